@@ -4,6 +4,7 @@
 package input
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -32,38 +33,55 @@ func (f *Failure) Err() error {
 	return f.err
 }
 
-// usual reports whether an error is one of those by which input ends as it should: the end of the
-// reader, or of what reads it.
+// usual reports whether an error of a [Taker] is one of those by which nothing takes input any more.
 func usual(err error) bool {
-	ends := []error{nil, io.EOF, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone}
+	ends := []error{nil, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone}
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
-// note records an error and reports true, unless it is a usual one.
+// note records an error of a Taker and reports true, unless it is a usual one.
 func (f *Failure) note(err error) bool {
 	if usual(err) {
 		return false
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-	}
+	f.keep(err)
 	return true
 }
 
-// read is input.Read. A panic is an error, and so is one that goes on with nothing for ever.
+// unread records the error of a read, of which only io.EOF is the end: a reader that was closed may have
+// had more.
+func (f *Failure) unread(err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.keep(err)
+	}
+}
+
+func (f *Failure) keep(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = cmp.Or(f.err, err)
+}
+
+// errCount says that a reader is none.
+var errCount = errors.New("the reader returned a count of bytes that it cannot have read")
+
+// read is input.Read. A panic is an error, and so are a count that cannot be and a reader that goes on with
+// nothing for ever.
 func read(input io.Reader, buf []byte) (n int, err error) {
 	err = caller.Call("Cmd.Stdin", func() (err error) {
 		const tries = 100 // as bufio
 		for range tries {
-			if n, err = input.Read(buf); n != 0 || err != nil {
+			switch n, err = input.Read(buf); {
+			case n < 0 || n > len(buf):
+				n = 0
+				return errCount
+			case n > 0 || err != nil:
 				return err
 			}
 		}
 		return io.ErrNoProgress
 	})
-	return min(max(n, 0), len(buf)), err
+	return n, err
 }
 
 // A Taker takes the input of a command, as an [executor.Process] does.
@@ -83,11 +101,12 @@ func Feed(p Taker, input io.Reader) *Failure {
 		buf := make([]byte, feedSize)
 		for {
 			n, err := read(input, buf)
-			if _, failed := (writeOnly{p}).Write(buf[:n]); failed != nil {
-				err = failed
-			}
-			if err != nil {
-				f.note(err)
+			_, failed := (writeOnly{p}).Write(buf[:n])
+			if err != nil || failed != nil {
+				f.note(failed)
+				if failed == nil {
+					f.unread(err)
+				}
 				_ = p.CloseInput() // where that fails, nothing reads it any more
 				return
 			}
@@ -152,7 +171,7 @@ func (k *Keys) copy(input io.Reader) {
 				p = k.process()
 			}
 		}
-		k.note(err)
+		k.unread(err)
 		for err != nil && p != nil {
 			_ = p.CloseInput()
 			p = k.process()

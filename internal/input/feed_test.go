@@ -48,6 +48,11 @@ type panics struct{}
 
 func (panics) Read([]byte) (int, error) { panic("no body") }
 
+// counts is a reader that says it has read so many bytes, whatever there is room for.
+type counts int
+
+func (c counts) Read([]byte) (int, error) { return int(c), nil }
+
 type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
@@ -74,6 +79,11 @@ func TestFailure(t *testing.T) {
 		{"cut off", iotest.ErrReader(io.ErrUnexpectedEOF), -1, nil, "", "unexpected EOF"},
 		{"a panic", panics{}, -1, nil, "", "Cmd.Stdin panicked"},
 		{"no progress", nothing{}, -1, nil, "", "multiple Read calls return no data"},
+		{"its reader was closed", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(os.ErrClosed)), -1, nil, "half", "file already closed"},
+		{"its pipe was closed", iotest.ErrReader(io.ErrClosedPipe), -1, nil, "", "read/write on closed pipe"},
+		{"its process is done", iotest.ErrReader(os.ErrProcessDone), -1, nil, "", "process already finished"},
+		{"more than there is room for", counts(feedSize + 1), -1, nil, "", "cannot have read"},
+		{"less than nothing", counts(-1), -1, nil, "", "cannot have read"},
 		{"the command reads no more", half(), 2, io.ErrClosedPipe, "ha", ""},
 		{"the command has ended", half(), 2, os.ErrProcessDone, "ha", ""},
 		{"its input was closed", half(), 2, os.ErrClosed, "ha", ""},
@@ -108,6 +118,8 @@ func TestKeysFailure(t *testing.T) {
 	}{
 		{"all", strings.NewReader("whole"), -1, nil, "whole", ""},
 		{"in the middle", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errReset)), -1, nil, "half", "connection reset"},
+		{"its reader was closed", iotest.ErrReader(os.ErrClosed), -1, nil, "", "file already closed"},
+		{"more than there is room for", counts(feedSize), -1, nil, "", "cannot have read"},
 		{"a line that is too long", strings.NewReader("whole"), 0, errors.New("line too long"), "", "line too long"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
