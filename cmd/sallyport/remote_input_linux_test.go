@@ -19,14 +19,17 @@ func TestRemoteInput(t *testing.T) {
 	const broken = "sallyport: the input of the command is not complete: read /dev/stdin: is a directory\n"
 	for _, test := range []struct {
 		name    string
-		input   string // empty for a directory
+		input   string // "/" and what follows is a file that is there
 		command []string
 		code    int
 		out     string
 		errs    string
 	}{
-		{"a directory", "", []string{"cat"}, 125, "", broken},
-		{"a directory, and a failure", "", []string{"sh", "-c", "cat; exit 3"}, 3, "", broken},
+		{"a directory", "/", []string{"cat"}, 125, "", broken},
+		{"a directory, and a failure", "/", []string{"sh", "-c", "cat; exit 3"}, 3, "", broken},
+		{"the null device", os.DevNull, []string{"cat"}, 0, "", ""},
+		{"another device", "/dev/zero", []string{"head", "-c", "3"}, 0, "\x00\x00\x00", ""},
+		{"a device that is not read", "/dev/zero", []string{"true"}, 0, "", ""},
 		{"all", "words\n", []string{"cat"}, 0, "words\n", ""},
 		{"not read", long, []string{"true"}, 0, "", ""},
 		{"read in part", long, []string{"head", "-c", "3"}, 0, "xxx", ""},
@@ -34,13 +37,13 @@ func TestRemoteInput(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cmd := d.command(t, append([]string{"sallyport", "run", "--remote", url, "-C", d.work, "--"}, test.command...)...)
 			cmd.Stdin = strings.NewReader(test.input)
-			if test.input == "" {
-				dir, err := os.Open(d.work)
+			if test.input[0] == '/' {
+				f, err := os.Open(test.input)
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer dir.Close()
-				cmd.Stdin = dir
+				defer f.Close()
+				cmd.Stdin = f
 			}
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs

@@ -273,6 +273,8 @@ func (c *connection) request(m *jsonrpc.Message) {
 	}
 	perform, err := known.decode(m.Params)
 	switch {
+	case err != nil && known.family == "run":
+		c.fail(m.ID, invalidRun(m.Method, err))
 	case err != nil:
 		c.fail(m.ID, invalid(err.Error()))
 	case known.family != "" && c.session == nil:

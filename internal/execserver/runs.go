@@ -67,12 +67,24 @@ func runFailure(err error) *jsonrpc.Error {
 	default:
 		failure.Code = jsonrpc.CodeInvalidRequest
 	}
+	var taken *int
+	if e.Reason == runs.InputFull || e.Taken > 0 {
+		taken = &e.Taken
+	}
 	failure.Data, _ = json.Marshal(struct { // a word and a number always encode
 		Reason runs.Reason `json:"reason"`
-		Taken  int         `json:"taken,omitempty"`
+		Taken  *int        `json:"taken,omitempty"`
 		Exit   int         `json:"exitCode,omitempty"`
-	}{e.Reason, e.Taken, e.ExitCode})
+	}{e.Reason, taken, e.ExitCode})
 	return failure
+}
+
+// invalidRun returns the error for parameters of a method about runs.
+func invalidRun(method string, err error) *jsonrpc.Error {
+	if method == "run/start" {
+		return runFailure(runs.NotRun(err))
+	}
+	return runFailure(&runs.Error{Reason: runs.Invalid, Err: err})
 }
 
 // run returns a run of the credential; nil when there is none, which is answered.
@@ -96,9 +108,9 @@ func (c *connection) reply(id jsonrpc.ID, err error) {
 
 // startRun starts a run beside all other requests: a question may be open for long.
 func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
-	q, failure := c.server.runRequest(p)
-	if failure != nil {
-		c.fail(id, failure)
+	q, err := c.server.runRequest(p)
+	if err != nil {
+		c.fail(id, runFailure(runs.NotRun(err)))
 		return
 	}
 	ctx, done := c.cancelable(id)
@@ -138,11 +150,11 @@ func (c *connection) removeLost(run string) {
 }
 
 // runRequest returns what a client asks for, without its approver and sink.
-func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
+func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient, Unattended: p.Unattended}
 	if in := p.Sandbox; in != nil {
 		if err := runs.CheckName(in.Name); err != nil {
-			return nil, invalid(err.Error())
+			return nil, err
 		}
 		q.Named = &runs.Named{Name: in.Name, Idle: time.Duration(min(in.IdleMs, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond}
 	}
@@ -150,32 +162,32 @@ func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
 		q.Dir = s.opts.Dir
 	}
 	if !filepath.IsAbs(q.Dir) {
-		return nil, invalid(fmt.Sprintf("cwd %q is not an absolute path", p.Dir))
+		return nil, fmt.Errorf("cwd %q is not an absolute path", p.Dir)
 	}
 	if len(q.Hidden) > maxRunHidden || slices.ContainsFunc(q.Hidden, func(name string) bool { return !filepath.IsAbs(name) || strings.ContainsRune(name, 0) }) {
-		return nil, invalid(fmt.Sprintf("hidden takes at most %d absolute paths", maxRunHidden))
+		return nil, fmt.Errorf("hidden takes at most %d absolute paths", maxRunHidden)
 	}
 	words := 0
 	for _, arg := range p.Args {
 		words += len(arg)
 	}
 	if words > maxRunWords {
-		return nil, invalid(fmt.Sprintf("args have more than %d bytes", maxRunWords))
+		return nil, fmt.Errorf("args have more than %d bytes", maxRunWords)
 	}
 	if p.Env != nil || q.Environ == nil {
 		q.Environ = []string{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		if name == "" || strings.Contains(name, "=") {
-			return nil, invalid(fmt.Sprintf("env: the name %q is empty or contains =", name))
+			return nil, fmt.Errorf("env: the name %q is empty or contains =", name)
 		}
 		q.Environ = append(q.Environ, name+"="+p.Env[name])
 	}
 	switch {
 	case p.TTY != nil && p.OpenStdin:
-		return nil, invalid("openStdin is for a run without `tty`: a terminal takes input")
+		return nil, errors.New("openStdin is for a run without `tty`: a terminal takes input")
 	case p.TTY == nil && p.Screen:
-		return nil, invalid("screen needs `tty`")
+		return nil, errors.New("screen needs `tty`")
 	case p.TTY != nil:
 		q.TTY = &executor.Size{Cols: p.TTY.Cols, Rows: p.TTY.Rows}
 	}

@@ -477,13 +477,19 @@ func TestRunRefused(t *testing.T) {
 		t.Errorf("%+v", r.Result)
 	}
 	for name, params := range map[string]map[string]any{
-		"flags": {"args": []string{"--broken"}}, "no args": {"args": []string{}}, "no list": {"args": "x"}, "no command": {"args": []string{""}},
+		"flags": {"args": []string{"--broken"}}, "no args": {"args": []string{}}, "no list": {"args": "x"}, "a number": {"args": []string{"x"}, "cwd": 5}, "no command": {"args": []string{""}},
 		"relative directory": {"args": []string{"x"}, "cwd": "x"}, "no size": {"args": []string{"x"}, "tty": map[string]int{"cols": 0, "rows": 1}},
 		"two inputs": {"args": []string{"x"}, "openStdin": true, "tty": map[string]int{"cols": 1, "rows": 1}}, "no terminal": {"args": []string{"x"}, "screen": true},
 		"variable": {"args": []string{"x"}, "env": map[string]string{"A=B": "x"}}, "long": {"args": []string{strings.Repeat("x", 3<<20)}},
 	} {
-		if m := d.call("run/start", params); m.Error == nil || m.Error.Code != -32602 {
+		if m := d.call("run/start", params); m.Error == nil || m.Error.Code != -32602 || m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 125 {
 			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	// The exit code is that of a run that was asked for.
+	for method, params := range map[string]map[string]any{"run/read": {"runId": "1"}, "run/wait": {"runId": 1, "for": map[string]any{}}, "run/signal": {"runId": "1", "signal": "x"}} {
+		if m := d.call(method, params); m.Error == nil || m.Error.Code != -32602 || m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 0 {
+			t.Errorf("%s: %+v", method, m)
 		}
 	}
 	var list struct{ Runs []any }

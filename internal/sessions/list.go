@@ -18,6 +18,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	osprocess "github.com/sallyport-dev/sallyport/internal/process"
+	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -219,7 +221,11 @@ func (o *Options) eachSession(ctx context.Context, env *Env, ids []string, f fun
 func kill(ctx context.Context, env *Env, o *Options, words []string) error {
 	return o.eachSession(ctx, env, words, func(c client, id string) error {
 		if o.signal != "" {
-			return c.Call(ctx, "run/signal", map[string]any{"runId": id, "signal": signalName(o.signal)}, nil)
+			err := c.Call(ctx, "run/signal", map[string]any{"runId": id, "signal": signalName(o.signal)}, nil)
+			if why, _ := refusal(err); why == runs.Invalid {
+				err = failure.New("-s: unknown signal %s; use a name such as TERM, or a number such as 15", printable.Word(o.signal))
+			}
+			return err
 		}
 		return c.Repeat(ctx, "run/terminate", map[string]any{"runId": id}, nil)
 	})
@@ -227,6 +233,9 @@ func kill(ctx context.Context, env *Env, o *Options, words []string) error {
 
 // signalName returns the name of a signal as the protocol has it.
 func signalName(s string) string {
+	if n, err := strconv.Atoi(s); err == nil {
+		s = osprocess.SignalName(n)
+	}
 	s = strings.ToUpper(s)
 	if !strings.HasPrefix(s, "SIG") {
 		s = "SIG" + s

@@ -218,10 +218,11 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 	return result, err
 }
 
-// isNull reports whether f is the null device, or another one that is no terminal.
+// isNull reports whether f is the null device, from which there is nothing to read.
 func isNull(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !tty.Is(f)
+	null, unknown := os.Stat(os.DevNull)
+	return err == nil && unknown == nil && os.SameFile(info, null)
 }
 
 // lastWord is how long a server that may not answer gets to end a run.

@@ -199,3 +199,12 @@ func TestTable(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestSignalName: what kill -s takes, as the protocol names it. What is no signal is for the server to refuse.
+func TestSignalName(t *testing.T) {
+	for given, want := range map[string]string{"TERM": "SIGTERM", "SIGINT": "SIGINT", "usr1": "SIGUSR1", "sighup": "SIGHUP", "9": "SIGKILL", "15": "SIGTERM", "0": "SIG", "-9": "SIG", "NONE": "SIGNONE"} {
+		if got := signalName(given); got != want {
+			t.Errorf("%s is %s, want %s", given, got, want)
+		}
+	}
+}

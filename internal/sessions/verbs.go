@@ -168,7 +168,7 @@ func (o *Options) waitFlags() []getopt.Flag {
 }
 
 func (o *Options) killFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal), Help: "send this signal only, such as INT or SIGHUP"}}, o.server()...)
+	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal), Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
 }
 
 // condition takes the value of --for.
