@@ -5,6 +5,7 @@ package remote
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,7 +15,7 @@ import (
 
 // TestOptionsToken: Options are printed, logged and encoded without their token.
 func TestOptionsToken(t *testing.T) {
-	o := Options{URL: "wss://host:1", Token: "swordfish"}
+	o := Options{URL: "wss://host:1", Token: "swordfish", TLS: &tls.Config{ServerName: "swordfish"}}
 	e := New(o)
 	defer e.Close()
 	var log bytes.Buffer
@@ -30,6 +31,17 @@ func TestOptionsToken(t *testing.T) {
 	} {
 		if strings.Contains(said, "swordfish") {
 			t.Errorf("%q", said)
+		}
+	}
+	// What is not exported has no method that is asked, and other verbs than v follow pointers.
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X", "%t"} {
+		for _, v := range []any{o, &o, e, struct{ e *Executor }{e}, struct{ O *Options }{&o}, []any{o, e}} {
+			said := strings.ToLower(fmt.Sprintf(verb, v))
+			for _, token := range []string{"swordfish", fmt.Sprintf("%x", "swordfish")} {
+				if strings.Contains(said, token) {
+					t.Errorf("%s of %T: %s", verb, v, said)
+				}
+			}
 		}
 	}
 	if said := fmt.Sprintf("%+v", o); !strings.Contains(said, "wss://host:1") || !strings.Contains(said, secret) {

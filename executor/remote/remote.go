@@ -45,14 +45,15 @@ type Options struct {
 // secret stands for a token that is set.
 const secret = "(secret)"
 
-// Format prints the Options for every verb without the token, as logs should have them.
-func (o Options) Format(f fmt.State, verb rune) {
+// Format prints the Options without the token, as logs should have them, for other verbs than v as for v: those
+// print what a pointer leads to, such as private keys in TLS.
+func (o Options) Format(f fmt.State, _ rune) {
 	type plain Options // without this method
 	if p := plain(o); p.Token != "" {
 		p.Token = secret
 		o = Options(p)
 	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), plain(o))
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, 'v'), plain(o))
 }
 
 // LogValue is the Options for slog, without the token.
@@ -64,8 +65,8 @@ const closeTime = 10 * time.Second
 // An Executor runs commands at an exec-server. It is made by New. All commands share a connection:
 // where one is not read for long, after 8 MiB of its output the others wait as well.
 type Executor struct {
-	opts   *Options                                      // by a pointer: what prints an Executor does not print the token
-	stream func(context.Context) (jsonrpc.Stream, error) // connects; nil means the URL
+	opts   Options                                       // without a token: what prints an Executor prints what is in it
+	stream func(context.Context) (jsonrpc.Stream, error) // connects, and has the token
 	life   context.Context                               // ends with Close
 	end    context.CancelFunc
 	dial   chan struct{} // holds a value while a connection is made
@@ -83,9 +84,14 @@ type Executor struct {
 // New returns an Executor, which connects when it is needed first. The caller must call Close.
 func New(opts Options) *Executor {
 	opts.Environment = cmp.Or(opts.Environment, opts.URL, "exec-server")
-	e := &Executor{opts: &opts, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
+	stream := execclient.Lines(opts.Dial)
+	if stream == nil {
+		url, token, config := opts.URL, opts.Token, opts.TLS
+		stream = func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, token, config) }
+	}
+	opts.Token, opts.TLS = "", nil
+	e := &Executor{opts: opts, stream: stream, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
 	e.life, e.end = context.WithCancel(context.Background())
-	e.stream = execclient.Lines(opts.Dial)
 	return e
 }
 
@@ -112,7 +118,7 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
-	target := execclient.Target{URL: e.opts.URL, Token: e.opts.Token, TLS: e.opts.TLS, Dial: e.stream}
+	target := execclient.Target{Dial: e.stream}
 	client, err := execclient.Dial(ctx, target, execclient.Options{
 		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide, OnBinary: e.output, OnResume: e.resumed,
 	})
