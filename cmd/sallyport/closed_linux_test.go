@@ -6,10 +6,40 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
+
+// TestNullInput: standard input that a shell has closed is one that fails, but not where such a shell gives
+// commands in the background the null device for both directions.
+func TestNullInput(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	dir := t.TempDir()
+	text, err := os.ReadFile(testenv.NeedProgram(t, "bash")) // which has its own input open, as those have
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"bash": 1, "zsh": 0, "tcsh": 0} {
+		shell := filepath.Join(dir, name)
+		if err := os.WriteFile(shell, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(os.Args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), shell, "-c", "sallyport run -s full-access -- cat <&-; exit $?")
+		cmd.Stdin, cmd.Env, cmd.Dir = in, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir()), t.TempDir()
+		out, _ := cmd.CombinedOutput()
+		_ = in.Close()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("%s: exit code %d, want %d: %s", name, code, want, out)
+		}
+	}
+}
 
 // TestNullDevice: the null device for both directions, as Python and Node give it, is no closed stream, also
 // where a shell is between; standard output that such a program has closed itself is one.

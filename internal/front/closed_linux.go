@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +39,10 @@ func KeepClosed() {
 	}
 }
 
+// backgrounds are shells that may give a command in the background the null device, open for both directions, as
+// its input.
+var backgrounds = []string{"zsh", "csh", "tcsh"}
+
 // isNull reports whether a file is the null device.
 func isNull(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
@@ -68,6 +73,9 @@ func wasClosed(fd int) bool {
 		return false // which we have from it
 	}
 	name = path.Base(name)
+	if fd == 0 && slices.Contains(backgrounds, name) {
+		return false
+	}
 	_, launches := programs.Launching(name)
 	return launches || programs.IsShell(name) || name == "busybox" || name == "toybox"
 }
