@@ -207,9 +207,11 @@ func TestRemembered(t *testing.T) {
 }
 
 // TestGranted: what was opened after a denial counts for the command, what its caller asked for
-// does not.
-func TestGranted(t *testing.T) {
-	var m Memory
+// does not, and only as long as it is remembered.
+func TestGranted(t *testing.T) { synctest.Test(t, granted) }
+
+func granted(t *testing.T) {
+	m := Memory{Life: time.Hour}
 	yes := Fixed(Decision{Answer: ApprovedForSession})
 	for _, r := range []*Request{
 		{Kind: KindCommand, Key: "k", Requires: []string{Outside}, Available: everyAnswer},
@@ -223,6 +225,10 @@ func TestGranted(t *testing.T) {
 	}
 	if got := m.Granted("k"); !slices.Equal(got, []string{"write:/a", "write:/b", "host:h:443"}) {
 		t.Errorf("%q", got)
+	}
+	<-time.After(time.Hour + 1)
+	if got := m.Granted("k"); got != nil {
+		t.Errorf("afterwards %q", got)
 	}
 }
 

@@ -5,6 +5,7 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,30 @@ func TestAction(t *testing.T) {
 	} {
 		if got := test.r.Action(); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestReviewed: in strict review a person answers about what the reviewer approves; the reviewer alone does where
+// that is said.
+func TestReviewed(t *testing.T) {
+	yes, no := Fixed(Decision{Answer: Approved, Source: FromReviewer}), Fixed(Decision{Answer: Denied, Source: FromReviewer})
+	person := Fixed(Decision{Answer: Denied, Source: FromUser})
+	passes := Func(func(context.Context, *Request) (Decision, error) { return Decision{}, ErrPass })
+	for _, test := range []struct {
+		name           string
+		reviewer, next Approver
+		alone          bool
+		source         Source
+		err            error
+	}{
+		{"a person", yes, person, true, FromUser, nil}, {"denied", no, person, false, FromReviewer, nil},
+		{"no person", yes, nil, false, "", ErrPass}, {"a person who is not there", yes, passes, false, "", ErrPass},
+		{"alone", yes, nil, true, FromReviewer, nil}, {"alone where no person is there", yes, passes, true, FromReviewer, nil},
+	} {
+		d, err := Reviewed(test.reviewer, test.next, test.alone).Approve(t.Context(), question("1", "k"))
+		if !errors.Is(err, test.err) || err == nil && d.Source != test.source || err != nil && d.Approves() {
+			t.Errorf("%s: %+v, %v", test.name, d, err)
 		}
 	}
 }

@@ -415,7 +415,8 @@ func TestReuse(t *testing.T) {
 
 // TestShadow: it asks, reports and passes, whatever happens.
 func TestShadow(t *testing.T) {
-	s := serve(t, says(200, reply(deny)), says(200, reply(allow)), says(401, ""))
+	// As many denials as end the turn of another one.
+	s := serve(t, says(200, reply(deny)), says(200, reply(deny)), says(200, reply(deny)), says(200, reply(allow)), says(401, ""))
 	g := s.guardian()
 	g.Shadow = true
 	var seen []string
@@ -425,14 +426,14 @@ func TestShadow(t *testing.T) {
 			seen = append(seen, "failed")
 		}
 	}
-	for i := range 3 {
+	for i := range 5 {
 		r := request()
 		r.Script = strings.Repeat("x", i)
 		if d, err := g.Approve(t.Context(), r); !errors.Is(err, approval.ErrPass) || d.Answer.Approves() {
 			t.Errorf("%v, %v", d, err)
 		}
 	}
-	if got := strings.Join(seen, " "); got != "denied approved denied failed" {
+	if got := strings.Join(seen, " "); got != "denied denied denied approved denied failed" {
 		t.Errorf("reported as %q", got)
 	}
 }

@@ -221,3 +221,13 @@ func TestExplain(t *testing.T) {
 		t.Errorf("of a request that was performed: %v", err)
 	}
 }
+
+// TestForbiddenVariables: no client sets what no command gets.
+func TestForbiddenVariables(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	env, err := s.env(&wire.Start{Env: map[string]string{"OPENAI_IDENTITY_TOKEN_FILE": "/x", "A": "1"}}, nil)
+	if err != nil || !slices.Equal(env, []string{"A=1"}) {
+		t.Errorf("%q, %v", env, err)
+	}
+}

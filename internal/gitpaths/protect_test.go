@@ -7,6 +7,7 @@ package gitpaths
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -249,6 +250,10 @@ func TestSurroundings(t *testing.T) {
 		Configs: []string{"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Outside{})); diff != "" {
 		t.Error(diff)
+	}
+	got = Surroundings(func(name string) (string, bool) { return "/s", name == "GIT_CONFIG_SYSTEM" })
+	if !slices.Equal(got.System, append(want.System, "/s")) {
+		t.Errorf("%q", got.System)
 	}
 }
 

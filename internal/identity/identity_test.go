@@ -72,3 +72,11 @@ func TestKey(t *testing.T) {
 		t.Error("another PATH is another command")
 	}
 }
+
+// TestVersion: a policy has a short name of its own.
+func TestVersion(t *testing.T) {
+	name := Version(sandbox.ReadOnly())
+	if len(name) != 12 || name == Version(sandbox.WorkspaceWrite()) || name == Version(sandbox.ReadOnly(), 1) || name != Version(sandbox.ReadOnly()) {
+		t.Error(name)
+	}
+}
