@@ -105,16 +105,19 @@ func TestJoinTerminal(t *testing.T) {
 // TestJoinAsks: questions are asked on the terminal of the run that joins, before and after an attempt.
 func TestJoinAsks(t *testing.T) {
 	d := newParlor(t)
+	if err := os.WriteFile(filepath.Join(d.work, "x.rules"), []byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
-		answer string
-		code   int
-	}{{"y\r", 0}, {"n\r", 123}} {
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "-t=false", "-a", "untrusted", "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
+		flag, value, answer string
+		code                int
+	}{{"-a", "untrusted", "y\r", 0}, {"-a", "untrusted", "n\r", 123}, {"--rules", "x.rules", "y\r", 0}, {"--rules", "x.rules", "n\r", 123}} {
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "-t=false", test.flag, test.value, "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
 		x.Expect("may this command run")
 		x.Expect("deny .*> $")
 		x.Send(test.answer)
 		if code := x.Wait(); code != test.code {
-			t.Errorf("%q: exit code %d, want %d", test.answer, code, test.code)
+			t.Errorf("%s, %q: exit code %d, want %d", test.flag, test.answer, code, test.code)
 		}
 	}
 	outside := filepath.Join(filepath.Dir(d.work), "outside")
@@ -132,11 +135,12 @@ func TestJoinAsks(t *testing.T) {
 	}
 }
 
-// TestJoinSignals: signals of a run in a named sandbox are the program's, and the end of the run ends it.
+// TestJoinSignals: signals of a run in a named sandbox are the program's, the second one that asks for its end
+// ends it, and so does the end of the run.
 func TestJoinSignals(t *testing.T) {
 	d := newParlor(t)
 	testenv.NeedProgram(t, "bash")
-	const script = `trap 'echo "got USR1"' USR1; trap 'echo "got INT"; exit 9' INT; echo $$ up; while :; do sleep 600 & wait; done`
+	const script = `trap 'echo "got USR1"' USR1; trap 'echo "got INT"' INT; echo $$ up; while :; do sleep 600 & wait; done`
 	start := func() (*bufio.Scanner, func(os.Signal), func() int) {
 		cmd := d.command(t, "sallyport", "run", "--join", "n", "--", "bash", "-c", script)
 		out, err := cmd.StdoutPipe()
@@ -163,12 +167,15 @@ func TestJoinSignals(t *testing.T) {
 	}
 	lines, signal, wait := start()
 	reads(lines, "up")
-	signal(syscall.SIGUSR1)
-	reads(lines, "got USR1")
 	signal(os.Interrupt)
 	reads(lines, "got INT")
-	if code := wait(); code != 9 {
-		t.Errorf("exit code %d, want 9", code)
+	for range 3 {
+		signal(syscall.SIGUSR1)
+		reads(lines, "got USR1")
+	}
+	signal(os.Interrupt)
+	if code := wait(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d, want that of SIGTERM", code)
 	}
 	lines, signal, wait = start()
 	reads(lines, "up")
