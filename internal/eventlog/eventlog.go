@@ -47,7 +47,7 @@ func Ended(log *slog.Logger, e *event.Event, program, dir string) {
 	_ = caller.Call("Logger", func() error {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
 			slog.String("run", e.Run), callerID(e.CallerID), slog.String("program", program), slog.String("dir", dir),
-			slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Duration("duration", b.Duration))
+			slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
 		return nil
 	})
 }

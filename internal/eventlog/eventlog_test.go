@@ -5,7 +5,9 @@ package eventlog
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -91,4 +93,23 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	Write(nil, "shell", &event.Event{Body: event.Judged{Decision: event.DecisionAllow}})
+}
+
+// TestEnded: times of the line of a run have their unit in the name, as those of the records.
+func TestEnded(t *testing.T) {
+	var b bytes.Buffer
+	e := event.Event{Run: "r1", CallerID: "task-7", Body: event.Ended{End: "exited", ExitCode: 3, Duration: 1500 * time.Millisecond}}
+	Ended(slog.New(slog.NewJSONHandler(&b, nil)), &e, "go", "/w")
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	delete(got, "time")
+	want := map[string]any{
+		"level": "INFO", "msg": "command ended", "run": "r1", "caller_id": "task-7", "program": "go", "dir": "/w",
+		"end": "exited", "exit_code": 3.0, "duration_ms": 1500.0,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
