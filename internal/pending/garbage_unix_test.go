@@ -6,6 +6,7 @@
 package pending
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -155,8 +156,8 @@ func TestCallerGarbage(t *testing.T) {
 	}
 }
 
-// TestIdleCallers: who connects and says nothing keeps no one from answering, and does not hold
-// up the end.
+// TestIdleCallers: who connects and says nothing, or takes no answers, keeps no one from answering, and does
+// not hold up the end.
 func TestIdleCallers(t *testing.T) {
 	home(t)
 	p := newPost(t, passes)
@@ -169,6 +170,8 @@ func TestIdleCallers(t *testing.T) {
 		}
 		defer c.Close()
 	}
+	at, _ := session(t)
+	flood(t, at.path)
 	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
@@ -176,5 +179,30 @@ func TestIdleCallers(t *testing.T) {
 	p.Close()
 	if waited := time.Since(start); waited > time.Second {
 		t.Errorf("the end took %v", waited)
+	}
+}
+
+// flood makes requests and reads no answer, until the server takes no more.
+func flood(t *testing.T, path string) {
+	t.Helper()
+	var raw net.Conn
+	s, err := jsonrpc.Over(t.Context(), "", func(context.Context) (_ net.Conn, err error) {
+		raw, err = net.Dial("unix", path)
+		return raw, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, text := range []string{`{"id":1,"method":"initialize","params":{"clientName":"test","extensionMethods":true}}`, `{"method":"initialized"}`} {
+		if err := s.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+	}
+	for {
+		_ = raw.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		if s.Write([]byte(`{"id":2,"method":"question/list"}`)) != nil {
+			return
+		}
 	}
 }
