@@ -37,7 +37,7 @@ var (
 	ErrNoContext = caller.ErrNoContext
 )
 
-// A PanicError says that a function or value of the caller, such as an Approver, panicked or ended its
+// A PanicError says that a function or value of the caller, such as Cmd.Stdin, panicked or ended its
 // goroutine when it was called: its field Where names it, Value is that of the panic, and At where it was.
 type PanicError = caller.PanicError
 
