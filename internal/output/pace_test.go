@@ -15,7 +15,7 @@ func oneTurn(t *testing.T) {
 	t.Cleanup(func() { turns = before })
 }
 
-// TestPace: output that nobody reads waits for the turns of others, not for its own, and lets others in.
+// TestPace: output that no client reads waits for the turns of others, not for its own, and lets others in.
 func TestPace(t *testing.T) {
 	oneTurn(t)
 	longAgo := time.Now().Add(-time.Hour) // a turn of MaxPause
