@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/runs"
@@ -189,7 +190,10 @@ func (r *Run) Terminate(ctx context.Context) (bool, error) {
 
 // Remove terminates the run, if it is alive, and has the server forget it.
 func (r *Run) Remove(ctx context.Context) error {
-	return r.client.repeat(ctx, "run/remove", r.params(), nil)
+	if err := caller.Check(ctx); err != nil {
+		return err
+	}
+	return explain(execclient.RemoveRun(ctx, r.client.client, r.id))
 }
 
 func (r *Run) params() *wire.RunParams { return &wire.RunParams{RunID: r.id} }

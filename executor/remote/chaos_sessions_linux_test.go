@@ -360,27 +360,22 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 	if kills {
 		script = "exec seq 0 2000000000"
 	}
-	var made wire.RunStartResult
-	err := client.Call(t.Context(), "run/start", map[string]any{"args": []string{"sh", "-c", script}, "reader": true, "events": true}, &made)
-	if lost := new(execclient.TransportError); errors.As(err, &lost) {
-		c.count("run without an answer")
-		return // what may run is in the list
-	}
-	if err != nil || !made.Started {
-		t.Errorf("run/start: %+v, %v", made, err)
+	id, result, err := execclient.StartRun(t.Context(), client, &wire.RunStart{Args: []string{"sh", "-c", script}, Reader: true, Events: true})
+	if err != nil || id == "" {
+		t.Errorf("run/start: %s, %v", result, err)
 		return
 	}
 	c.count("run")
 	all := sync.WaitGroup{}
 	if !kills {
-		all.Go(func() { awaitLine(t, client, made.RunID) })
+		all.Go(func() { awaitLine(t, client, id) })
 	}
-	out := c.read(t, client, r, made.RunID, kills)
+	out := c.read(t, client, r, id, kills)
 	all.Wait()
 	if kills {
-		out.cutOff(t, "run "+made.RunID, nil)
+		out.cutOff(t, "run "+id, nil)
 	} else {
-		out.check(t, "run "+made.RunID, lastLine)
+		out.check(t, "run "+id, lastLine)
 	}
 	var got struct {
 		Result struct {
@@ -389,12 +384,11 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 		}
 	}
 	for range 2 { // the end is known to who asks
-		if err := client.Repeat(t.Context(), "run/result", map[string]any{"runId": made.RunID, "output": false}, &got); err != nil || !kills && got.Result.Code != 5 || kills && got.Result.Signal == 0 {
-			t.Errorf("run %s: %+v, %v", made.RunID, got, err)
+		if err := client.Repeat(t.Context(), "run/result", map[string]any{"runId": id, "output": false}, &got); err != nil || !kills && got.Result.Code != 5 || kills && got.Result.Signal == 0 {
+			t.Errorf("run %s: %+v, %v", id, got, err)
 		}
 	}
-	// A removal whose answer was lost is made again.
-	if err := client.Repeat(t.Context(), "run/remove", map[string]any{"runId": made.RunID}, nil); err != nil && !strings.Contains(err.Error(), "unknown run") {
+	if err := execclient.RemoveRun(t.Context(), client, id); err != nil {
 		t.Errorf("run/remove: %v", err)
 	}
 }
@@ -444,21 +438,16 @@ func awaitLine(t *testing.T, client *execclient.Client, id string) {
 	}
 }
 
-// forget ends the runs whose starts had no answer, and checks that there are no others.
-func (c *chaos) forget(t *testing.T) {
+// noRuns checks that no run is left.
+func (c *chaos) noRuns(t *testing.T) {
 	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: c.connect}, execclient.Options{Name: "chaos", Extensions: true})
 	if err != nil {
 		t.Errorf("Dial: %v", err)
 		return
 	}
 	defer client.Close()
-	var got struct{ Runs []struct{ RunID string } }
-	if err := client.Call(t.Context(), "run/list", nil, &got); err != nil || len(got.Runs) > c.counts["run without an answer"] {
-		t.Errorf("%d runs are left, %d are expected at most: %v", len(got.Runs), c.counts["run without an answer"], err)
-	}
-	for _, r := range got.Runs {
-		if err := client.Call(t.Context(), "run/remove", map[string]any{"runId": r.RunID}, nil); err != nil {
-			t.Errorf("run/remove: %v", err)
-		}
+	var got wire.RunList
+	if err := client.Call(t.Context(), "run/list", nil, &got); err != nil || len(got.Runs) > 0 {
+		t.Errorf("%+v are left, %v", got.Runs, err)
 	}
 }

@@ -217,6 +217,7 @@ func (c *Client) perform(ctx context.Context, method string, params, result any,
 func (c *Client) giveUp(ctx context.Context, method string, k *call) answer {
 	c.mu.Lock()
 	settles := method == startRun && k.sent
+	k.repeat = false // another connection would start it
 	if !settles {
 		delete(c.calls, k.id)
 	}

@@ -5,6 +5,7 @@ package execclient
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 
@@ -25,15 +26,19 @@ const (
 	startRun   = runMethods + "start"
 )
 
-// StartRun starts a run, with the parameters of run/start, and returns its ID, or the JSON form of the
-// result of a command that does not run. The end of ctx prevents the start, or ends the run if it came too
-// late for that.
-func StartRun(ctx context.Context, c Caller, params any) (id string, result json.RawMessage, err error) {
+// StartRun starts a run and returns its ID, or the JSON form of the result of a command that does not run.
+// After a cut it asks again, which starts nothing twice; a run that is of use to one connection only is not
+// asked for on another. The end of ctx prevents the start, or ends the run if it came too late for that.
+func StartRun(ctx context.Context, c Caller, params *wire.RunStart) (id string, result json.RawMessage, err error) {
+	p, call := *params, c.Call
+	if !p.Transient {
+		p.StartID, call = rand.Text(), c.Repeat
+	}
 	var got struct {
 		wire.RunStartResult
 		Result json.RawMessage `json:"result"`
 	}
-	switch err := c.Call(ctx, startRun, params, &got); {
+	switch err := call(ctx, startRun, &p, &got); {
 	case err != nil:
 		return "", nil, err
 	case !got.Started:
@@ -44,10 +49,25 @@ func StartRun(ctx context.Context, c Caller, params any) (id string, result json
 	if ctx.Err() == nil {
 		return got.RunID, nil, nil
 	}
-	if err := c.Repeat(context.WithoutCancel(ctx), "run/remove", wire.RunParams{RunID: got.RunID}, nil); err != nil {
+	if err := RemoveRun(context.WithoutCancel(ctx), c, got.RunID); err != nil {
 		return "", nil, err
 	}
 	return "", nil, context.Cause(ctx)
+}
+
+// RemoveRun terminates a run, if it is alive, and has the server forget it. It blocks until then. That the run is not
+// known is an error, unless the answer to a first request was lost.
+func RemoveRun(ctx context.Context, c Caller, id string) error {
+	const method, unknown = "run/remove", "unknownRun"
+	p := wire.RunParams{RunID: id}
+	err := c.Call(ctx, method, p, nil)
+	if lost := new(TransportError); !errors.As(err, &lost) || !lost.Sent {
+		return err
+	}
+	if err = c.Repeat(ctx, method, p, nil); RefusalOf(err).Reason == unknown {
+		return nil
+	}
+	return err
 }
 
 // errNoID is for a run that could not be reached.

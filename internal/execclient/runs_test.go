@@ -128,6 +128,104 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
+// TestStartAgain: a start whose answer was lost is asked for again as the same one, unless it is of use to its
+// connection only, or its context has ended.
+func TestStartAgain(t *testing.T) {
+	why := errors.New("no more time")
+	for _, test := range []struct {
+		name      string
+		transient bool
+		end       error // of the context, before the cut
+		want      string
+	}{
+		{"lost", false, nil, "7"},
+		{"lost, transient", true, nil, ""},
+		{"given up", false, why, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var first wire.RunStart
+			play(t, Options{Extensions: true}, func(t *testing.T, c *Client, _ *server) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if test.end != nil {
+					go func() { synctest.Wait(); cancel(test.end) }()
+				}
+				p := &wire.RunStart{Args: []string{"true"}, Transient: test.transient}
+				id, _, err := StartRun(ctx, c, p)
+				var transport *TransportError
+				if id != test.want || test.want == "" && (!errors.As(err, &transport) || !transport.Sent) || test.want != "" && err != nil {
+					t.Errorf("%q, %v", id, err)
+				}
+				if p.StartID != "" {
+					t.Error("the parameters are changed")
+				}
+				_ = c.Call(t.Context(), "last", nil, nil)
+			}, func(s *side) {
+				s.greet()
+				m := s.take(startRun)
+				if test.end != nil {
+					s.take(wire.MethodCancel)
+				}
+				if err := json.Unmarshal(m.Params, &first); err != nil || (first.StartID == "") != test.transient {
+					s.t.Errorf("%s", m.Params)
+				}
+			}, func(s *side) {
+				s.greet()
+				if test.want != "" {
+					m := s.take(startRun)
+					var again wire.RunStart
+					if err := json.Unmarshal(m.Params, &again); err != nil || again.StartID != first.StartID {
+						s.t.Errorf("%s", m.Params)
+					}
+					s.answer(m, wire.RunStartResult{RunID: test.want, Started: true})
+				}
+				s.answer(s.take("last"), struct{}{})
+				s.rest()
+			})
+		})
+	}
+}
+
+// TestRemoveAgain: a removal whose answer was lost is asked for again; that the run is unknown then is no error.
+func TestRemoveAgain(t *testing.T) {
+	unknown := func(s *side, m *jsonrpc.Message, reason string) {
+		text, _ := json.Marshal(map[string]any{"id": m.ID, "error": map[string]any{"code": -32600, "message": "no", "data": map[string]any{"reason": reason}}})
+		_ = s.Write(text)
+	}
+	for _, test := range []struct {
+		name  string
+		lost  bool
+		again string // the reason of the last answer; empty for success
+		fails bool
+	}{
+		{"removed", false, "", false},
+		{"unknown", false, "unknownRun", true},
+		{"lost, removed again", true, "", false},
+		{"lost, removed before", true, "unknownRun", false},
+		{"lost, refused", true, "closed", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			last := func(s *side) {
+				if m := s.take("run/remove"); test.again != "" {
+					unknown(s, m, test.again)
+				} else {
+					s.answer(m, struct{}{})
+				}
+				s.rest()
+			}
+			plays := []func(*side){func(s *side) { s.greet(); last(s) }}
+			if test.lost {
+				plays = []func(*side){func(s *side) { s.greet(); s.take("run/remove") }, plays[0]}
+			}
+			play(t, Options{Extensions: true}, func(t *testing.T, c *Client, _ *server) {
+				if err := RemoveRun(t.Context(), c, "7"); (err != nil) != test.fails {
+					t.Errorf("%v", err)
+				}
+			}, plays...)
+		})
+	}
+}
+
 // TestGivenUp: a server of runs is told of a request whose context has ended. A start is answered still; where
 // it came too late, the run is removed, and where there is no answer, that is said.
 func TestGivenUp(t *testing.T) {
@@ -157,7 +255,7 @@ func TestGivenUp(t *testing.T) {
 				go func() { <-asked; cancel(why) }()
 				var err error
 				if test.method == startRun {
-					_, _, err = StartRun(ctx, c, struct{}{})
+					_, _, err = StartRun(ctx, c, new(wire.RunStart))
 				} else {
 					err = c.Repeat(ctx, test.method, struct{}{}, nil)
 				}

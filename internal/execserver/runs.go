@@ -114,39 +114,49 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 		return
 	}
 	ctx, done := c.cancelable(id)
+	known := &c.session.starts
 	c.work.Go(func() {
 		defer done()
-		run, err := c.server.runs.Reserve(c.credential)
-		if err != nil {
-			c.fail(id, runFailure(err))
+		run, again := known.Once(c.life, p.StartID, func() string { return c.tryRun(ctx, id, p, q) })
+		if !again {
 			return
 		}
-		if q.Approver = nil; c.approves {
-			q.Approver = c.approver(run.ID())
-		}
-		if p.Events {
-			q.Events = c.runEvents(run.ID())
-		}
-		res, err := run.Start(ctx, q)
-		switch {
-		case (err != nil || res != nil) && c.wasCanceled(ctx, id):
-		case err != nil:
-			c.fail(id, runFailure(err))
-		case res != nil:
-			c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
-		default:
-			run.Taken(c.life, 0, false, false)
-			if q.Transient {
-				context.AfterFunc(c.life, func() { c.removeLost(run.ID()) })
-			}
-			c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
+		if r := c.run(id, run); r != nil {
+			r.Taken(c.life, 0, false, false)
+			c.answer(id, wire.RunStartResult{RunID: run, Started: true})
 		}
 	})
 }
 
-// removeLost removes a run that is of use to this connection only.
-func (c *connection) removeLost(run string) {
-	_ = c.server.runs.Remove(c.credential, run) // it may be removed already
+// tryRun starts a run, and answers the request. It returns its ID if it runs.
+func (c *connection) tryRun(ctx context.Context, id jsonrpc.ID, p *wire.RunStart, q *runs.Request) string {
+	run, err := c.server.runs.Reserve(c.credential)
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return ""
+	}
+	if q.Approver = nil; c.approves {
+		q.Approver = c.approver(run.ID())
+	}
+	if p.Events {
+		q.Events = c.runEvents(run.ID())
+	}
+	res, err := run.Start(ctx, q)
+	switch {
+	case (err != nil || res != nil) && c.wasCanceled(ctx, id):
+	case err != nil:
+		c.fail(id, runFailure(err))
+	case res != nil:
+		c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
+	default:
+		run.Taken(c.life, 0, false, false)
+		if q.Transient {
+			context.AfterFunc(c.life, func() { _ = c.server.runs.Remove(c.credential, run.ID()) }) // unless it is removed already
+		}
+		c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
+		return run.ID()
+	}
+	return ""
 }
 
 // runRequest returns what a client asks for, without its approver and sink.

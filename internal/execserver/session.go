@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -35,6 +36,7 @@ type session struct {
 	id         string
 	credential string
 	sharing    local.Sharing // starts its processes
+	starts     runs.Starts   // of its runs
 
 	mu         sync.Mutex
 	holder     *connection   // has it; nil for none

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
 // Detach starts a run that goes on without this process, and prints its ID. Run are its flags, and words
@@ -26,7 +27,11 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string)
 		return err
 	}
 	o := &Options{target: run.Server}
-	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: execclient.Answer(&terminal.Approver{})})
+	opts := execclient.Options{Approvals: true, OnRequest: execclient.Answer(&terminal.Approver{})}
+	if run.Server.URL == "" {
+		opts.Resume = -1 // what has ended with the daemon does not come back
+	}
+	c, err := o.connect(ctx, env, true, opts)
 	if err != nil {
 		return explain(err, "")
 	}
@@ -43,38 +48,35 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string)
 
 // started returns the parameters of run/start. On another machine its own settings, directory and
 // variables count.
-func started(env *Env, run *runargs.Options, words []string) (map[string]any, error) {
+func started(env *Env, run *runargs.Options, words []string) (*wire.RunStart, error) {
 	words = run.Words(words)
-	params := map[string]any{"args": words}
+	params := &wire.RunStart{Args: words}
 	if run.Server.URL == "" {
 		if env.Dir == "" {
 			return nil, failure.New("the current directory does not exist any more; change to another one")
 		}
-		params["cwd"], params["env"] = env.Dir, variables(env)
+		params.Dir, params.Env = env.Dir, variables(env)
 	}
-	cwd, _ := params["cwd"].(string)
-	for _, word := range append([]string{cwd}, words...) { // other bytes would arrive as others
+	for _, word := range append([]string{params.Dir}, words...) { // other bytes would arrive as others
 		if !utf8.ValidString(word) {
 			return nil, failure.New("%s is not UTF-8, which the server needs", printable.Word(word))
 		}
 	}
-	if files := secrets(env, &run.Server); len(files) > 0 {
-		params["hidden"] = files
-	}
+	params.Hidden = secrets(env, &run.Server)
 	if !run.OwnTerminal(env.Env) {
-		params["openStdin"] = run.Interactive
+		params.OpenStdin = run.Interactive
 		return params, nil
 	}
 	size := tty.SizeOf(env.Stdin)
 	if size.Cols == 0 || size.Rows == 0 {
 		size.Cols, size.Rows = 80, 24
 	}
-	params["tty"], params["screen"] = map[string]any{"cols": size.Cols, "rows": size.Rows}, true
+	params.TTY, params.Screen = &wire.RunSize{Cols: size.Cols, Rows: size.Rows}, true
 	return params, nil
 }
 
 // start starts a run and returns its ID, or the result of a command that does not run.
-func start(ctx context.Context, c client, params map[string]any) (id string, result json.RawMessage, err error) {
+func start(ctx context.Context, c client, params *wire.RunStart) (id string, result json.RawMessage, err error) {
 	id, result, err = execclient.StartRun(ctx, c, params)
 	if err != nil || id == "" {
 		return "", result, explain(err, "")

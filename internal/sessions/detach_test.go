@@ -43,9 +43,8 @@ func TestStartedBytes(t *testing.T) {
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("%v, want %q", err, test.want)
 			}
-			variables, local := got["env"].(map[string]string)
-			if local && (!maps.Equal(variables, map[string]string{"A": "2", "C": ""}) || !strings.Contains(said, "BAD")) {
-				t.Errorf("%v, said %q", variables, said)
+			if got != nil && got.Env != nil && (!maps.Equal(got.Env, map[string]string{"A": "2", "C": ""}) || !strings.Contains(said, "BAD")) {
+				t.Errorf("%v, said %q", got.Env, said)
 			}
 		})
 	}

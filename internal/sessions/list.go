@@ -246,7 +246,7 @@ func signalName(s string) string {
 // remove is rm.
 func remove(ctx context.Context, env *Env, o *Options, words []string) error {
 	return o.eachSession(ctx, env, words, func(c client, id string) error {
-		return c.Call(ctx, "run/remove", map[string]any{"runId": id}, nil)
+		return execclient.RemoveRun(ctx, c, id)
 	})
 }
 

@@ -45,23 +45,23 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 	if err != nil {
 		return nil, err
 	}
-	params["reader"] = !run.Captures()
+	params.Reader = !run.Captures()
 	lines := &eventLines{show: event, end: end}
 	if event != nil {
-		params["events"] = true
+		params.Events = true
 		opts.OnNotify, opts.OnResume = lines.notify, lines.cut
 	}
-	onTerminal := params["tty"] != nil
+	onTerminal := params.TTY != nil
 	// To read a terminal would stop a job in the background.
 	input := !isNull(env.Stdin) && (!tty.Is(env.Stdin) || !onTerminal && tty.Foreground(env.Stdin))
 	if !onTerminal {
-		params["openStdin"] = input
+		params.OpenStdin = input
 	}
 	if run.Join != "" {
 		opts.Resume, opts.Eager = -1, true // what has ended with the daemon does not come back
-		params["transient"] = true
-		params["sandbox"] = map[string]any{"name": run.Join, "idleMs": max(run.Idle.Milliseconds(), min(int64(run.Idle), 1))}
-		params["unattended"] = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
+		params.Transient = true
+		params.Sandbox = &wire.RunSandbox{Name: run.Join, IdleMs: uint64(max(run.Idle.Milliseconds(), min(int64(run.Idle), 1)))}
+		params.Unattended = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
 	}
 	c, id, result, err := o.begin(ctx, outer, env, run.Join != "", opts, params)
 	if err != nil {
@@ -105,7 +105,7 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 	if signaled && by.atOnce {
 		defer time.AfterFunc(lastWord, cancel).Stop()
 	}
-	err = c.Call(ctx, "run/remove", map[string]any{"runId": id}, nil)
+	err = execclient.RemoveRun(ctx, c, id)
 	if err != nil && signaled {
 		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
 	}
@@ -114,7 +114,7 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 
 // begin connects to the server and starts a run there. With a daemon, which is started where there is none,
 // that is tried again where it ended before it looked at the request.
-func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options, params map[string]any) (c client, id string, result json.RawMessage, err error) {
+func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options, params *wire.RunStart) (c client, id string, result json.RawMessage, err error) {
 	const tries = 3
 	for range tries {
 		if c, err = o.connect(ctx, env, onDaemon, opts); err != nil {

@@ -27,6 +27,7 @@ type RunStart struct {
 	OpenStdin bool              `json:"openStdin,omitempty"`
 	Screen    bool              `json:"screen,omitempty"`
 	Events    bool              `json:"events,omitempty"`
+	StartID   string            `json:"startId,omitempty"` // a session starts no second run with it; "" for none
 	Reader    bool              `json:"reader,omitempty"`  // the command waits for a reader, which says so in its requests
 	Dir       string            `json:"cwd,omitempty"`     // a path; empty means the directory of the server
 	Env       map[string]string `json:"env,omitzero"`      // nil means the environment of the server
