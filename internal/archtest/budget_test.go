@@ -148,7 +148,7 @@ var budgets = map[string]budget{
 	"internal/sockets":     {735, "which unix sockets commands of a shared sandbox have bound; new: addresses and sockets of commands, from internal/observer, and sends on copies"},
 	"internal/state":       {680, "what runs tell each other: where they write, what approved commands run; logs of output, from the executors; what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suffixes":    {35, "names that the public list lacks; new: public suffixes"},
-	"internal/table":       {170, "new: what runs and has run, by identity: places, limits, eviction and retention of sessions, runs and processes, from four tables"},
+	"internal/table":       {210, "new: what runs and has run, by identity: places, limits, eviction and retention of sessions, runs and processes, from four tables"},
 	"internal/suggest":     {920, "places from which programs run later, with warnings; hosts that a proxy refused, in the order of causes; no suggestion for settings of sallyport; grants for services; paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {635, "text without control sequences"},
 	"internal/toml":        {485, "adding to a text without changing the rest of it; new: keys and values of TOML with their places"},

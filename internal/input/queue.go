@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 const (
@@ -51,8 +53,7 @@ type Queue struct {
 	sent    bool          // the command got input of a caller, or its end
 	held    chan struct{} // closed when writes go on; nil while they do
 	lost    error         // why input was lost whose sender did not wait; told to one
-	known   map[string]*Write
-	recent  []string // the same, the oldest first
+	known   table.Recent[*Write]
 }
 
 // A Write is input that waits, or its end.
@@ -73,7 +74,7 @@ type Write struct {
 // waits while the command reads nothing; it needs the method SetInputDeadline of [executor.Process].
 // Zero waits until the command has ended.
 func NewQueue(to func() Taker, terminal bool, patience time.Duration) *Queue {
-	return &Queue{to: to, terminal: terminal, patience: patience, known: make(map[string]*Write)}
+	return &Queue{to: to, terminal: terminal, patience: patience, known: table.Recent[*Write]{Most: maxIDs}}
 }
 
 // Done is closed when the input was taken, or not all of it.
@@ -120,7 +121,7 @@ func (q *Queue) Put(id string, data []byte, end bool, accepted func()) (*Write, 
 
 // add queues w, and reports whether its sender may go on now. First is the write in place of it, if any.
 func (q *Queue) add(id string, w *Write) (first *Write, now bool, err error) {
-	if first = q.known[id]; first != nil {
+	if first, ok := q.known.Find(id); ok {
 		return first, true, nil
 	}
 	again := q.ended && w.end
@@ -134,7 +135,9 @@ func (q *Queue) add(id string, w *Write) (first *Write, now bool, err error) {
 	if q.size > 0 && q.size+len(w.data) > maxInput || len(q.queue) >= maxWaiting {
 		return nil, false, ErrFull
 	}
-	q.remember(id, w)
+	if id != "" {
+		q.known.Add(id, w)
+	}
 	return nil, q.push(w) || q.size <= freeInput, nil
 }
 
@@ -156,20 +159,6 @@ func (q *Queue) push(w *Write) bool {
 		q.flushes.Go(q.flush)
 	}
 	return false
-}
-
-// remember keeps a write by its ID.
-func (q *Queue) remember(id string, w *Write) {
-	if id == "" {
-		return
-	}
-	q.known[id] = w
-	q.recent = append(q.recent, id)
-	if len(q.recent) > maxIDs {
-		delete(q.known, q.recent[0])
-		q.recent[0] = ""
-		q.recent = q.recent[1:]
-	}
 }
 
 // Do queues data, or the end of the input, and waits until the command has taken it. It returns how

@@ -220,8 +220,10 @@ func TestWriteIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(in.known) != maxIDs || len(in.recent) != maxIDs {
-			t.Errorf("%d IDs, %d recent", len(in.known), len(in.recent))
+		for i, want := range map[int]bool{0: false, 2*maxIDs - 1: false, 2 * maxIDs: true, 3*maxIDs - 1: true} {
+			if _, ok := in.known.Find(fmt.Sprint(i)); ok != want {
+				t.Errorf("write %d is known: %v", i, ok)
+			}
 		}
 	})
 }

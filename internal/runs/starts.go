@@ -6,6 +6,8 @@ package runs
 import (
 	"context"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // maxStarts is how many starts are remembered: many more than wait for an answer at once.
@@ -15,9 +17,8 @@ const maxStarts = 1024
 // lost with its connection is repeated and not performed again. The zero Starts is ready. It must not be
 // copied.
 type Starts struct {
-	mu     sync.Mutex
-	known  map[string]*started
-	recent []string // the same, the oldest first
+	mu    sync.Mutex
+	known table.Recent[*started]
 }
 
 // A started is a start that is in progress until done is closed, or that started a run.
@@ -55,30 +56,21 @@ func (s *Starts) Once(life context.Context, id string, start func() string) (run
 func (s *Starts) enter(id string) (e *started, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e = s.known[id]; e != nil {
+	if e, ok := s.known.Find(id); ok {
 		return e, false
 	}
-	if s.known == nil {
-		s.known = make(map[string]*started)
-	}
 	e = &started{done: make(chan struct{})}
-	s.known[id] = e
+	s.known.Most = maxStarts
+	s.known.Add(id, e)
 	return e, true
 }
 
-// settle ends a start, and remembers it if it has started a run.
+// settle ends a start, and forgets one that has started no run.
 func (s *Starts) settle(id string, e *started) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(e.done)
 	if e.run == "" {
-		delete(s.known, id)
-		return
-	}
-	s.recent = append(s.recent, id)
-	if len(s.recent) > maxStarts {
-		delete(s.known, s.recent[0])
-		s.recent[0] = ""
-		s.recent = s.recent[1:]
+		s.known.Remove(id)
 	}
 }
