@@ -50,8 +50,9 @@ func (t *Total) Entry(e plan.Entry) plan.Entry {
 	return e
 }
 
-// Watch starts to watch. processes returns the IDs of all processes; when a limit is exceeded, kill is called
-// from another goroutine and kills those of the commands, and watching goes on.
+// Watch starts to watch. processes returns the IDs of all processes and is called once in a measurement; when
+// that has found a limit exceeded, kill is called and kills these, and watching goes on. Both are called from
+// another goroutine, one call at a time.
 func (t *Total) Watch(processes func() []int, kill func(executor.Enforced)) error {
 	if t == nil {
 		return nil

@@ -26,12 +26,15 @@ func (c *Child) hold(held held) {
 	c.observer.onFailed(func() {
 		c.whileOpen(func() { _ = c.Kill() }) // Close returns why
 	})
-	c.bounds.Watch(c.Processes, func() {
-		_ = c.Signal(syscall.SIGKILL, true)
-		if !c.ownPIDs { // else the kernel kills all at once
-			_ = c.killBelow() // WaitAll returns what went wrong
-		}
-	})
+	c.bounds.Watch(c.Processes, c.overLimit)
+}
+
+// overLimit kills the tree because it has exceeded a limit; its reaper tells the end.
+func (c *Child) overLimit() {
+	_ = c.Signal(syscall.SIGKILL, true)
+	if !c.ownPIDs { // else the kernel kills all at once
+		_ = c.killBelow() // WaitAll returns what went wrong
+	}
 }
 
 // whileOpen calls f, which Close waits for, or does nothing when Close has begun.

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
@@ -42,6 +41,8 @@ type Shared struct {
 	hub    *netaccess.Hub     // divides the network among the commands; nil without one to divide
 	rest   *netaccess.Service // serves what is not known to be of a command
 	way    way
+
+	measured []*Child // the commands that total has measured last; only what it calls uses this
 
 	ended   chan struct{} // closed when the holder is gone
 	cut     chan struct{} // closed when commands that were running then were killed
@@ -247,20 +248,23 @@ func (s *Shared) running() []*Child {
 	return slices.Collect(maps.Keys(s.children))
 }
 
-// processes returns those of all commands.
+// processes returns those of all commands, for a measurement. Commands that exceed has killed do not count:
+// they give back what they have as they end, which takes a while, and no other command may be killed for that.
 func (s *Shared) processes() (all []int) {
-	for _, c := range s.running() {
+	s.measured = slices.DeleteFunc(s.running(), func(c *Child) bool { return c.total.Load() != nil })
+	for _, c := range s.measured {
 		all = append(all, c.Processes()...)
 	}
 	return all
 }
 
-// exceed kills all commands because they have exceeded a limit together.
+// exceed kills the commands of the last measurement because they have exceeded a limit together. A command
+// that has started since then has no part in that.
 func (s *Shared) exceed(limit executor.Enforced) {
-	for _, c := range s.running() {
+	for _, c := range s.measured {
 		c.whileOpen(func() {
-			c.total.CompareAndSwap(nil, &limit)
-			_ = c.Signal(syscall.SIGKILL, true) // its reaper tells the end
+			c.total.Store(&limit)
+			c.watching.Go(c.overLimit)
 		})
 	}
 }

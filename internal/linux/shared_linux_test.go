@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -399,6 +400,37 @@ func TestSharedKill(t *testing.T) {
 	}
 	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err, executor.ErrSharedEnded) {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// TestSharedExceeds: the commands that were measured are killed, not one that has started since then; and while
+// they end, what they still have does not count.
+func TestSharedExceeds(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	s := a.open(t, a.policy())
+	first := a.agent(t, &job{in: s})
+	first.fact(t, "hello")
+	if got, want := s.processes(), first.child.Processes(); len(want) == 0 || !slices.Equal(got, want) {
+		t.Fatalf("measured are %v, want %v", got, want)
+	}
+	second := a.agent(t, &job{in: s})
+	second.fact(t, "hello")
+	must(t, unix.Kill(first.child.PID(), unix.SIGSTOP)) // its reaper: it is long in ending
+	s.exceed(executor.Enforced{Limit: executor.LimitMemory, Value: 1 << 20, By: executor.ByWatch, Hit: true})
+	if got, want := s.processes(), second.child.Processes(); !slices.Equal(got, want) || len(first.child.Processes()) == 0 {
+		t.Errorf("measured are %v, want %v", got, want)
+	}
+	must(t, unix.Kill(first.child.PID(), unix.SIGCONT))
+	if line, err := first.lines.ReadString('\n'); err != io.EOF { // it is killed while it waits for input
+		t.Errorf("%q, %v", line, err)
+	}
+	if exit := first.end(t); exit.Limit != executor.LimitMemory || exit.Signal != int(unix.SIGKILL) || len(exit.Limits) != 1 {
+		t.Errorf("a command that was measured: %+v", exit)
+	}
+	second.fact(t, "hello")
+	if exit := second.end(t); exit.Limit != "" || exit.Code != 0 {
+		t.Errorf("a command that has started since then: %+v", exit)
 	}
 }
 
