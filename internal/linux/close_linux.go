@@ -31,9 +31,12 @@ func (c *Child) hold(held held) {
 
 // overLimit kills the tree because it has exceeded a limit; its reaper tells the end.
 func (c *Child) overLimit() {
-	_ = c.Signal(syscall.SIGKILL, true)
-	if !c.ownPIDs { // else the kernel kills all at once
-		_ = c.killBelow() // WaitAll returns what went wrong
+	err := c.Signal(syscall.SIGKILL, true)
+	switch { // WaitAll returns what went wrong
+	case err != nil: // the command may have filled the queue of signals that the reaper is asked by
+		_ = c.Kill()
+	case !c.ownPIDs: // else the kernel kills all at once
+		_ = c.killBelow()
 	}
 }
 
@@ -91,7 +94,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.bounds != nil {
 		exit.Limits, exit.Limit, exit.Usage = c.bounds.Finish(c.proc.Usage())
 		c.proc.OnCollected(c.bounds.Release)
-		if limit := c.total.Load(); limit != nil && exit.Limit == "" && exit.Signal == int(syscall.SIGKILL) {
+		if limit := c.total.Load(); limit != nil && exit.Limit == "" && (exit.Code < 0 || exit.Signal == int(syscall.SIGKILL)) {
 			exit.Limit, exit.Limits = limit.Limit, append(exit.Limits, *limit)
 		}
 		applyLimit(exit)

@@ -434,6 +434,40 @@ func TestSharedExceeds(t *testing.T) {
 	}
 }
 
+// TestSharedExceedsQueueFull: a command that has filled the queue of signals is killed for a limit all the same.
+func TestSharedExceedsQueueFull(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	s := a.open(t, a.policy())
+	limit := executor.Enforced{Limit: executor.LimitMemory, Value: 1 << 20, By: executor.ByWatch, Hit: true}
+	for _, test := range []struct {
+		name   string
+		in     *Shared
+		exceed func(*Child)
+		want   executor.Exit
+	}{
+		{"a limit of all", s, func(*Child) { s.processes(); s.exceed(limit) }, executor.Exit{Limit: executor.LimitMemory, Code: 137, Signal: 9}},
+		{"its own", nil, (*Child).overLimit, executor.Exit{Code: -1}},
+		{"its own, in a shared sandbox", s, (*Child).overLimit, executor.Exit{Code: -1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := a.agent(t, &job{in: test.in})
+			g.fact(t, "hello")
+			must(t, unix.Prlimit(g.child.PID(), unix.RLIMIT_SIGPENDING, &unix.Rlimit{}, nil))
+			if err := g.child.Signal(unix.SIGCONT, true); !errors.Is(err, unix.EAGAIN) {
+				t.Fatalf("the queue is not full: %v", err)
+			}
+			test.exceed(g.child)
+			if line, err := g.lines.ReadString('\n'); err != io.EOF { // it is killed while it waits for input
+				t.Errorf("%q, %v", line, err)
+			}
+			if exit := g.end(t); exit.Limit != test.want.Limit || exit.Code != test.want.Code || exit.Signal != test.want.Signal {
+				t.Errorf("%+v", exit)
+			}
+		})
+	}
+}
+
 // TestSharedMountsKnown: the second command with a policy makes no mount of the workspace, and proves those
 // that are there; another policy makes its own.
 func TestSharedMountsKnown(t *testing.T) {
