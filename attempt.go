@@ -25,7 +25,7 @@ import (
 
 // An attempt is one process of a run, from its start to its end.
 type attempt struct {
-	policy   sandbox.Policy
+	spec     *executor.Spec
 	process  executor.Process
 	start    time.Time
 	fanout   *fanout
@@ -62,11 +62,11 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		x.note("beside a command that could put programs there, it runs without these directories of PATH: " + strings.Join(left, ", "))
 	}
 	x.attempts++
-	a := &attempt{policy: policy, stopped: make(chan struct{}), told: make(chan struct{})}
+	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)
 	x.stopped, x.limit = a.stopped, &a.limit
 	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
-	spec := &executor.Spec{
+	a.spec = &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
 		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
@@ -75,12 +75,12 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
 		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
-	input := x.input(spec)
+	input := x.input(a.spec)
 	a.desk = x.desk(a)
-	spec.AskHost = a.desk.Decide
+	a.spec.AskHost = a.desk.Decide
 
 	a.start = time.Now()
-	p, err := x.launch(ctx, spec)
+	p, err := x.launch(ctx, a.spec)
 	if err != nil {
 		a.desk.Close()
 		a.fanout.close()
@@ -93,7 +93,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	x.emit(event.Started{Sandbox: x.sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	switch {
 	case input == nil:
-	case spec.TTY != nil:
+	case a.spec.TTY != nil:
 		if x.keys == nil {
 			x.keys = inputs.Type(input)
 		}
@@ -172,8 +172,8 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 // the denial may be a guess.
 func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	r := &suggest.Run{
-		Policy: a.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,
-		Named: a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
+		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
+		Named: a.spec.Policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
 	}
 	denials, code := slices.Clone(a.exit.Denials), a.code()
 	var stdout, stderr []byte

@@ -18,7 +18,7 @@ import (
 
 // desk returns what asks about hosts while an attempt runs. Nil asks about none.
 func (x *execution) desk(a *attempt) *hostasks.Desk {
-	if a.policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
+	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
 		return nil
 	}
 	return &hostasks.Desk{

@@ -175,7 +175,7 @@ type Attempt struct {
 // result makes the result of the run from its last attempt.
 func (x *execution) result(a *attempt) *Result {
 	kept, exit := a.kept, a.exit
-	attempts := []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}}
+	attempts := []Attempt{{Policy: a.spec.Policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}}
 	if x.first != nil {
 		attempts = append(slices.Clone(x.first.Attempts), attempts...)
 	}
@@ -187,7 +187,7 @@ func (x *execution) result(a *attempt) *Result {
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
 		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
-		Rule: x.rule, Sandbox: x.sandboxOf(a.policy, exit.Sandbox),
+		Rule: x.rule, Sandbox: x.sandboxOf(a.spec.Policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),
 		denials: a.denials, DenialsOmitted: exit.DenialsOmitted,

@@ -98,7 +98,7 @@ func (x *execution) missing(a *attempt) (evidence []sandbox.Denial, required []s
 	if len(evidence) == 0 || x.retry < judge.RetryOutside {
 		return nil, nil
 	}
-	return evidence, judge.Leaving(a.policy, x.runner.live.Policy())
+	return evidence, judge.Leaving(a.spec.Policy, x.runner.live.Policy())
 }
 
 // facts returns the denials that are facts and matter.
@@ -108,7 +108,7 @@ func facts(denials []sandbox.Denial) []sandbox.Denial {
 
 // outcome reports how the sandbox bore on a run, if it did.
 func (x *execution) outcome(a *attempt) {
-	o := event.SandboxOutcome{Initial: a.duration, Mode: a.policy.Name(), Level: a.exit.Sandbox.Level}
+	o := event.SandboxOutcome{Initial: a.duration, Mode: a.spec.Policy.Name(), Level: a.exit.Sandbox.Level}
 	denied := facts(a.denials)
 	switch {
 	case x.first != nil:

@@ -65,5 +65,5 @@ func (x *execution) rewind() bool {
 // went well or was stopped.
 func (x *execution) repeats(a *attempt) bool {
 	return x.retry > judge.RetryNone && x.approver(true) != nil && x.attempts == 1 &&
-		a.end == EndExited && a.exit.Code != 0 && a.policy.Mode() == sandbox.Managed && x.repeatable()
+		a.end == EndExited && a.exit.Code != 0 && a.spec.Policy.Mode() == sandbox.Managed && x.repeatable()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 type (
@@ -19,6 +20,17 @@ type (
 
 func open(ctx context.Context, h *host, spec *executor.SharedSpec) (*opened, error) {
 	return h.Open(ctx, spec)
+}
+
+// Opens plans a command and starts nothing. It returns what says why a path is closed to an access in it (nil: it
+// is not), or the error of [Executor.Start].
+func (e *Executor) Opens(ctx context.Context, spec *executor.Spec) (func(sandbox.Access) error, error) {
+	_, done, err := e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return e.host.Opens(spec)
 }
 
 func usage(in *opened) executor.Usage { return in.Usage() }

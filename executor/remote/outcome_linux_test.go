@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,33 +186,114 @@ func TestAwaitPort(t *testing.T) {
 	})
 }
 
-// TestRetryGrant: a command that was denied a file is offered to be run again with the least grant.
+// lastingPlace is closedPlace with a name that does not look as if it were made for one run, so that the grant
+// for what is in it is this directory, and nothing else on the machine matters.
+func lastingPlace(t *testing.T) string {
+	t.Helper()
+	dir := closedPlace(t)
+	letters := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			r += 'a' - '0'
+		}
+		return r
+	}, dir)
+	if err := os.Rename(dir, letters); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(letters) })
+	return letters
+}
+
+// repository makes a directory with a repository.
+func repository(t *testing.T, dir string) {
+	t.Helper()
+	git := filepath.Join(dir, ".git")
+	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700), os.Mkdir(filepath.Join(git, "refs"), 0o700), os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// movable makes a directory with a .git that is a symbolic link, which no sandbox around it can protect.
+func movable(t *testing.T, dir string) {
+	t.Helper()
+	repository(t, filepath.Join(dir, "real"))
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o700), os.Symlink("../real/.git", filepath.Join(dir, "work", ".git"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRetryGrant: a command that was denied a file is offered to be run again with the least grant that lasts
+// and is enough: with it the sandbox is built, and the file is open.
 func TestRetryGrant(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
 	plainPlaces(t)
-	both(t, func(t *testing.T, e executor.Executor) {
-		dir, shut := place(t), closedPlace(t)
-		var asked []string
-		r := &sallyport.Runner{
-			Policy: sandbox.WorkspaceWrite(), Executor: e, Approval: approval.OnRequest,
-			Approver: approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
-				asked = append(asked, q.Requires...)
-				return q.Decide(approval.Approved), nil
-			}),
+	for _, tt := range []struct {
+		name  string
+		make  func(t *testing.T, base, shut string)
+		file  string // below shut
+		asked string // below base; "-" for nothing
+		rule  string // where nothing is asked
+	}{
+		{"the least that lasts", func(*testing.T, string, string) {}, "a", "", ""},
+		{"repositories beside it", func(t *testing.T, base, _ string) {
+			for i := range 100 {
+				repository(t, filepath.Join(base, "many", "deep", "down", strconv.Itoa(i)))
+			}
+		}, "a", "", ""},
+		{"one beside it that cannot be protected", func(t *testing.T, base, _ string) { movable(t, filepath.Join(base, "beside", "it")) }, "a", "run123456", ""},
+		{"one in it", func(t *testing.T, _, shut string) { movable(t, shut) }, "a", "-", "needs a fixed place for"},
+		{"a file in one", func(t *testing.T, _, shut string) {
+			repository(t, shut)
+			if err := os.WriteFile(filepath.Join(shut, ".git", "index"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, ".git/index", "run123456/.git/index", ""},
+		{"a new file in one", func(t *testing.T, _, shut string) { repository(t, shut) }, ".git/new", "-", "read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			both(t, func(t *testing.T, e executor.Executor) {
+				dir, base := place(t), lastingPlace(t)
+				shut := filepath.Join(base, "run123456")
+				if err := os.Mkdir(shut, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				tt.make(t, base, shut)
+				retryGrant(t, e, dir, filepath.Join(shut, tt.file), "write:"+filepath.Join(base, tt.asked), tt.asked == "-", tt.rule)
+			})
+		})
+	}
+}
+
+// retryGrant runs a command that writes to a file, and approves that it is run again.
+func retryGrant(t *testing.T, e executor.Executor, dir, file, want string, none bool, rule string) {
+	t.Helper()
+	var asked []string
+	r := &sallyport.Runner{
+		Policy: sandbox.WorkspaceWrite(), Executor: e, Approval: approval.OnRequest,
+		Approver: approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			asked = append(asked, q.Requires...)
+			return q.Decide(approval.Approved), nil
+		}),
+	}
+	closed(t, r)
+	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + file + " || exit 3"}, Dir: dir, Retry: true})
+	if none {
+		if err != nil || res.ExitCode != 3 || len(asked) > 0 || len(res.Denials()) != 1 || res.Denials()[0].Grant != "" || !strings.Contains(res.Denials()[0].Rule, rule) {
+			t.Errorf("%+v, %v; asked %q", res.Denials(), err, asked)
 		}
-		closed(t, r)
-		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + shut + "/a || exit 3"}, Dir: dir, Retry: true})
-		if err != nil || res.ExitCode != 0 || res.First == nil {
-			t.Fatalf("%+v, %v; asked %q", res, err, asked)
-		}
-		if !slices.Equal(asked, []string{"write:/var/tmp"}) { // the least that lasts
-			t.Errorf("asked %q", asked)
-		}
-		if text, err := os.ReadFile(filepath.Join(shut, "a")); err != nil || string(text) != "x\n" {
-			t.Errorf("%q, %v", text, err)
-		}
-	})
+		return
+	}
+	if err != nil || res.ExitCode != 0 || res.First == nil {
+		t.Fatalf("%+v, %v; asked %q", res, err, asked)
+	}
+	if !slices.Equal(asked, []string{want}) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "x\n" {
+		t.Errorf("%q, %v", text, err)
+	}
 }
 
 // TestRetryNoGrant: where the least that lasts would open what decides, here a directory of PATH, nothing is

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -82,8 +83,10 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 			hints = append(hints, t.why.Hint)
 		}
 	}
-	if tried[len(tried)-1].level != plan.LevelLandlock && h.plans(plan.LevelLandlock, spec, stdio) {
-		hints = append(hints, "or accept the landlock level, which has fewer walls (sallyport doctor lists them)")
+	if tried[len(tried)-1].level != plan.LevelLandlock {
+		if _, err := h.plans(plan.LevelLandlock, spec, stdio); err == nil {
+			hints = append(hints, "or accept the landlock level, which has fewer walls (sallyport doctor lists them)")
+		}
 	}
 	return &sandbox.UnsupportedError{
 		Need: "one of the accepted sandbox levels", Have: "none is available here: " + strings.Join(have, "; "),
@@ -105,13 +108,45 @@ func sandboxAround() string {
 	return printable.Word(mode)
 }
 
-// plans reports whether a command can be planned at a level. It claims nothing.
-func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) bool {
+// plans plans a command at a level. It claims nothing, and holds nothing after it.
+func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) (*attempt, error) {
 	a := h.attempt(level, spec, stdio)
 	a.dry = true
 	defer a.release()
 	_, err := a.plan()
-	return err == nil
+	return a, err
+}
+
+// Opens plans a command without its network, and returns what says why a path is closed to an access in it; nil
+// is not. The error is that of Start. It claims and starts nothing.
+func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	alone := executor.Spec{
+		Run: spec.Run, Args: spec.Args, Dir: spec.Dir, Env: spec.Env, Policy: spec.Policy.WithNetwork(sandbox.NetworkNone), Allow: spec.Allow,
+		Level: spec.Level, Tmp: spec.Tmp, NoCaches: spec.NoCaches, NoObserver: spec.NoObserver,
+	}
+	levels, err := h.accepted(&alone)
+	for _, level := range levels {
+		a, why := h.plans(level, &alone, [3]*os.File{null, null, null})
+		var no *refusal
+		if err = why; !errors.As(err, &no) {
+			return a.closes, err
+		}
+	}
+	return nil, err
+}
+
+// closes returns why a path is closed to an access in what was planned; nil is not.
+func (a *attempt) closes(access sandbox.Access) error {
+	layered := func(o plan.Overlay) bool { return hostfacts.Below(access.Path, o.Path) }
+	if a.level == plan.LevelNone || slices.ContainsFunc(a.overlays, layered) {
+		return nil
+	}
+	return a.names.Closes(access)
 }
 
 // errPlanAgain says that a plan could not be performed for a reason that the next plan

@@ -76,7 +76,7 @@ func (g *denialGroup) line(home string) string {
 		text += ": the " + printable.Line(g.rule) + " does not belong there"
 	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
 		text += "; denied by " + printable.Word(g.rule)
-	case strings.HasSuffix(g.rule, protectsLinks):
+	case strings.HasSuffix(g.rule, protectsLinks), strings.HasPrefix(g.rule, suggest.NothingOpens):
 		text += ": " + printable.Line(g.rule)
 	}
 	return text

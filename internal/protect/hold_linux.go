@@ -4,6 +4,7 @@
 package protect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -130,6 +132,24 @@ func newOnce(r *Request, present []string) (*Protection, error) {
 // Rules returns the rules for the plan, in the order of their paths. No path has a symbolic
 // link in it. Call it before [Protection.Started].
 func (p *Protection) Rules() []plan.Rule { return p.found.sorted() }
+
+// Closes returns why a file is closed to an access; nil is not. Call it before [Protection.Started].
+func (p *Protection) Closes(a sandbox.Access) error {
+	g, want := p.found, sandbox.LevelRead
+	if a.Op == sandbox.Write {
+		want = sandbox.LevelWrite
+		for _, c := range slices.Concat(g.claims, g.unreachable) {
+			if !c.ReportOnly && hostfacts.Below(a.Path, c.Path) {
+				return fmt.Errorf("%s stays closed (%s)", printable.Word(c.Path), c.Why)
+			}
+		}
+	}
+	if g.level(a.Path) >= want {
+		return nil
+	}
+	r, _ := g.nearest(a.Path)
+	return fmt.Errorf("%s stays %s (%s)", printable.Word(cmp.Or(r.Path, "/")), levelWord(g.level(a.Path)), cmp.Or(r.Why, "the policy"))
+}
 
 // Tmp returns what is mounted at /tmp; nil is the host's own. Call it before
 // [Protection.Started].

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
@@ -45,6 +46,11 @@ type Run struct {
 	Local  bool   // it ran on this machine; on another one paths are taken as they are
 	Named  bool   // the grant for git is supported where it ran
 	Caches bool   // and those for caches too
+
+	// Executor is asked whether what would be suggested is enough: whether it can build the sandbox of Spec with
+	// that, and the denied path is open there. Nil, or one that cannot say (only a local one on Linux can), is not.
+	Executor executor.Executor
+	Spec     *executor.Spec
 
 	files files // nil where nothing can be looked at
 }
@@ -94,6 +100,7 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 			d.Wider = r.wider(d)
 		}
 	}
+	r.prove(denials)
 }
 
 func isFile(op sandbox.Op) bool {
