@@ -299,7 +299,10 @@ func killFront(t *testing.T, a *arena, lines int) {
 			t.Errorf("%q, %v", line, err)
 		}
 	}
-	must(t, cmd.Process.Signal(unix.SIGSTOP)) // it makes no more
+	must(t, cmd.Process.Signal(unix.SIGSTOP)) // it makes no more, once all of its threads have stopped
+	if _, err := unix.Wait4(cmd.Process.Pid, nil, unix.WUNTRACED, nil); err != nil {
+		t.Fatal(err)
+	}
 	all := []int{handle}
 	for _, child := range childrenBelow(cmd.Process.Pid) {
 		pid, _, _ := strings.Cut(child, " ")

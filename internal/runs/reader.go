@@ -26,7 +26,7 @@ const (
 // A reader is the executor of a run whose command waits for one reader of its output, as it would for
 // that of a pipe. Others who read the run hold nothing up.
 type reader struct {
-	ownExecutor
+	wrapped
 
 	mu      sync.Mutex
 	output  executor.Output // of the last process; nil before the first
@@ -46,10 +46,16 @@ type reader struct {
 type streamCloser interface{ CloseOutput(s executor.Stream) }
 
 // newReader returns the reader of a run with an executor.
-func newReader(by ownExecutor) *reader { return &reader{ownExecutor: by} }
+func newReader(by ownExecutor) *reader { return &reader{wrapped: wrapped{by}} }
 
 // An unread is the executor of a run whose command waits for no reader.
-type unread struct{ ownExecutor }
+type unread struct{ wrapped }
+
+// A wrapped is the executor behind another one.
+type wrapped struct{ ownExecutor }
+
+// Unwrap returns it, for what only some executors can do.
+func (w wrapped) Unwrap() executor.Executor { return w.ownExecutor }
 
 // Start implements [executor.Executor].
 func (u unread) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {

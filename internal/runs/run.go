@@ -122,7 +122,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		r.reader = newReader(p.own)
 		p.own = r.reader
 	} else {
-		p.own = unread{p.own}
+		p.own = unread{wrapped{p.own}}
 	}
 	p.Runner.Executor = p.own
 	c := *p.Cmd

@@ -336,3 +336,24 @@ func TestKept(t *testing.T) {
 		})
 	}
 }
+
+// TestSuggestionsPlanned: a run, with a reader and without, is told of no grant with which its sandbox would not be
+// built: a repository that cannot be protected lies in what the grant would open.
+func TestSuggestionsPlanned(t *testing.T) {
+	tab, _ := newTable(t)
+	shut := t.TempDir()
+	git := filepath.Join(shut, "real", ".git")
+	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700), os.Mkdir(filepath.Join(git, "refs"), 0o700),
+		os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600), os.Mkdir(filepath.Join(shut, "work"), 0o700),
+		os.Symlink("../real/.git", filepath.Join(shut, "work", ".git")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reader := range []bool{false, true} {
+		r := begin(t, tab, Request{Reader: reader}, "--sandbox", "/bin/sh", "-c", "echo x >"+shut+"/a || exit 3")
+		res := ended(t, r)
+		if d := res.Denials(); res.ExitCode != 3 || len(d) != 1 || d[0].Grant != "" || !strings.Contains(d[0].Rule, "needs a fixed place") {
+			t.Errorf("reader %v: %d, %+v", reader, res.ExitCode, d)
+		}
+	}
+}

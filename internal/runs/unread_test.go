@@ -36,7 +36,7 @@ func TestUnreadRun(t *testing.T) {
 		by    executor.Executor
 		turns bool
 	}{
-		"no reader": {unread{printer{}}, true}, "left": {gone, true}, "read": {read, false},
+		"no reader": {unread{wrapped{printer{}}}, true}, "left": {gone, true}, "read": {read, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // a machine that stands still for 45 ms does so seldom

@@ -72,7 +72,15 @@ func (r *Run) settle(d *sandbox.Denial, why proof) {
 
 // proof is nil where nothing is known of what a sandbox would enforce. Each of its plans is made once.
 func (r *Run) proof() proof {
-	e, ok := r.Executor.(interface {
+	behind := r.Executor
+	for {
+		w, ok := behind.(interface{ Unwrap() executor.Executor })
+		if !ok {
+			break
+		}
+		behind = w.Unwrap()
+	}
+	e, ok := behind.(interface {
 		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
 	})
 	if !ok || r.Spec == nil || r.files == nil || r.Policy.Mode() != sandbox.Managed {
