@@ -49,7 +49,7 @@ func (e *fakeExecutor) Start(_ context.Context, spec *executor.Spec) (executor.P
 	e.mu.Lock()
 	e.spec = spec
 	e.mu.Unlock()
-	p := &fakeProcess{stopped: make(chan struct{}), done: make(chan struct{})}
+	p := newFakeProcess()
 	go func() {
 		defer close(p.done)
 		e.play(spec, p)
@@ -65,6 +65,10 @@ type fakeProcess struct {
 	done    chan struct{}
 	mu      sync.Mutex
 	signals []int
+}
+
+func newFakeProcess() *fakeProcess {
+	return &fakeProcess{stopped: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (p *fakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
@@ -274,7 +278,7 @@ func (tieContext) Err() error { return context.Canceled }
 func TestTimeoutTie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
-			p := &fakeProcess{stopped: make(chan struct{})}
+			p := newFakeProcess()
 			a := &attempt{process: p, stopped: make(chan struct{})}
 			release := a.watch(ctx, &Cmd{Timeout: time.Second})
 			<-p.stopped

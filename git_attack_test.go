@@ -273,7 +273,7 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 	os.Remove(mark)
 	r := newRunner(t, p)
 	if p.Mode() == sandbox.Full { // where removing without asking needs an approval
-		r.Approver = answering(approval.Approved)
+		r.Approver = approval.Fixed(approval.Decision{Answer: approval.Approved})
 	}
 	c := gitCmd(ws, a.attack)
 	c.NoObserver = a.blind

@@ -104,7 +104,7 @@ func TestCmdPolicyLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRunner(t, sandbox.ReadOnly().WithEntries(sandbox.PathEntry(dir+"/all", sandbox.LevelWrite)))
-	r.Rules = ruleSet(t, `prefix_rule(["touch"], decision = "prompt")`)
+	r.Rules = ruleText(`prefix_rule(["touch"], decision = "prompt")`)
 	r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
 		if err := errors.Join(os.Remove(sub), os.Symlink(dir+"/else", sub)); err != nil {
 			t.Error(err)
@@ -131,7 +131,7 @@ func TestCmdPolicyReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRunner(t, sandbox.ReadOnly().WithEntries(sandbox.PathEntry(dir+"/all", sandbox.LevelWrite)))
-	r.Rules = ruleSet(t, `prefix_rule(["tool"], sandbox = "outside")`)
+	r.Rules = ruleText(`prefix_rule(["tool"], sandbox = "outside")`)
 	own := sandbox.ReadOnly()
 	cmd := &Cmd{Args: []string{"tool"}, Dir: "/", Policy: &own, Env: []string{"PATH=" + bin + ":/usr/bin:/bin"}}
 	_, err := r.Run(t.Context(), cmd)

@@ -66,7 +66,7 @@ func TestRulesAttacks(t *testing.T) {
 			}
 			os.Remove(out)
 			r := newRunner(t, sandbox.WorkspaceWrite("."))
-			r.Rules = ruleSet(t, test.rules)
+			r.Rules = ruleText(test.rules)
 			args := []string{"/bin/sh", "-c", test.script}
 			if rest, planted := strings.CutPrefix(test.script, "PLANTED "); planted {
 				args = []string{"./bash", "-c", rest}
@@ -122,7 +122,7 @@ func TestOutsideEnvironment(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRunner(t, sandbox.WorkspaceWrite("."))
-			r.Rules = ruleSet(t, c.rules)
+			r.Rules = ruleText(c.rules)
 			res, err := r.Run(t.Context(), &Cmd{Args: []string{"tool"}, Dir: ws, Env: []string{"PATH=" + c.path + ":/usr/bin:/bin", c.variable}})
 			if err != nil {
 				t.Fatal(err)

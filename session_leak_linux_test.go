@@ -47,13 +47,13 @@ func TestSessionsLeakNothing(t *testing.T) {
 	}{
 		{name: "pipes", count: shortOnPipes, forgets: true},
 		{name: "terminal", count: shortOnTerminal, terminal: true},
-		{name: "terminal, not closed", count: keptSessions, terminal: true, forgets: true},
+		{name: "terminal, not closed", count: keptEnded, terminal: true, forgets: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if !testenv.IsLong() {
-				tt.count = max(tt.count/5, keptSessions)
+				tt.count = max(tt.count/5, keptEnded)
 			}
-			for range keptSessions { // what all share comes up, and the table fills
+			for range keptEnded { // what all share comes up, and the table fills
 				short(t, tt.terminal)
 			}
 			var before remains

@@ -22,9 +22,7 @@ import (
 // sessionRunner returns a Runner whose sessions run in the sandbox.
 func sessionRunner(t *testing.T) *Runner {
 	t.Helper()
-	r := newRunner(t, sandbox.WorkspaceWrite())
-	r.sequentialIDs = true
-	return r
+	return newRunner(t, sandbox.WorkspaceWrite())
 }
 
 // begin starts a session; on a terminal unless the Cmd says otherwise.
@@ -294,7 +292,7 @@ func TestSessionInput(t *testing.T) {
 	})
 }
 
-// TestSessionTable is about numbers and the cap.
+// TestSessionTable is about the cap.
 func TestSessionTable(t *testing.T) {
 	r := sessionRunner(t)
 	r.MaxSessions = 4
@@ -327,19 +325,6 @@ func TestSessionTable(t *testing.T) {
 			if _, err := r.Start(t.Context(), &Cmd{Args: []string{"no-such-program"}, Dir: t.TempDir()}); err == nil || errors.As(err, new(*TooManySessionsError)) {
 				t.Fatalf("%v", err)
 			}
-		}
-	})
-	t.Run("numbers are never given twice", func(t *testing.T) {
-		var table sessions
-		seen := make(map[string]bool)
-		for range 3000 {
-			place, id, err := table.reserve(0, false)
-			place.End(0)
-			n, numErr := strconv.Atoi(id)
-			if err != nil || numErr != nil || seen[id] || n < firstID || n > lastID {
-				t.Fatalf("%q, %v, %v, seen %v", id, err, numErr, seen[id])
-			}
-			seen[id] = true
 		}
 	})
 	t.Run("row39 the end of the caller's context", func(t *testing.T) {

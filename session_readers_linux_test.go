@@ -23,8 +23,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// patience is for what takes long on a machine that has other things to do.
-const patience = 2 * time.Minute
+// keptEnded is how many ended sessions a Runner knows, see Runner.Session.
+const keptEnded = 64
 
 // numbers is what seq 1 n prints.
 func numbers(n int) []byte {
@@ -38,7 +38,7 @@ func numbers(n int) []byte {
 // over waits for the end of a session that must end well.
 func over(t *testing.T, s *Session) *Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
 	res, err := s.Wait(ctx)
 	if err != nil || res.ExitCode != 0 {
@@ -314,15 +314,19 @@ func TestSessionFiles(t *testing.T) {
 		}
 	})
 	t.Run("forgotten", func(t *testing.T) {
-		r := sessionRunner(t)
-		for i := range keptSessions + 3 {
-			over(t, piped(t, r, "exit 0"))
-			if _, ok := r.Session("1000"); ok != (i < keptSessions) {
+		r, first := sessionRunner(t), ""
+		for i := range keptEnded + 3 {
+			s := piped(t, r, "exit 0")
+			if i == 0 {
+				first = s.ID()
+			}
+			over(t, s)
+			if _, ok := r.Session(first); ok != (i < keptEnded) {
 				t.Fatalf("after %d: the first one is known: %v", i+1, ok)
 			}
 		}
-		late := time.After(patience)
-		for len(files(t)) != keptSessions { // they go behind the end that is told
+		late := time.After(enough)
+		for len(files(t)) != keptEnded { // they go behind the end that is told
 			select {
 			case <-late:
 				t.Fatalf("there are %d files", len(files(t)))
@@ -379,7 +383,7 @@ func TestSessionNoFile(t *testing.T) {
 	t.Run("no state directory, no sandbox", func(t *testing.T) { withoutFile(t, newRunner(t, sandbox.FullAccess())) })
 	t.Run("no state directory", func(t *testing.T) {
 		r := sessionRunner(t)
-		for range keptSessions + 1 { // places are given back
+		for range keptEnded + 1 { // places are given back
 			_, err := r.Start(t.Context(), &Cmd{Args: []string{"cat"}, Dir: t.TempDir()})
 			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set XDG_STATE_HOME to a directory with room") {
 				t.Fatalf("%v", err)
@@ -396,7 +400,7 @@ func withoutFile(t *testing.T, r *Runner) {
 		t.Fatalf("%v", err)
 	}
 	for i := range 2 {
-		reply, err := s.Await(t.Context(), Until{For: patience})
+		reply, err := s.Await(t.Context(), Until{For: enough})
 		if err != nil || len(reply.Notices) != 1-i || i == 0 && reply.Notices[0] != s.SpillErr().Error() {
 			t.Errorf("reply %d: %q, %v", i, reply.Notices, err)
 		}

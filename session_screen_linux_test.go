@@ -30,12 +30,12 @@ func seen(t *testing.T, s *Session) Screen {
 func shows(t *testing.T, s *Session, pattern string) Screen {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	late := time.After(patience) // some programs print for ever
+	late := time.After(enough) // some programs print for ever
 	for {
 		if v := seen(t, s); re.MatchString(v.String()) {
 			return v
 		}
-		reply, err := s.Await(t.Context(), Until{For: patience, FirstOutput: true})
+		reply, err := s.Await(t.Context(), Until{For: enough, FirstOutput: true})
 		if err != nil || reply.Reason != ReasonOutput {
 			t.Fatalf("%q was never seen: %+v, %v\n%s", pattern, reply, err, seen(t, s))
 		}
@@ -117,7 +117,7 @@ func TestSessionScreen(t *testing.T) {
 	})
 	t.Run("a title and a progress bar", func(t *testing.T) {
 		s := start(t, "sh", "-c", `printf '\033]2;the title\007 10%%\r 20%%\r100%% \033[?25l'; read x`)
-		send(t, s, "", Until{For: patience, Input: true}, ReasonInput) // a terminal may hand on a part of it
+		send(t, s, "", Until{For: enough, Input: true}, ReasonInput) // a terminal may hand on a part of it
 		v := seen(t, s)
 		if v.Title != "the title" || v.Lines[0] != "100%" || v.Col != 5 || v.Row != 0 || !v.Hidden {
 			t.Errorf("%+v", v)
@@ -151,7 +151,7 @@ func TestSessionQuestions(t *testing.T) {
 		c := Command("sh", "-c", `stty -echo -icanon; yes "$(printf '\033[6n')" | head -n 100000; echo "asked"; trap '' INT; while :; do sleep 100; done`)
 		c.Screen, c.Grace = true, -1
 		s := begin(t, r, c)
-		send(t, s, "", Until{For: patience, Match: regexp.MustCompile("asked\r\n$")}, ReasonMatch)
+		send(t, s, "", Until{For: enough, Match: regexp.MustCompile("asked\r\n$")}, ReasonMatch)
 		if v := shows(t, s, "asked"); v.Lines[v.Row-1] != "asked" {
 			t.Errorf("%s", v)
 		}

@@ -44,10 +44,14 @@ type scriptedProcess struct {
 	port     int
 }
 
+func newScriptedProcess() *scriptedProcess {
+	return &scriptedProcess{ended: make(chan struct{}), changed: make(chan struct{}), out: newFakeOutput(1 << 20)}
+}
+
 // scriptedSession starts a session of a scriptedProcess, for tests in synctest bubbles.
 func scriptedSession(t *testing.T, c *Cmd) (*Runner, *Session, *scriptedProcess) {
 	t.Helper()
-	p := &scriptedProcess{ended: make(chan struct{}), changed: make(chan struct{}), out: newFakeOutput(1 << 20)}
+	p := newScriptedProcess()
 	r := &Runner{Executor: &scriptedExecutor{process: p}, Spill: -1, sequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}

@@ -140,12 +140,11 @@ func TestSharedThings(t *testing.T) {
 			}
 		})
 	}
-	tmp := s.in.shared
 	if err := s.in.Close(); err != nil {
 		t.Error(err)
 	}
 	select {
-	case <-tmp.Done():
+	case <-s.in.Done():
 	default:
 		t.Error("it has not ended")
 	}
@@ -202,7 +201,7 @@ func TestSharedApart(t *testing.T) {
 			t.Errorf("%v, %+v", err, r)
 		}
 	}
-	fake, _ := fakeRunner(nil, func(*executor.Spec, *fakeProcess) {})
+	fake := &Runner{Policy: sandbox.ReadOnly(), Executor: &fakeExecutor{play: func(*executor.Spec, *fakeProcess) {}}}
 	defer fake.Close()
 	if _, err := fake.Open(t.Context(), SandboxOptions{}); !errors.Is(err, ErrNoSandbox) {
 		t.Error(err)
@@ -252,7 +251,7 @@ func killHolder(t *testing.T) {
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		fields := strings.Fields(rest)
 		children, err := os.ReadFile("/proc/" + e.Name() + "/task/" + e.Name() + "/children")
-		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) && err == nil && len(children) == 0 && strings.Contains(string(stat), "sallyport") {
+		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) && err == nil && len(children) == 0 && strings.Contains(string(stat), "(memfd:sallyport)") {
 			var pid int
 			_, _ = fmt.Sscan(e.Name(), &pid)
 			p, _ := os.FindProcess(pid)

@@ -56,7 +56,9 @@ func TestSuggestionsWork(t *testing.T) {
 			if res := command(policy); res.ExitCode == 0 {
 				t.Fatalf("it works without a grant: %s", res.Output)
 			}
-			ds := writes(filepath.Join(base, test.path))
+			ds := []sandbox.Denial{{
+				Access: sandbox.Access{Op: sandbox.Write, Path: filepath.Join(base, test.path)}, Source: sandbox.Notified,
+			}}
 			r := &suggest.Run{
 				Policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), Dir: base + "/w", Env: env, Local: true, Named: true, Caches: true,
 			}

@@ -132,7 +132,10 @@ func TestTelemetrySession(t *testing.T) {
 	testenv.NeedUserNS(t)
 	var log bytes.Buffer
 	r := &Runner{Policy: sandbox.WorkspaceWrite("."), Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	_, err := perform(t, r, Cmd{Script: "kill -9 $$", Dir: newSite(t).ws}, true)
+	s, err := r.Start(t.Context(), &Cmd{Script: "kill -9 $$", Dir: newSite(t).ws})
+	if err == nil {
+		_, err = s.Wait(t.Context())
+	}
 	if closed := r.Close(); err != nil || closed != nil {
 		t.Fatal(err, closed)
 	}

@@ -75,7 +75,7 @@ func (unsignaled) Signal(int) error { return errors.ErrUnsupported }
 // executor cannot pass it on.
 func TestSignalUnsupported(t *testing.T) {
 	signals := make(chan int)
-	p := &fakeProcess{stopped: make(chan struct{}), done: make(chan struct{})}
+	p := newFakeProcess()
 	a := &attempt{process: unsignaled{p}, stopped: make(chan struct{})}
 	release := a.watch(t.Context(), &Cmd{Signals: signals})
 	const winch = 28 // it asks for nothing
