@@ -6,9 +6,10 @@ package sallyport
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,85 +17,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/executortest"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// unknownHost is the part of an executor that does not describe its machine.
-type unknownHost struct{}
-
-func (unknownHost) Host(context.Context) (executor.HostInfo, error) {
-	return executor.HostInfo{}, errors.ErrUnsupported
-}
-
-func (unknownHost) Places(context.Context, string, []string, string) (sandbox.Places, error) {
-	return sandbox.Places{}, errors.ErrUnsupported
-}
-
-func (unknownHost) Shell(context.Context, string, string, bool) ([]string, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// fakeExecutor runs commands that the test plays.
-type fakeExecutor struct {
-	unknownHost
-	play func(spec *executor.Spec, p *fakeProcess)
-	mu   sync.Mutex     // held while spec is set
-	spec *executor.Spec // of the last one
-}
-
-func (e *fakeExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
-	e.mu.Lock()
-	e.spec = spec
-	e.mu.Unlock()
-	p := newFakeProcess()
-	go func() {
-		defer close(p.done)
-		e.play(spec, p)
-	}()
-	return p, nil
-}
-
-type fakeProcess struct {
-	exit    executor.Exit
-	err     error
-	once    sync.Once
-	stopped chan struct{}
-	done    chan struct{}
-	mu      sync.Mutex
-	signals []int
-}
-
-func newFakeProcess() *fakeProcess {
-	return &fakeProcess{stopped: make(chan struct{}), done: make(chan struct{})}
-}
-
-func (p *fakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
-func (p *fakeProcess) Output() executor.Output          { return newFakeOutput(0) }
-func (p *fakeProcess) Resize(executor.Size) error       { return errors.ErrUnsupported }
-
-func (p *fakeProcess) AwaitInput(context.Context) (*executor.InputWait, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (p *fakeProcess) AwaitPort(context.Context, []int) (int, error) {
-	return 0, errors.ErrUnsupported
-}
-
-func (p *fakeProcess) Write(b []byte) (int, error)   { return len(b), nil }
-func (p *fakeProcess) CloseInput() error             { return nil }
-func (p *fakeProcess) Sandbox() executor.Sandbox     { return executor.Sandbox{Level: "native"} }
-func (p *fakeProcess) Stop()                         { p.once.Do(func() { close(p.stopped) }) }
-func (p *fakeProcess) Wait() (*executor.Exit, error) { <-p.done; return &p.exit, p.err }
-
-func (p *fakeProcess) Signal(sig int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.signals = append(p.signals, sig)
-	return nil
-}
 
 // collector is a sink that keeps everything.
 type collector struct {
@@ -121,20 +51,14 @@ func (c *collector) outputs() (out []event.Output) {
 	return out
 }
 
-// fakeRunner returns a Runner whose commands are played.
-func fakeRunner(sink event.Sink, play func(spec *executor.Spec, p *fakeProcess)) (*Runner, *fakeExecutor) {
-	e := &fakeExecutor{play: play}
-	return &Runner{Policy: sandbox.ReadOnly(), Executor: e, Events: sink}, e
-}
-
 func TestEvents(t *testing.T) {
 	var c collector
-	r, _ := fakeRunner(&c, func(spec *executor.Spec, p *fakeProcess) {
+	r, _ := fakeRunner(&c, func(spec *executor.Spec, p *executortest.FakeProcess) {
 		spec.OnOutput(executor.Stdout, []byte("caf\xc3"))
 		spec.OnOutput(executor.Stderr, []byte("err\n"))
 		spec.OnOutput(executor.Stdout, []byte("\xa9\n"))
 		spec.OnOutput(executor.Stdout, []byte("cut \xe2\x82"))
-		p.exit = executor.Exit{Code: 1, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}}
+		p.Exit = executor.Exit{Code: 1, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}}
 	})
 	defer r.Close()
 	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"}); err != nil {
@@ -173,7 +97,7 @@ func TestDeltaCap(t *testing.T) {
 	t.Run("row41", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var c collector
-			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *fakeProcess) {
+			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *executortest.FakeProcess) {
 				for range 10_003 {
 					spec.OnOutput(executor.Stdout, []byte("x\n"))
 					synctest.Wait() // the sink has it: nothing is joined
@@ -205,7 +129,7 @@ func TestStuckSink(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := collector{hold: make(chan struct{})}
 			const size = 64 << 20
-			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *fakeProcess) {
+			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *executortest.FakeProcess) {
 				p := make([]byte, 1<<20)
 				for range size / len(p) {
 					spec.OnOutput(executor.Stdout, p)
@@ -243,14 +167,14 @@ func TestStuckSink(t *testing.T) {
 func TestTimeoutAndSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan int)
-		r, _ := fakeRunner(nil, func(_ *executor.Spec, p *fakeProcess) {
+		r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
 			signals <- 0
 			signals <- 10
 			signals <- 0 // taken only when 10 was sent
-			<-p.stopped
-			p.exit = executor.Exit{Code: 0, Stopped: true, LastSignal: 15}
-			if !slices.Equal(p.signals, []int{10}) {
-				t.Errorf("signals %v", p.signals)
+			<-p.Stopped
+			p.Exit = executor.Exit{Code: 0, Stopped: true, LastSignal: 15}
+			if !slices.Equal(p.Signals, []int{10}) {
+				t.Errorf("signals %v", p.Signals)
 			}
 		})
 		defer r.Close()
@@ -278,10 +202,10 @@ func (tieContext) Err() error { return context.Canceled }
 func TestTimeoutTie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
-			p := newFakeProcess()
+			p := executortest.NewFakeProcess()
 			a := &attempt{process: p, stopped: make(chan struct{})}
 			release := a.watch(ctx, &Cmd{Timeout: time.Second})
-			<-p.stopped
+			<-p.Stopped
 			release()
 			if got := a.asked(); got != want {
 				t.Errorf("the run ends as %q, want %q", got, want)
@@ -291,7 +215,7 @@ func TestTimeoutTie(t *testing.T) {
 }
 
 func TestUnknownEnd(t *testing.T) {
-	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *fakeProcess) { p.exit = executor.Exit{Code: -1} })
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) { p.Exit = executor.Exit{Code: -1} })
 	defer r.Close()
 	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 	if err == nil || res == nil || res.End != EndFailed || res.ExitCode != -1 {
@@ -300,13 +224,13 @@ func TestUnknownEnd(t *testing.T) {
 }
 
 func TestForeignExecutor(t *testing.T) {
-	r, e := fakeRunner(nil, func(*executor.Spec, *fakeProcess) {})
+	r, e := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
 	defer r.Close()
 	if _, err := r.Run(t.Context(), &Cmd{Script: "exit 1", Dir: "/somewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/bin/sh", "-c", "exit 1"}; !slices.Equal(e.spec.Args, want) || e.spec.Dir != "/somewhere" {
-		t.Errorf("it got %q in %q", e.spec.Args, e.spec.Dir)
+	if want := []string{"/bin/sh", "-c", "exit 1"}; !slices.Equal(e.Spec.Args, want) || e.Spec.Dir != "/somewhere" {
+		t.Errorf("it got %q in %q", e.Spec.Args, e.Spec.Dir)
 	}
 	for _, c := range []*Cmd{{Args: []string{"x"}, Dir: "relative"}, {Args: []string{"x"}}, {Script: "x", Shell: "zsh", Dir: "/"}} {
 		if _, err := r.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "sallyport: Cmd.") {
@@ -315,47 +239,249 @@ func TestForeignExecutor(t *testing.T) {
 	}
 }
 
-func TestResultJSON(t *testing.T) {
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *fakeProcess) {
-		spec.OnOutput(executor.Stdout, []byte("a\xffb & <c>\n"))
-		spec.OnOutput(executor.Stderr, []byte("touch: cannot touch '/etc/x': Read-only file system\n"))
-		p.exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}}}
-	})
-	defer r.Close()
-	res, err := r.Run(t.Context(), &Cmd{Args: []string{"sh", "x"}, Dir: "/w", EnvPolicy: EnvPolicy{Base: []string{"A_KEY=1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(res.Run) != 32 {
-		t.Errorf("the run has the identity %q", res.Run)
-	}
-	res.Duration, res.Run = 12*time.Millisecond, "r1"
-	got, err := json.Marshal(res)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"type":"result","argv":["sh","x"],"cwd":"/w","exit_code":1,"signal":0,"timed_out":false,"end":"exited",` +
-		`"duration_ms":12,"stdout":"a\ufffdb \u0026 \u003cc\u003e\n","stderr":"touch: cannot touch '/etc/x': Read-only file system\n",` +
-		`"output":"a\ufffdb \u0026 \u003cc\u003e\ntouch: cannot touch '/etc/x': Read-only file system\n",` +
-		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,"stdout_base64":"Yf9iICYgPGM+Cg==",` +
-		`"sandbox":{"mode":"read-only","network":"none","level":"native","mechanism":["userns"],"observed":false},"attempts":1,` +
-		`"denials":[{"op":"write","path":"/etc/x","addr":"","call":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"/=read","grant":"--rw /etc/x","count":1}],` +
-		`"survivors":0,"withheld":["A_KEY"],"run":"r1"}`
-	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
 // TestLateUnavailable: a sandbox that turned out not to be there is no end of a
 // command.
 func TestLateUnavailable(t *testing.T) {
-	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *fakeProcess) {
-		p.exit = executor.Exit{Code: -1}
-		p.err = &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
+		p.Exit = executor.Exit{Code: -1}
+		p.Err = &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}
 	})
 	defer r.Close()
 	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 	if !errors.Is(err, ErrNoSandbox) || res == nil || res.End != EndUnavailable {
 		t.Errorf("got %+v and %v", res, err)
 	}
+}
+
+// TestDeniedEvents checks that the denials that an executor saw are completed and reported in
+// events before the end and in the result, and that nothing is guessed after an observer.
+func TestDeniedEvents(t *testing.T) {
+	const words = "touch: cannot touch '/etc/x': Read-only file system\n"
+	for _, test := range []struct {
+		name     string
+		exit     executor.Exit
+		want     string // of the events
+		denials  int
+		omitted  int
+		observed bool
+	}{
+		{"seen", executor.Exit{Code: 0, Denials: writes("/etc/hosts", "/w/.env"), DenialsOmitted: 7, Sandbox: executor.Sandbox{Observed: true}},
+			"judged started denied /etc/hosts denied /w/.env exited ended", 2, 7, true},
+		{"seen that there was none", executor.Exit{Code: 1, Sandbox: executor.Sandbox{Observed: true}}, "judged started exited ended", 0, 0, true},
+		{"guessed", executor.Exit{Code: 1}, "judged started denied /etc/x exited ended", 1, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var heard []string
+			r, _ := fakeRunner(event.SinkFunc(func(e event.Event) {
+				if e.Body.Kind() != "output" { // comes when it comes
+					heard = append(heard, e.Body.Kind())
+				}
+				if d, ok := e.Body.(event.Denied); ok {
+					heard = append(heard, d.Denial.Path)
+					if d.Denial.Rule != "/=read" {
+						t.Errorf("the rule is %q", d.Denial.Rule)
+					}
+				}
+			}), func(spec *executor.Spec, p *executortest.FakeProcess) {
+				spec.OnOutput(executor.Stderr, []byte(words))
+				p.Exit = test.exit
+			})
+			r.Policy = sandbox.ReadOnly()
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(heard, " "); got != test.want {
+				t.Errorf("events %q, want %q", got, test.want)
+			}
+			about := res
+			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted || about.Sandbox.Observed != test.observed {
+				t.Errorf("%+v", about)
+			}
+			if len(test.exit.Denials) > 0 && test.exit.Denials[0].Rule != "" {
+				t.Error("the executor's own list was changed")
+			}
+		})
+	}
+}
+
+func writes(names ...string) []sandbox.Denial {
+	var ds []sandbox.Denial
+	for _, n := range names {
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n}, Source: sandbox.Notified})
+	}
+	return ds
+}
+
+// closes closes the Runner, and fails the test where that hangs.
+func closes(t *testing.T, r *Runner) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- r.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(2 * time.Minute):
+		t.Fatal("Close hangs")
+		return nil
+	}
+}
+
+// TestPanics: what the caller gives a Runner and what panics there, or ends its goroutine, ends neither the
+// program nor Close, and holds nothing up.
+func TestPanics(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for how, fail := range map[string]func(){" panicked at": func() { panic("no") }, " did not return": runtime.Goexit} {
+		asks := &Cmd{Args: []string{"true"}, Dir: "/", Unsandboxed: true}
+		plain := &Cmd{Args: []string{"true"}, Dir: "/"}
+		approver := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+			fail()
+			return approval.Decision{Answer: approval.Approved}, nil
+		})
+		first := approval.First(approver, approver)
+		for _, test := range []struct {
+			name   string
+			runner *Runner
+			cmd    *Cmd
+			is     error
+			text   string
+		}{
+			{"the approver", &Runner{Approver: approver}, asks, ErrRefused, "the approver"},
+			{"the reviewer", &Runner{Reviewer: approver}, plain, ErrRefused, "the approver"},
+			{"the first of several", &Runner{Approver: first}, asks, ErrRefused, "the approver"},
+			{"Permits", &Runner{Permits: func([]string) error { fail(); return nil }}, asks, ErrForbidden, "Permits"},
+			{"the sink", &Runner{Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},
+			{"the sink that is waited for", &Runner{WaitForEvents: true, Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},
+			{"the logger", &Runner{Logger: slog.New(handler(fail))}, plain, nil, ""},
+		} {
+			t.Run(test.name+how, func(t *testing.T) {
+				test.runner.Executor = &executortest.Fake{Play: func(*executor.Spec, *executortest.FakeProcess) {}}
+				text := test.text + how
+				if test.text == "" {
+					text = ""
+				}
+				for _, start := range []bool{false, true} {
+					res, err := test.runner.Run(t.Context(), test.cmd)
+					if start {
+						var s *Session
+						if s, err = test.runner.Start(t.Context(), test.cmd); err == nil {
+							res, err = s.Wait(t.Context())
+						}
+					}
+					switch {
+					case !errors.Is(err, test.is):
+						t.Errorf("%v, want %v", err, test.is)
+					case err != nil && !strings.Contains(err.Error(), text):
+						t.Errorf("%v, want %q", err, text)
+					case err == nil && start && !strings.Contains(strings.Join(res.Notices, ""), text):
+						t.Errorf("notices: %q", res.Notices)
+					}
+				}
+				err := test.runner.Flush(t.Context())
+				if err2 := closes(t, test.runner); (err2 != nil) != (test.runner.Events != nil) || (err != nil) != (err2 != nil) {
+					t.Errorf("Flush: %v; Close: %v", err, err2)
+				}
+			})
+		}
+	}
+}
+
+// A handler of slog that fails.
+type handler func()
+
+func (f handler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f handler) Handle(context.Context, slog.Record) error { f(); return nil }
+
+func (f handler) WithAttrs([]slog.Attr) slog.Handler { return f }
+
+func (f handler) WithGroup(string) slog.Handler { return f }
+
+// TestSinkGoexit: a sink whose test fails in one event gets all that follow, and Flush returns.
+func TestSinkGoexit(t *testing.T) {
+	var kinds []string
+	r, _ := fakeRunner(event.SinkFunc(func(e event.Event) {
+		if kinds = append(kinds, e.Body.Kind()); len(kinds) <= 2 {
+			runtime.Goexit()
+		}
+	}), func(*executor.Spec, *executortest.FakeProcess) {})
+	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"}); err != nil {
+		t.Error(err)
+	}
+	var failed *PanicError
+	if err := r.Flush(t.Context()); !errors.As(err, &failed) || failed.Where != "the sink of events" {
+		t.Errorf("Flush: %v", err)
+	}
+	if err := r.Close(); !errors.As(err, &failed) {
+		t.Errorf("Close: %v", err)
+	}
+	if got := strings.Join(kinds, " "); got != "judged started exited ended" {
+		t.Errorf("the sink has %s", got)
+	}
+}
+
+// TestFlush: after it, a slow sink has every event, and is called no more.
+func TestFlush(t *testing.T) {
+	next, calls := make(chan struct{}), 0 // calls is not guarded: Flush orders it
+	r, _ := fakeRunner(event.SinkFunc(func(event.Event) {
+		<-next
+		calls++
+	}), func(*executor.Spec, *executortest.FakeProcess) {})
+	if err := r.Flush(t.Context()); err != nil {
+		t.Errorf("before the first run: %v", err)
+	}
+	s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrClosed)
+	if err := r.Flush(early); !errors.Is(err, ErrClosed) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	close(next)
+	if _, err := s.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(r.Flush(t.Context()), r.Close(), r.Flush(t.Context())); err != nil {
+		t.Error(err)
+	}
+	const all = 4 // judged, started, exited, ended
+	if calls != all {
+		t.Errorf("the sink has %d events, want %d", calls, all)
+	}
+	var none context.Context
+	if err := r.Flush(none); !errors.Is(err, ErrNoContext) {
+		t.Error(err)
+	}
+}
+
+// TestFlushLast: Flush waits for the return of the sink, not for the call.
+func TestFlushLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := make(chan struct{})
+		r, _ := fakeRunner(event.SinkFunc(func(event.Event) { <-next }), func(*executor.Spec, *executortest.FakeProcess) {})
+		s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		flushed := make(chan error, 1)
+		go func() { flushed <- r.Flush(t.Context()) }()
+		for n := range 4 { // judged, started, exited, ended
+			synctest.Wait()
+			if len(flushed) > 0 {
+				t.Errorf("the sink has %d events", n)
+			}
+			next <- struct{}{}
+		}
+		if err := errors.Join(<-flushed, r.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

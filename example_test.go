@@ -45,3 +45,30 @@ func Example_grant() {
 		fmt.Println("appeared and was moved away:", q.Path)
 	}
 }
+
+// A policy can say everything with the names of this package.
+func ExampleEnvPolicy() {
+	policy := sallyport.EnvPolicy{
+		Inherit:     sallyport.InheritAll,
+		KeepSecrets: false,
+		Exclude:     []string{"AWS_*"},
+		Set:         map[string]string{"LANG": "C.UTF-8"},
+		IncludeOnly: []string{"PATH", "LANG", "*_TOKEN"},
+		Named:       []string{"CI_TOKEN"},
+		Runtime:     map[string]string{"AGENT": "reviewer"},
+		RuntimeOnly: []string{"AGENT_PARENT"},
+		System:      "linux",
+		Core:        []string{"PATH"}, // for InheritCore
+	}
+	caller := []string{"PATH=/usr/bin", "AWS_REGION=x", "CI_TOKEN=t", "NPM_TOKEN=n", "AGENT_PARENT=a"}
+
+	res, err := policy.Apply(caller)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(res.Env)
+	fmt.Println(res.Withheld)
+	// Output:
+	// [AGENT=reviewer CI_TOKEN=t LANG=C.UTF-8 PATH=/usr/bin]
+	// [AGENT_PARENT AWS_REGION NPM_TOKEN]
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/executortest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -24,15 +25,15 @@ func deniedWrite(source sandbox.Source) sandbox.Denial {
 
 // deniedOnce plays a command that is denied writing to /srv/file until it may, and counts how
 // often it runs.
-func deniedOnce(runs *int, source sandbox.Source) func(*executor.Spec, *fakeProcess) {
-	return func(spec *executor.Spec, p *fakeProcess) {
+func deniedOnce(runs *int, source sandbox.Source) func(*executor.Spec, *executortest.FakeProcess) {
+	return func(spec *executor.Spec, p *executortest.FakeProcess) {
 		*runs++
 		if spec.Policy.Mode() == sandbox.Full || spec.Policy.LevelAt("/srv/file") == sandbox.LevelWrite {
 			spec.OnOutput(executor.Stdout, []byte("second\n"))
 			return
 		}
 		spec.OnOutput(executor.Stdout, []byte("first\n"))
-		p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{deniedWrite(source)}}
+		p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{deniedWrite(source)}}
 	}
 }
 
@@ -122,11 +123,11 @@ func TestRetryHost(t *testing.T) {
 	}{{"a host that no entry names", false, []string{"host:a.example:443"}, 2}, {"a protected address", true, nil, 1}} {
 		t.Run(test.name, func(t *testing.T) {
 			runs := 0
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *fakeProcess) {
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
 				if runs++; slices.Contains(spec.Policy.Hosts(), "a.example:443") {
 					return
 				}
-				p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{
+				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{
 					Access: sandbox.Access{Op: sandbox.Connect, Addr: "a.example:443"}, Source: sandbox.Proxied, Grant: "--allow-host a.example:443", NoGrant: test.named,
 				}}}
 			})
@@ -150,10 +151,10 @@ func TestRetryHost(t *testing.T) {
 // TestRetryOutside: leaving the sandbox is its own question, asked only where no grant helps, the
 // approval policy is not the caller's matter, and nothing is denied for good.
 func TestRetryOutside(t *testing.T) {
-	play := func(runs *int) func(*executor.Spec, *fakeProcess) {
-		return func(spec *executor.Spec, p *fakeProcess) {
+	play := func(runs *int) func(*executor.Spec, *executortest.FakeProcess) {
+		return func(spec *executor.Spec, p *executortest.FakeProcess) {
 			if *runs++; spec.Policy.Mode() != sandbox.Full {
-				p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Addr: "192.0.2.1:443"}, Source: sandbox.Notified}}}
+				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Addr: "192.0.2.1:443"}, Source: sandbox.Notified}}}
 			}
 		}
 	}
@@ -271,7 +272,7 @@ func TestAskFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var levels []sandbox.Level
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *fakeProcess) {
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) {
 				levels = append(levels, spec.Policy.LevelAt("/srv/file"), spec.Policy.LevelAt("/other"))
 			})
 			defer r.Close()
@@ -303,7 +304,7 @@ func TestRemember(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var lines []string
 			runs, asked := 0, 0
-			r, _ := fakeRunner(nil, func(*executor.Spec, *fakeProcess) { runs++ })
+			r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { runs++ })
 			defer r.Close()
 			r.Approval = approval.Untrusted
 			r.Remember = func(_ []string, line string) error { lines = append(lines, line); return nil }
@@ -343,7 +344,7 @@ func TestRemember(t *testing.T) {
 func TestRememberParent(t *testing.T) {
 	asked := 0
 	runner := func(parent *Runner) *Runner {
-		r, _ := fakeRunner(nil, func(*executor.Spec, *fakeProcess) {})
+		r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
 		r.Approval, r.Parent, r.Rules = approval.Untrusted, parent, ruleSet(t, runRules)
 		r.Remember = func([]string, string) error { return nil }
 		r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
@@ -368,7 +369,7 @@ func TestRememberParent(t *testing.T) {
 // TestEnvironments is B12: what was approved for one machine is asked about for another.
 func TestEnvironments(t *testing.T) {
 	host := &knownHost{info: executor.HostInfo{OS: "linux", Environment: "a"}}
-	host.play = func(*executor.Spec, *fakeProcess) {}
+	host.Play = func(*executor.Spec, *executortest.FakeProcess) {}
 	var asked []string
 	r := &Runner{Executor: host, Approval: approval.Untrusted}
 	defer r.Close()
@@ -384,5 +385,88 @@ func TestEnvironments(t *testing.T) {
 	}
 	if !slices.Equal(asked, []string{"a", "b"}) {
 		t.Errorf("asked for %q", asked)
+	}
+}
+
+// told is the kinds of events of runs without those of output, with the status of reviews and the
+// decision of questions.
+func told(t *testing.T, events []event.Event, run string) string {
+	t.Helper()
+	var all []string
+	question := ""
+	for _, e := range events {
+		if e.Run != run {
+			t.Errorf("an event of the run %q, want %q", e.Run, run)
+		}
+		word := e.Body.Kind()
+		switch b := e.Body.(type) {
+		case event.Output, event.Exited, event.Denied:
+			continue
+		case event.ApprovalRequested:
+			question = b.Request.ID
+		case event.ReviewStarted:
+			if b.Review.Request.ID != question {
+				t.Errorf("a review of %q", b.Review.Request.ID)
+			}
+		case event.ReviewCompleted:
+			word += "=" + string(b.Review.Status)
+		case event.ApprovalDecided:
+			word += "=" + b.Decision.String() + " by " + string(b.Source)
+		case event.SandboxOutcome:
+			word += "=" + b.Outcome
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestReviewEvents: a review stands between its question and the decision, in the events of its run.
+func TestReviewEvents(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		answers []approval.Answer
+		want    string
+	}{
+		{"approved", []approval.Answer{approval.Approved}, "judged approval_requested review_started review_completed=approved approval_decided=approved by reviewer started" +
+			" approval_requested review_started review_completed=approved approval_decided=approved by reviewer retrying started sandbox_outcome=escalated ended"},
+		{"denied", []approval.Answer{approval.Denied}, "judged approval_requested review_started review_completed=denied approval_decided=denied by reviewer ended"},
+		{"the second attempt is denied", []approval.Answer{approval.Approved, approval.Denied}, "judged approval_requested review_started review_completed=approved approval_decided=approved by reviewer started" +
+			" approval_requested review_started review_completed=denied approval_decided=denied by reviewer sandbox_outcome=denied ended"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var c collector
+			r, _ := fakeRunner(&c, deniedOnce(new(int), sandbox.Notified))
+			r.Approver = &reviewer{answers: test.answers}
+			_, _ = r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", AskFor: []sandbox.Grant{{Path: "/other", Level: sandbox.LevelWrite}}})
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := told(t, c.events, c.events[0].Run); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestReviewCanceled: a review that ends with its run is reported as aborted, before the end.
+func TestReviewCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var c collector
+	r, _ := fakeRunner(&c, func(*executor.Spec, *executortest.FakeProcess) { t.Error("it ran") })
+	r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+		review := approval.Review{ID: "v", Request: q, Status: approval.ReviewInProgress}
+		approval.Reviewing(ctx, review)
+		cancel()
+		<-ctx.Done()
+		review.Status = approval.ReviewAborted
+		approval.Reviewing(ctx, review)
+		return approval.Decision{}, context.Cause(ctx)
+	})
+	_, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true})
+	if closed := r.Close(); err == nil || closed != nil {
+		t.Fatal(err, closed)
+	}
+	if got := told(t, c.events, c.events[0].Run); got != "judged approval_requested review_started review_completed=aborted ended" {
+		t.Errorf("got %s", got)
 	}
 }

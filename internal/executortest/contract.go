@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package executortest is the contract of executors as tests: what package executor promises is the
-// same wherever a command runs.
+// same wherever a command runs. It also has executors for tests of what uses one, whose commands the
+// test plays.
 package executortest
 
 import (

@@ -1,8 +1,0 @@
-// Copyright 2026 The sallyport Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !linux
-
-package sallyport
-
-func playDriver() {} // only Linux has shared sandboxes
