@@ -287,3 +287,20 @@ func (x *execution) proposal(d judge.Decision) []string {
 	}
 	return slices.Clone(prefix)
 }
+
+// identity is what approvals rest on: the command as it was before anything was approved.
+func (x *execution) identity() *identity.Command {
+	return &identity.Command{
+		Run: x.id, Environment: x.host.Environment, Local: x.host.Local,
+		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy, HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
+		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks, x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
+	}
+}
+
+// show writes into a question the words of the command and what its caller says about it.
+func (x *execution) show(q *approval.Request) {
+	q.Args, q.Script, q.Dir, q.Environment = x.args, x.cmd.Script, x.dir, x.host.Environment
+	if q.Kind == approval.KindCommand {
+		q.Justification = x.cmd.Justification
+	}
+}

@@ -4,11 +4,17 @@
 package sallyport
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -182,3 +188,215 @@ func Command(args ...string) *Cmd { return &Cmd{Args: args} }
 
 // Script returns a Cmd that runs a script in the user's shell.
 func Script(text string) *Cmd { return &Cmd{Script: text} }
+
+// check refuses an invalid Cmd.
+func (c *Cmd) check() error {
+	switch {
+	case c == nil:
+		return &CmdError{Field: "", Reason: "the command is nil; use Command or Script to make one"}
+	case c.Script != "" && len(c.Args) > 0:
+		return &CmdError{Field: "Script", Reason: "Args is set too; use one of the two"}
+	case c.Script == "" && len(c.Args) == 0:
+		return executor.ErrNoArgs
+	case c.Script == "" && (c.Shell != "" || c.Login):
+		return &CmdError{Field: "Shell", Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
+	case len(c.Args) > 0 && c.Args[0] == "":
+		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
+	case c.Resizes != nil && c.TTY == nil:
+		return &CmdError{Field: "Resizes", Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
+	case c.Screen && c.TTY == nil:
+		return &CmdError{Field: "Screen", Reason: "it shows a terminal, and the command has none; set TTY too"}
+	case c.OpenStdin && c.Stdin != nil:
+		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
+	case c.Timeout < 0:
+		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time limit"}
+	}
+	if why := caller.CheckID(c.CallerID); why != "" {
+		return &CmdError{Field: "CallerID", Reason: why}
+	}
+	if err := c.Resources.Check(); err != nil {
+		return err
+	}
+	for n, f := range c.Files {
+		info, err := f.Stat()
+		switch {
+		case n < 3:
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a standard one; use Stdin, Stdout or Stderr", n)}
+		case err != nil:
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d cannot be used: %v", n, err)}
+		case info.IsDir():
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
+		}
+	}
+	for _, entry := range slices.Concat(c.Env, c.EnvPolicy.Base) {
+		if strings.ContainsRune(entry, 0) {
+			name, _, _ := strings.Cut(entry, "=")
+			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
+		}
+	}
+	return nil
+}
+
+// clone returns a Cmd that the caller cannot change.
+func (c *Cmd) clone() *Cmd {
+	own := *c
+	own.Args, own.Env, own.Allow = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Allow)
+	if c.TTY != nil {
+		size := *c.TTY
+		own.TTY = &size
+	}
+	return &own
+}
+
+// A Retention says how much of a command's output its Result keeps. Writers, events and
+// counts get all of the output whatever it says, and the command is never held back.
+// The zero Retention keeps the first and the last half MiB of each stream. A session keeps as many
+// bytes in memory, of both streams, and hands over at most that many in one Reply: the first and the
+// last half of them; there negative is the default as well.
+type Retention struct {
+	// Bytes is how much is kept of each stream; 0 is 1 MiB, negative is nothing.
+	Bytes int
+	// Lines, if positive, is how many lines are kept of each stream, unless Bytes is
+	// reached before. It implies HeadOnly.
+	Lines int
+	// HeadOnly keeps the beginning only; false keeps both ends.
+	HeadOnly bool
+	// Unlimited keeps everything; memory grows with the output.
+	Unlimited bool
+}
+
+// CodexTimeout is the time limit of [CodexExec] and [CodexShell].
+const CodexTimeout = 10 * time.Second
+
+// CodexExec returns a copy of c that retains output and limits time as the first public
+// exec tool of Codex did: the first 10 240 bytes or 256 lines of each stream, whichever
+// ends first, and 10 seconds unless c has a Timeout.
+func CodexExec(c *Cmd) *Cmd {
+	return c.compatible(Retention{Bytes: 10 << 10, Lines: 256, HeadOnly: true})
+}
+
+// CodexShell returns a copy of c that retains output and limits time as the shell tool
+// of Codex does: the first MiB of each stream, and 10 seconds unless c has a Timeout.
+func CodexShell(c *Cmd) *Cmd {
+	return c.compatible(Retention{Bytes: 1 << 20, HeadOnly: true})
+}
+
+// CodexFullBuffer returns a copy of c that keeps all of the output and has no time
+// limit, not even the Timeout of c.
+func CodexFullBuffer(c *Cmd) *Cmd {
+	full := *c
+	full.Retention, full.Timeout = Retention{Unlimited: true}, 0
+	return &full
+}
+
+func (c *Cmd) compatible(keep Retention) *Cmd {
+	own := *c
+	own.Retention = keep
+	if own.Timeout == 0 {
+		own.Timeout = CodexTimeout
+	}
+	return &own
+}
+
+// capture returns the buffers for a retention.
+func (r Retention) capture() *output.Capture {
+	limit := output.Limit{Bytes: r.Bytes, Lines: r.Lines, HeadOnly: r.HeadOnly, Unlimited: r.Unlimited}
+	if r.Bytes == 0 {
+		limit.Bytes = output.DefaultBytes
+	}
+	return output.NewCapture(limit)
+}
+
+// AgentResources returns limits for commands that agents run unattended. They are far
+// above what builds and tests of large projects need, and far below what takes a machine
+// down:
+//
+//   - 8 GiB of memory: linkers and bundlers of large projects stay below it.
+//   - 2048 processes and threads: a parallel build with a few runtimes of hundreds of
+//     threads each. A fork bomb ends there.
+//   - 16 GiB of disk: a cold build of a large project with all of its dependencies.
+//     Set it to 0 with full access, where no executor can enforce it.
+//   - 64 MiB of output: agents get its head and tail only.
+//   - no limit on processors: a command that uses all of them is slow at worst, and
+//     one that is slowed down exceeds time limits.
+//
+// A Cmd has no limits unless Cmd.Resources sets some.
+func AgentResources() executor.Resources {
+	return executor.Resources{Memory: 8 << 30, PIDs: 2048, Disk: 16 << 30, Output: 64 << 20}
+}
+
+// EnvPolicy says which environment variables a command gets of those of its caller. The zero
+// EnvPolicy passes the core set without variables that look like secrets. The fields are in the order
+// in which they count; variables that [Cmd.Env] gives explicitly are added together with Set. The JSON
+// names are those of the configuration that other agents use, too.
+type EnvPolicy struct {
+	// Inherit chooses the variables to start with.
+	Inherit EnvInherit `json:"inherit"`
+	// KeepSecrets passes variables that look like secrets: by a part of the name, such as KEY,
+	// TOKEN, PASS or AUTH, or by a value such as an address with a password or a private key. False
+	// drops them, except names that are known to be harmless, and those in Named, Set or Runtime.
+	KeepSecrets bool `json:"ignore_default_excludes"`
+	// Exclude drops inherited names that match one of these patterns, in which '*' stands for any
+	// characters and '?' for one; letter case does not matter. Nil drops none.
+	Exclude []string `json:"exclude,omitempty"`
+	// Set adds variables, or replaces those that are there. A name that is empty or contains '=' or
+	// NUL, or a value with NUL, is a *CmdError of Run and an error of Apply. Nil sets none.
+	Set map[string]string `json:"set,omitempty"`
+	// IncludeOnly, if not empty, keeps only names that match one of these patterns, also of
+	// those in Named and Set.
+	IncludeOnly []string `json:"include_only,omitempty"`
+
+	// Named lists variables of the caller that are inherited whatever Inherit, KeepSecrets and
+	// Exclude say. Those that the caller does not have are left out.
+	Named []string `json:"-"`
+	// Runtime contains the variables that the runtime sets. They are added last and win, also over
+	// the profile that a login shell reads; those that tell a command about its sandbox come from
+	// sallyport in this step. Only the two names that no command gets, those of the identity of an
+	// agent's model account, are removed then. The errors are those of Set.
+	Runtime map[string]string `json:"-"`
+	// RuntimeOnly lists names that only Runtime can set: a value that the caller inherited from a
+	// run around it, or that is in Set, is removed.
+	RuntimeOnly []string `json:"-"`
+
+	// Base are the variables of the caller, as "NAME=value", of which the command inherits some; nil
+	// means those of this process, and an empty list none. Apply gets them as its argument.
+	Base []string `json:"-"`
+	// System is the operating system of the command, as GOOS names it; empty means that of the
+	// executor. On "windows" names that differ only in letter case are the same.
+	System string `json:"-"`
+	// Core replaces the names that InheritCore inherits, as patterns; nil means those that
+	// docs/reference.md lists.
+	Core []string `json:"-"`
+}
+
+// An EnvResult is the environment of a command.
+type EnvResult struct {
+	// Env lists "NAME=value" sorted by name, each name once; it is never nil.
+	Env []string
+	// Withheld lists the sorted names of variables that the caller has or the policy sets and that
+	// the command does not get.
+	Withheld []string
+}
+
+// Apply returns what a command without variables of its own gets of those of the caller, base, before
+// the Runner adds its own. Of entries with the same name the last one counts; entries without '=', with
+// an empty name or with NUL are dropped. It changes neither base nor p.
+func (p EnvPolicy) Apply(base []string) (EnvResult, error) {
+	res, err := environ.Policy(p).Apply(base)
+	return EnvResult(res), err
+}
+
+// EnvInherit says which variables of the caller a command starts with. Its text forms
+// are "core", "all" and "none".
+type EnvInherit = environ.Inherit
+
+// The values of EnvPolicy.Inherit.
+const (
+	// InheritCore starts with the few variables that programs need to find each other,
+	// such as PATH, HOME and LANG.
+	InheritCore EnvInherit = environ.InheritCore
+	// InheritAll starts with all variables.
+	InheritAll EnvInherit = environ.InheritAll
+	// InheritNone starts with no variable.
+	InheritNone EnvInherit = environ.InheritNone
+)

@@ -10,20 +10,24 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -144,50 +148,94 @@ func (x *execution) confine(p sandbox.Policy) error {
 	return x.setEnvironment()
 }
 
-// check refuses an invalid Cmd.
-func (c *Cmd) check() error {
-	switch {
-	case c == nil:
-		return &CmdError{Field: "", Reason: "the command is nil; use Command or Script to make one"}
-	case c.Script != "" && len(c.Args) > 0:
-		return &CmdError{Field: "Script", Reason: "Args is set too; use one of the two"}
-	case c.Script == "" && len(c.Args) == 0:
-		return executor.ErrNoArgs
-	case c.Script == "" && (c.Shell != "" || c.Login):
-		return &CmdError{Field: "Shell", Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
-	case len(c.Args) > 0 && c.Args[0] == "":
-		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
-	case c.Resizes != nil && c.TTY == nil:
-		return &CmdError{Field: "Resizes", Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
-	case c.Screen && c.TTY == nil:
-		return &CmdError{Field: "Screen", Reason: "it shows a terminal, and the command has none; set TTY too"}
-	case c.OpenStdin && c.Stdin != nil:
-		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
-	case c.Timeout < 0:
-		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time limit"}
+// bound returns an error if the policy that the Cmd has is wider than the Runner's.
+func (x *execution) bound() error {
+	if !x.narrowed {
+		return nil
 	}
-	if why := caller.CheckID(c.CallerID); why != "" {
-		return &CmdError{Field: "CallerID", Reason: why}
+	var real func(string) string
+	if x.host.Local {
+		real = hostfacts.Deepest
 	}
-	if err := c.Resources.Check(); err != nil {
+	if err := x.others.Bounds(x.alone, real); err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return nil
+}
+
+// wholeDisk refuses a policy for which "/" is a workspace or a writable root. Beside an
+// entry that shows the disk read-only the stricter of the two would count, so nothing
+// would be writable, without a word about it. A policy that says ":root=write" means it,
+// and the executor says whether that is available.
+func wholeDisk(p, bound sandbox.Policy, dir string) error {
+	if p.Mode() != sandbox.Managed || p.Unrestricted() {
+		return nil
+	}
+	meant := slices.ContainsFunc(p.Entries(), func(e sandbox.Entry) bool {
+		return e.Place.Kind == sandbox.PlaceSpecial && e.Place.Token == sandbox.TokenRoot && e.Level == sandbox.LevelWrite
+	})
+	written := slices.ContainsFunc(bound.Entries(), func(e sandbox.Entry) bool {
+		return e.Place.Kind == sandbox.PlacePath && e.Place.Path == "/" && e.Level == sandbox.LevelWrite
+	})
+	if meant || !written {
+		return nil
+	}
+	why := "as a writable root would make the whole disk writable"
+	if dir == "/" {
+		why = "as the workspace would make the whole disk writable"
+	}
+	return &executor.RootError{Path: "/", Why: why, Fix: "name a directory, or use a read-only policy"}
+}
+
+// warnings lists parts of the policy that are likely not meant.
+func (x *execution) warnings(home string) []string {
+	var real func(string) string
+	if x.host.Local { // else the paths are those of another machine
+		real = hostfacts.RealPath
+	}
+	out := x.policy.Warnings(home, real)
+	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
+		out = append(out, printable.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
+	}
+	return out
+}
+
+// reach knows what commands can change, with the policy of this one as it is now and with what
+// others of this Runner were given.
+func (x *execution) reach() *reach.Reach {
+	r := x.runner
+	r.mu.Lock()
+	more := slices.Concat(r.Writable, r.opened)
+	r.mu.Unlock()
+	more = append(more, x.others.Writes()...)
+	if filepath.IsAbs(x.cmd.Tmp) {
+		more = append(more, x.cmd.Tmp)
+	}
+	return reach.New(reach.Area{Policy: x.policy, Workspace: x.dir, HostTmp: x.cmd.Tmp == "host", Writable: more})
+}
+
+// opens notes what commands of the Runner may write to from now on.
+func (r *Runner) opens(required []string) {
+	_, grants := approval.Opened(required)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range grants {
+		if filepath.IsAbs(g.Path) && !slices.Contains(r.opened, g.Path) {
+			r.opened = append(r.opened, g.Path)
+		}
+	}
+}
+
+// leave gives the command what a rule that leads outside does. What it finds by its environment there must be
+// out of reach, as it itself is. Where nothing confines commands, everything is as it was.
+func (x *execution) leave() error {
+	confined, in := x.host.Local && x.policy.Mode() == sandbox.Managed, x.reach()
+	if err := x.open([]string{approval.Outside}); err != nil || !confined {
 		return err
 	}
-	for n, f := range c.Files {
-		info, err := f.Stat()
-		switch {
-		case n < 3:
-			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a standard one; use Stdin, Stdout or Stderr", n)}
-		case err != nil:
-			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d cannot be used: %v", n, err)}
-		case info.IsDir():
-			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
-		}
-	}
-	for _, entry := range slices.Concat(c.Env, c.EnvPolicy.Base) {
-		if strings.ContainsRune(entry, 0) {
-			name, _, _ := strings.Cut(entry, "=")
-			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
-		}
+	var dropped []string
+	if x.env, dropped = in.Environ(x.dir, x.env); len(dropped) > 0 {
+		x.note("it runs without variables that lead to what commands can change: " + strings.Join(dropped, ", "))
 	}
 	return nil
 }

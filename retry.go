@@ -66,6 +66,28 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	return true, nil
 }
 
+// repeatable reports whether it can be attempted once more. It is false for a command whose input, output or descriptors were used: a session, unless
+// it was sent nothing and its output goes on.
+func (x *execution) repeatable() bool {
+	return (!x.session || x.cmd.Retry && x.host.Local) && len(x.cmd.Files) == 0 && x.input0.Again() &&
+		(x.queue == nil || x.queue.Hold())
+}
+
+// rewind sets the input back to where it began, for another attempt; false means that it is too late.
+func (x *execution) rewind() bool {
+	if x.again != nil {
+		x.again()
+	}
+	return x.input0.Rewind()
+}
+
+// repeats reports whether it is asked about another attempt: never about one that
+// went well or was stopped.
+func (x *execution) repeats(a *attempt) bool {
+	return x.retry > judge.RetryNone && x.approver(true) != nil && x.attempts == 1 &&
+		a.end == EndExited && a.exit.Code != 0 && a.spec.Policy.Mode() == sandbox.Managed && x.repeatable()
+}
+
 // wanted returns a context that ends with ctx, and when the owner of a session terminates it.
 func (a *attempt) wanted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -171,4 +173,21 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	}
 	x.ended(res, err)
 	return res, err
+}
+
+// requirement says by a set of rules whether the command runs, whether that needs an approval, and
+// what may be asked after a denial. It is decided by the rules, the Runner's approval policy and what
+// the Cmd asks for. What stays in the sandbox and is in no rule is allowed, because the Runner's owner chose the sandbox.
+func (x *execution) requirement(set *rules.Set) judge.Decision {
+	q := &judge.Question{
+		Command: x.args, Arg0: x.cmd.Arg0, Rules: set, Host: rules.Host{Dir: x.dir, Home: x.places.Home},
+		Approval: x.runner.Approval, SafeList: x.runner.SafeList,
+		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies(),
+		Hosts: judge.HostsOf(x.asIs.policy, x.runner.live.Policy()), Ceiling: x.runner.bars(approval.Outside),
+	}
+	if x.host.Local {
+		q.Site = &reach.Site{Reach: x.reach(), Dir: x.dir, Env: x.env, Login: x.cmd.Login}
+	}
+	q.Want(x.cmd.Unsandboxed, len(x.cmd.AskFor) > 0)
+	return judge.Judge(q)
 }

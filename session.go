@@ -117,17 +117,6 @@ func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, erro
 	return s, nil
 }
 
-// clone returns a Cmd that the caller cannot change.
-func (c *Cmd) clone() *Cmd {
-	own := *c
-	own.Args, own.Env, own.Allow = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Allow)
-	if c.TTY != nil {
-		size := *c.TTY
-		own.TTY = &size
-	}
-	return &own
-}
-
 // defaultSpill is Runner.Spill when that is 0.
 const defaultSpill = 64 << 20
 

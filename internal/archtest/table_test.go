@@ -184,12 +184,13 @@ var layers = map[string]int{
 	// A program for .ci/suites, no part of the product.
 	"internal/suites": layerMain,
 
-	// The contract of executors, for their tests.
+	// The contract of executors, for their tests, and executors that tests play.
 	"internal/executortest": layerLocal,
 
 	// Nothing but tests in them: they are on top and no package imports them.
 	"internal/archtest": layerMain,
 	"internal/bench":    layerMain,
+	"internal/test/e2e": layerMain,
 }
 
 // testOnly are rooms that only test files may import.
@@ -198,6 +199,7 @@ var testOnly = map[string]bool{
 	"internal/bench":        true,
 	"internal/executortest": true,
 	"internal/suites":       true,
+	"internal/test/e2e":     true,
 	"internal/testenv":      true,
 }
 
