@@ -12,11 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
@@ -315,25 +313,17 @@ func TestSessionFiles(t *testing.T) {
 		}
 	})
 	t.Run("forgotten", func(t *testing.T) {
-		r, first := sessionRunner(t), ""
-		for i := range keptEnded + 3 {
-			s := piped(t, r, "exit 0")
-			if i == 0 {
-				first = s.ID()
-			}
-			over(t, s)
-			if _, ok := r.Session(first); ok != (i < keptEnded) {
-				t.Fatalf("after %d: the first one is known: %v", i+1, ok)
+		r := sessionRunner(t)
+		first := piped(t, r, "exit 0")
+		over(t, first)
+		for n := 2; n <= keptEnded+3; n++ {
+			over(t, piped(t, r, "exit 0"))
+			if _, ok := r.Session(first.ID()); ok != (n <= keptEnded) {
+				t.Fatalf("after %d: the first one is known: %v", n, ok)
 			}
 		}
-		late := time.After(enough)
-		for len(files(t)) != keptEnded { // they go behind the end that is told
-			select {
-			case <-late:
-				t.Fatalf("there are %d files", len(files(t)))
-			default:
-				runtime.Gosched()
-			}
+		if !settle(t, func() bool { return len(files(t)) == keptEnded }) { // they go behind the end that is told
+			t.Fatalf("there are %d files", len(files(t)))
 		}
 		if err := r.Close(); err != nil || len(files(t)) > 0 {
 			t.Errorf("%v, %v", files(t), err)
