@@ -32,7 +32,7 @@ const siteScript = "echo ran >>count; echo x >>../out/file || exit 1\n"
 
 func newSite(t *testing.T) site {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -105,11 +104,6 @@ func run(t *testing.T, r *sallyport.Runner, c *sallyport.Cmd) *sallyport.Result 
 
 // sh returns a command that runs a script in the plain shell.
 func sh(script string) *sallyport.Cmd { return &sallyport.Cmd{Script: script, Shell: "sh"} }
-
-// ruleText is a set of rules; with one that is broken nothing runs.
-func ruleText(text string) *rules.Set {
-	return rules.Load(rules.Host{}, rules.Source{Name: "/r", Text: []byte(text)})
-}
 
 // marked lists the processes whose arguments hold mark, as this machine sees them.
 func marked(t *testing.T, mark string) []string {

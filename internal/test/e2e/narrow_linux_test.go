@@ -20,7 +20,7 @@ import (
 // tenants returns a directory with those of two tenants and a link in one to what no command may write.
 func tenants(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}

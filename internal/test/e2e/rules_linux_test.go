@@ -11,15 +11,21 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
+
+// ruleText is a set of rules; with one that is broken nothing runs.
+func ruleText(text string) *rules.Set {
+	return rules.Load(rules.Host{}, rules.Source{Name: "/r", Text: []byte(text)})
+}
 
 // TestRulesAttacks: commands that rules confine, and commands that would like to be taken for
 // those which rules lead outside. Each of them writes; the controls succeed.
 func TestRulesAttacks(t *testing.T) {
 	const readOnly, outside, allow = `prefix_rule(["touch"], sandbox = "read-only")`, `prefix_rule(["touch"], sandbox = "outside")`, `prefix_rule(["touch"])`
 	testenv.RunAsOrdinary(t)
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +105,7 @@ func TestRulesAttacks(t *testing.T) {
 // not kept inside by variables that mean nothing to it.
 func TestOutsideEnvironment(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestSharedEscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := os.MkdirTemp("/var/tmp", "sallyport-escape-") //nolint:usetesting // commands have a /tmp of their own
+	base, err := os.MkdirTemp("/var/tmp", "sallyport-escape-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestSuggestionsWork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "git")
-	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // the kernel closes directories in it, which only ours can remove
+	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // the kernel closes directories in it, which only ours can remove
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSuggestionsWork(t *testing.T) {
 // are not below /tmp, because a command has a private one.
 func suggestBase(t *testing.T) string {
 	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // see above
+	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
 		t.Fatal(err)
 	}
