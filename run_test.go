@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -413,6 +415,95 @@ func TestHost(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestTimeoutAndSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan int)
+		r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
+			signals <- 0
+			signals <- 10
+			signals <- 0 // taken only when 10 was sent
+			<-p.Stopped
+			p.Exit = executor.Exit{Code: 0, Stopped: true, LastSignal: 15}
+			if !slices.Equal(p.Signals, []int{10}) {
+				t.Errorf("signals %v", p.Signals)
+			}
+		})
+		defer r.Close()
+		begin := time.Now()
+		res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/", Timeout: 3 * time.Second, Signals: signals})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if !res.TimedOut || res.ExitCode != 124 || res.Signal != 0 || res.Attempts[0].Code != 0 {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+// A tieContext is one that is canceled in this very moment: it has its error, and no one
+// was told yet.
+type tieContext struct{ context.Context }
+
+func (tieContext) Err() error { return context.Canceled }
+
+// TestTimeoutTie: a cancellation that is there when the time limit is exceeded wins.
+func TestTimeoutTie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
+			p := executortest.NewFakeProcess()
+			a := &attempt{process: p, stopped: make(chan struct{})}
+			release := a.watch(ctx, &Cmd{Timeout: time.Second})
+			<-p.Stopped
+			release()
+			if got := a.asked(); got != want {
+				t.Errorf("the run ends as %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+func TestUnknownEnd(t *testing.T) {
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) { p.Exit = executor.Exit{Code: -1} })
+	defer r.Close()
+	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+	if err == nil || res == nil || res.End != EndFailed || res.ExitCode != -1 {
+		t.Errorf("got %+v and %v, want both", res, err)
+	}
+}
+
+func TestForeignExecutor(t *testing.T) {
+	r, e := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
+	defer r.Close()
+	if _, err := r.Run(t.Context(), &Cmd{Script: "exit 1", Dir: "/somewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/bin/sh", "-c", "exit 1"}; !slices.Equal(e.Spec.Args, want) || e.Spec.Dir != "/somewhere" {
+		t.Errorf("it got %q in %q", e.Spec.Args, e.Spec.Dir)
+	}
+	for _, c := range []*Cmd{{Args: []string{"x"}, Dir: "relative"}, {Args: []string{"x"}}, {Script: "x", Shell: "zsh", Dir: "/"}} {
+		if _, err := r.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "sallyport: Cmd.") {
+			t.Errorf("%+v gave %v", c, err)
+		}
+	}
+}
+
+// TestLateUnavailable: a sandbox that turned out not to be there is no end of a
+// command.
+func TestLateUnavailable(t *testing.T) {
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
+		p.Exit = executor.Exit{Code: -1}
+		p.Err = &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}
+	})
+	defer r.Close()
+	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+	if !errors.Is(err, ErrNoSandbox) || res == nil || res.End != EndUnavailable {
+		t.Errorf("got %+v and %v", res, err)
+	}
 }
 
 // TestUpdate: a command gets the policy and the directory that count when it begins, and keeps

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/executortest"
 )
 
-// scriptedSession starts a session of a scriptedProcess, for tests in synctest bubbles.
+// scriptedSession starts a session of a ScriptedProcess, for tests in synctest bubbles.
 func scriptedSession(t *testing.T, c *Cmd) (*Runner, *Session, *executortest.ScriptedProcess) {
 	t.Helper()
 	p := executortest.NewScriptedProcess()
