@@ -312,6 +312,7 @@ var roomModules = map[string][]string{
 	// Encodings for text, widths of characters for screen, case folding for rules.
 	"golang.org/x/text":               {"internal/screen", "internal/text", "rules"},
 	"golang.org/x/term":               {"internal/tty"},
+	"golang.org/x/net/dns/dnsmessage": {"internal/synthdns"},
 	"golang.org/x/net/http/httpproxy": {"network"},
 	"golang.org/x/net/idna":           {"network"},
 	"golang.org/x/net/publicsuffix":   {"internal/suffixes"},
@@ -324,6 +325,7 @@ var roomModules = map[string][]string{
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
 	"github.com/pelletier/go-toml/v2":        {"internal/toml"},
+	"github.com/golang-jwt/jwt/v5":           {"internal/serve"},
 }
 
 // A load is what a package must not link, however far away the import is.

@@ -5,7 +5,6 @@ package serve
 
 import (
 	"bytes"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -16,9 +15,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
@@ -190,13 +190,24 @@ func (a *Auth) signed() (gate, error) {
 	if a.Skew != nil {
 		skew = *a.Skew
 	}
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithStrictDecoding(),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(skew),
+	}
+	if a.Issuer != "" {
+		options = append(options, jwt.WithIssuer(a.Issuer))
+	}
+	if a.Audience != "" {
+		options = append(options, jwt.WithAudience(a.Audience))
+	}
+	parser := jwt.NewParser(options...)
 	return func(r *http.Request) (string, error) {
 		token, err := bearer(r)
 		if err != nil {
 			return "", err
 		}
-		c, ok := verify(token, secret)
-		if !ok || !c.valid(time.Now(), skew, a.Issuer, a.Audience) {
+		c := new(claims)
+		if _, err := parser.ParseWithClaims(token, c, keyOf(secret)); err != nil {
 			return "", errors.New("invalid authorization token")
 		}
 		if c.Subject == "" {
@@ -207,67 +218,36 @@ func (a *Auth) signed() (gate, error) {
 	}, nil
 }
 
-// claims are what a token says. Their names are case-sensitive (RFC 7519, section 4).
-type claims struct {
-	Issuer    string   `json:"iss"`
-	Subject   string   `json:"sub"`
-	Audience  audience `json:"aud"`
-	Expires   *float64 `json:"exp"` // seconds since 1970
-	NotBefore *float64 `json:"nbf"`
-}
-
-// audience is a string or a list of strings.
-type audience []string
+// claims are what a token says. Their names are case-sensitive (RFC 7519, section 4), and none is there twice.
+type claims struct{ jwt.RegisteredClaims }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (a *audience) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '[' {
-		return json.Unmarshal(text, (*[]string)(a))
+func (c *claims) UnmarshalJSON(text []byte) error {
+	var times struct { // package jwt takes them in quotes, too
+		Expires   *float64 `json:"exp"`
+		NotBefore *float64 `json:"nbf"`
 	}
-	*a = make([]string, 1)
-	return json.Unmarshal(text, &(*a)[0])
+	return errors.Join(strictjson.Unmarshal(text, &times), strictjson.Unmarshal(text, &c.RegisteredClaims))
 }
 
-// verify returns the claims of a token with the right signature. Only HS256 counts: a token
-// does not choose how it is checked.
-func verify(token string, secret []byte) (*claims, bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return nil, false
-	}
-	var raw [3][]byte
-	for i, part := range parts {
-		var err error
-		if raw[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
-			return nil, false
+// keyOf returns the secret for a token whose header says one algorithm, once, and has no demands that are not
+// understood here. Package jwt takes the last of several members.
+func keyOf(secret []byte) jwt.Keyfunc {
+	return func(t *jwt.Token) (any, error) {
+		part, _, _ := strings.Cut(t.Raw, ".")
+		text, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil {
+			return nil, err
 		}
+		var header struct {
+			Critical json.RawMessage `json:"crit"`
+		}
+		if err := strictjson.Unmarshal(text, &header); err != nil {
+			return nil, err
+		}
+		if header.Critical != nil {
+			return nil, errors.New("the token has demands that are not understood")
+		}
+		return secret, nil
 	}
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(parts[0] + "." + parts[1]))
-	if !hmac.Equal(mac.Sum(nil), raw[2]) {
-		return nil, false
-	}
-	var header struct {
-		Algorithm string          `json:"alg"`
-		Critical  json.RawMessage `json:"crit"` // demands that are not understood here
-	}
-	if strictjson.Unmarshal(raw[0], &header) != nil || header.Algorithm != "HS256" || header.Critical != nil {
-		return nil, false
-	}
-	c := new(claims)
-	return c, strictjson.Unmarshal(raw[1], c) == nil
-}
-
-// valid reports whether the claims hold now.
-func (c *claims) valid(now time.Time, skew time.Duration, issuer, audience string) bool {
-	seconds, allowed := float64(now.UnixNano())/1e9, skew.Seconds()
-	switch {
-	case c.Expires == nil || seconds >= *c.Expires+allowed:
-		return false
-	case c.NotBefore != nil && seconds < *c.NotBefore-allowed:
-		return false
-	case issuer != "" && c.Issuer != issuer:
-		return false
-	}
-	return audience == "" || slices.Contains(c.Audience, audience)
 }

@@ -37,6 +37,13 @@ func sign(secret []byte, header, claims string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(sum)
 }
 
+// unused sets bits at the end of a token that stand for nothing.
+func unused(token string) string {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(token) - 1 // 32 bytes leave two bits unused
+	return token[:last] + string(digits[strings.IndexByte(digits, token[last])|1])
+}
+
 func bearerHeader(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
 func writeFile(t *testing.T, text string) string {
@@ -199,6 +206,15 @@ func TestSigned(t *testing.T) {
 		{"another algorithm", sign(secret, `{"alg":"HS384"}`, good), 401},
 		{"algorithm that does not say", sign(secret, `{}`, good), 401},
 		{"demands", sign(secret, `{"alg":"HS256","crit":["x"]}`, good), 401},
+		{"the same algorithm twice", sign(secret, `{"alg":"HS256","alg":"HS256"}`, good), 401},
+		{"text after the header", sign(secret, hs256+"{}", good), 401},
+		{"a start as text", sign(secret, hs256, fmt.Sprintf(`{"exp":%d,"nbf":"1",%s}`, now+60, who)), 401},
+		{"a null end", sign(secret, hs256, `{"exp":null,`+who+"}"), 401},
+		{"an end beyond time", sign(secret, hs256, `{"exp":-1e300,`+who+"}"), 401},
+		{"four parts", sign(secret, hs256, good) + ".x", 401},
+		{"padding", sign(secret, hs256, good) + "=", 401},
+		{"a longer signature", sign(secret, hs256, good) + "AA", 401},
+		{"unused bits of the signature", unused(sign(secret, hs256, good)), 401},
 		{"two parts", "a.b", 401},
 		{"not base64", "a.b.!", 401},
 		{"nothing", "", 401},
@@ -247,8 +263,18 @@ func FuzzToken(f *testing.F) {
 	f.Add(sign([]byte("other"), `{"alg":"HS256"}`, `{"exp":9999999999}`))
 	f.Add("..")
 	f.Add("")
+	name := filepath.Join(f.TempDir(), "secret")
+	if err := os.WriteFile(name, secret, 0o600); err != nil {
+		f.Fatal(err)
+	}
+	let, err := (&Auth{Kind: AuthSigned, SecretFile: name}).gate()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, token string) {
-		if _, ok := verify(token, secret); ok {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header = bearerHeader(token)
+		if _, err := let(r); err == nil {
 			t.Errorf("%q", token)
 		}
 	})

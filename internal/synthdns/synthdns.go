@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/net/dns/dnsmessage"
+
 	"github.com/sallyport-dev/sallyport/network"
 )
 
@@ -24,8 +26,6 @@ const (
 	MaxAddresses = 1<<17 - 1
 	// lifetime is how long a client may keep an answer, in seconds.
 	lifetime = 60
-	// maxQuery is the size of a query in bytes that is read whole.
-	maxQuery = 1232
 )
 
 // The ranges of the addresses that stand for names: one that is for tests of networks (RFC 2544), and
@@ -99,50 +99,56 @@ func (s *Server) of(name string) uint32 {
 
 // Answer returns the answer to a message, or nil if there is none.
 func (s *Server) Answer(message []byte) []byte {
-	q, code, err := parse(message)
+	q, code, ok := parse(message)
 	switch {
-	case err != nil:
+	case !ok:
 		return nil
-	case code == codeNone && q.class != classIN:
-		code = codeRefused
+	case code == dnsmessage.RCodeSuccess && q.questions[0].Class != dnsmessage.ClassINET:
+		code = dnsmessage.RCodeRefused
 	}
-	if code != codeNone {
+	if code != dnsmessage.RCodeSuccess {
 		return q.answer(code, "")
 	}
-	host, err := network.ParseHost(q.name)
+	host, err := network.ParseHost(strings.TrimSuffix(q.questions[0].Name.String(), "."))
 	if _, literal := host.Addr(); err != nil || literal {
-		return q.answer(codeNoName, "") // such a name cannot exist
+		return q.answer(dnsmessage.RCodeNameError, "") // such a name cannot exist
 	}
 	d := s.Decide(host)
 	open := d.Ruling == network.Allow || d.Ruling == network.Ask
 	if !open && !host.IsLocal() {
 		s.Report(host, d)
-		return q.answer(codeNoName, "the network policy of the sandbox refuses this name")
+		return q.answer(dnsmessage.RCodeNameError, "the network policy of the sandbox refuses this name")
 	}
-	if q.kind != typeA && q.kind != typeAAAA {
-		return q.answer(codeNone, "") // the name exists, and has nothing of that type
+	kind := q.questions[0].Type
+	if kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA {
+		return q.answer(dnsmessage.RCodeSuccess, "") // the name exists, and has nothing of that type
 	}
-	return q.answer(codeNone, "", s.addresses(host, open, q.kind == typeA)...)
+	return q.answer(dnsmessage.RCodeSuccess, "", s.addresses(host, open, kind == dnsmessage.TypeA)...)
 }
 
 // addresses returns those of one family for a host. Local names lead to the command itself, unless the
 // policy opens one: localhost is found without a question, so it stays what it is.
-func (s *Server) addresses(host network.Host, open, four bool) (list [][]byte) {
+func (s *Server) addresses(host network.Host, open, four bool) (list []dnsmessage.ResourceBody) {
 	if host.IsLocal() && (!open || !strings.HasSuffix(host.Name(), ".localhost")) {
 		for _, a := range host.LocalAddrs() {
-			if a.Is4() == four {
-				list = append(list, a.AsSlice())
+			switch {
+			case a.Is4() && four:
+				list = append(list, &dnsmessage.AResource{A: a.As4()})
+			case !a.Is4() && !four:
+				list = append(list, &dnsmessage.AAAAResource{AAAA: a.As16()})
 			}
 		}
 		return list
 	}
 	i := s.of(host.Name())
 	if four {
-		base := range4.Addr().As4()
-		return [][]byte{binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base[:])+i)}
+		a := range4.Addr().As4()
+		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+i)
+		return append(list, &dnsmessage.AResource{A: a})
 	}
-	base := range6.Addr().As16()
-	return [][]byte{binary.BigEndian.AppendUint32(base[:12], i)}
+	a := range6.Addr().As16()
+	binary.BigEndian.PutUint32(a[12:], i)
+	return append(list, &dnsmessage.AAAAResource{AAAA: a})
 }
 
 // Serve answers the datagrams of a socket until it is closed.
