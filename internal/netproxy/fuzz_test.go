@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -127,31 +128,33 @@ func FuzzSOCKS(f *testing.F) {
 	})
 }
 
-// FuzzHello reads messages of TLS. What is whole stays what it is with more behind it, and is
-// partial or broken with less.
+// FuzzHello reads messages of TLS. What is whole stays what it is with more behind it, also a byte at a time.
 func FuzzHello(f *testing.F) {
 	f.Add(clientHello(f, "api.example.com"))
 	f.Add(clientHello(f, ""))
 	f.Add(split(clientHello(f, "api.example.com"), 40))
 	f.Add([]byte{22, 3, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, state := parseHello(data)
-		if state != helloWhole {
-			if h != (hello{}) {
+		h, read, err := readHello(bytes.NewReader(data))
+		if err != nil {
+			if h != (hello{}) || read != nil {
 				t.Fatalf("%+v of a hello that is not whole", h)
 			}
 			return
 		}
+		if !bytes.HasPrefix(data, read) || len(read) > maxHello {
+			t.Fatalf("%q is no beginning of %q", read, data)
+		}
 		if len(data) < maxHello {
-			if more, state := parseHello(append(bytes.Clone(data), 0)); more != h || state != helloWhole {
+			if more, _, err := readHello(iotest.OneByteReader(bytes.NewReader(append(bytes.Clone(data), 0)))); more != h || err != nil {
 				t.Fatalf("%+v became %+v", h, more)
 			}
 		}
 		if h.name != "" && !bytes.Contains(data, []byte(h.name[:1])) {
 			t.Fatalf("%q is not there", h.name)
 		}
-		if _, state := parseHello(data[:recordHead]); state == helloWhole {
-			t.Fatal("the head of a record is a whole hello")
+		if _, _, err := readHello(bytes.NewReader(data[:recordHead])); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("the head of a record: %v", err)
 		}
 	})
 }

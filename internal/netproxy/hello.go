@@ -3,23 +3,23 @@
 
 package netproxy
 
-import "encoding/binary"
-
-// maxHello is the most that is read to find the server name, in bytes with the heads of records.
-const maxHello = 16 << 10
-
-// Numbers of TLS.
-const (
-	recordHandshake = 22
-	messageHello    = 1
-	extensionName   = 0
-	extensionECH    = 0xfe0d
-	nameHost        = 0
-
-	recordHead  = 5 // type, version, length
-	messageHead = 4 // type, length
-	maxRecord   = 16 << 10
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
 )
+
+const (
+	// maxHello is the most that is read to find the server name, in bytes with the heads of records.
+	maxHello        = 16 << 10
+	recordHandshake = 22
+	extensionECH    = 0xfe0d
+)
+
+// errNoHello is the end of what is not the first message of a TLS client, or longer than maxHello.
+var errNoHello = errors.New("no TLS")
 
 // hello is what the first message of a TLS client says.
 type hello struct {
@@ -27,133 +27,45 @@ type hello struct {
 	ech  bool   // another hello is inside, encrypted, and its server name cannot be seen
 }
 
-// helloState says how far a hello was read.
-type helloState uint8
-
-const (
-	helloPartial helloState = iota // more bytes are needed
-	helloWhole
-	helloBroken // it is none, or longer than maxHello
-)
-
-// parseHello reads the records that hold the first message of a TLS client. What follows it is
-// ignored.
-func parseHello(p []byte) (hello, helloState) {
-	var message []byte
-	for rest := p; ; {
-		if len(rest) < recordHead {
-			return hello{}, partialBelow(len(p))
-		}
-		size := int(binary.BigEndian.Uint16(rest[3:]))
-		if rest[0] != recordHandshake || rest[1] != 3 || size == 0 || size > maxRecord {
-			return hello{}, helloBroken
-		}
-		part := rest[recordHead:min(len(rest), recordHead+size)]
-		message = append(message, part...)
-		if len(message) >= messageHead {
-			length := int(message[1])<<16 | int(message[2])<<8 | int(message[3])
-			if message[0] != messageHello || length > maxHello {
-				return hello{}, helloBroken
-			}
-			if len(message) >= messageHead+length {
-				return parseHelloMessage(message[messageHead : messageHead+length])
-			}
-		}
-		if len(part) < size {
-			return hello{}, partialBelow(len(p))
-		}
-		rest = rest[recordHead+size:]
+// readHello reads the first message of a TLS client and returns all that it has read, which may be more than that.
+// Package crypto/tls refuses a message that two readers could understand differently, such as one with an extension
+// twice. The error is errNoHello or that of r.
+func readHello(r io.Reader) (h hello, read []byte, err error) {
+	c := &listening{r: r}
+	found := false
+	_ = tls.Server(c, &tls.Config{GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		h = hello{info.ServerName, slices.Contains(info.Extensions, extensionECH)}
+		found = true
+		return nil, errNoHello // nothing is to be answered
+	}}).Handshake()
+	switch {
+	case found:
+		return h, c.read, nil
+	case c.err != nil:
+		return hello{}, nil, c.err
 	}
+	return hello{}, nil, errNoHello
 }
 
-// partialBelow is helloPartial as long as more may be read.
-func partialBelow(n int) helloState {
-	if n >= maxHello {
-		return helloBroken
-	}
-	return helloPartial
+// A listening connection keeps what is read of it, and says nothing.
+type listening struct {
+	net.Conn // nil
+	r        io.Reader
+	read     []byte
+	err      error // of r
 }
 
-// A cursor takes pieces off the front of a message. Once one is missing, it is broken.
-type cursor struct {
-	p      []byte
-	broken bool
+// Read implements io.Reader.
+func (l *listening) Read(p []byte) (int, error) {
+	left := maxHello - len(l.read)
+	if left == 0 {
+		return 0, errNoHello
+	}
+	n, err := l.r.Read(p[:min(len(p), left)])
+	l.read = append(l.read, p[:n]...)
+	l.err = err
+	return n, err
 }
 
-// take returns the next n bytes.
-func (c *cursor) take(n int) []byte {
-	if c.broken || n > len(c.p) {
-		c.broken = true
-		return nil
-	}
-	out := c.p[:n]
-	c.p = c.p[n:]
-	return out
-}
-
-// vector returns a piece that begins with its length in so many bytes.
-func (c *cursor) vector(lengthBytes int) []byte {
-	n := 0
-	for _, b := range c.take(lengthBytes) {
-		n = n<<8 | int(b)
-	}
-	return c.take(n)
-}
-
-// number returns the next 16 bits.
-func (c *cursor) number() int {
-	p := c.take(2)
-	if p == nil {
-		return -1
-	}
-	return int(binary.BigEndian.Uint16(p))
-}
-
-// parseHelloMessage reads a whole message. It is broken if an extension that counts is there
-// twice, since readers differ in which one they believe.
-func parseHelloMessage(message []byte) (hello, helloState) {
-	const version, random = 2, 32
-	c := &cursor{p: message}
-	c.take(version + random)
-	c.vector(1) // session
-	c.vector(2) // ciphers
-	c.vector(1) // compressions
-	if !c.broken && len(c.p) == 0 {
-		return hello{}, helloWhole // as clients before extensions wrote it
-	}
-	extensions := &cursor{p: c.vector(2)}
-	if c.broken || len(c.p) > 0 {
-		return hello{}, helloBroken
-	}
-	var h hello
-	named := false
-	for len(extensions.p) > 0 {
-		kind, data := extensions.number(), extensions.vector(2)
-		if extensions.broken {
-			return hello{}, helloBroken
-		}
-		switch kind {
-		case extensionName:
-			var ok bool
-			if h.name, ok = parseServerName(data); !ok || named {
-				return hello{}, helloBroken
-			}
-			named = true
-		case extensionECH:
-			h.ech = true
-		}
-	}
-	return h, helloWhole
-}
-
-// parseServerName reads the only name of a list.
-func parseServerName(data []byte) (string, bool) {
-	list := &cursor{p: data}
-	names := &cursor{p: list.vector(2)}
-	kind := names.take(1)
-	name := names.vector(2)
-	if list.broken || names.broken || len(list.p)+len(names.p) > 0 || kind[0] != nameHost || len(name) == 0 {
-		return "", false
-	}
-	return string(name), true
-}
+// Write implements io.Writer.
+func (l *listening) Write(p []byte) (int, error) { return len(p), nil }

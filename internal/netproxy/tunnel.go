@@ -185,23 +185,14 @@ func (t *tunnel) sniff(f, other *flow) error {
 // readHello reads the first message of a TLS client as a whole, and judges it. It returns what was read.
 func (a *access) readHello(from net.Conn, ahead *bufio.Reader) ([]byte, error) {
 	_ = from.SetReadDeadline(time.Now().Add(helloTime))
-	p := make([]byte, 0, 2<<10)
-	for {
-		h, state := parseHello(p)
-		switch state {
-		case helloWhole:
-			return p, a.checkName(h)
-		case helloBroken:
-			return nil, a.refuseName("")
-		}
-		if len(p) == cap(p) {
-			p = append(make([]byte, 0, 2*cap(p)), p...)
-		}
-		n, err := ahead.Read(p[len(p):cap(p)])
-		if p = p[:len(p)+n]; err != nil {
-			return nil, err
-		}
+	h, p, err := readHello(ahead)
+	switch {
+	case errors.Is(err, errNoHello):
+		return nil, a.refuseName("")
+	case err != nil:
+		return nil, err
 	}
+	return p, a.checkName(h)
 }
 
 // checkName compares the server name with the host of the request. Another one is judged as a

@@ -60,6 +60,8 @@ func TestServerName(t *testing.T) {
 		{"encrypted hello inside", withECH(t, "api.example.com"), false, ""},
 		{"encrypted hello inside, strict", withECH(t, "api.example.com"), true, network.SNIMismatch},
 		{"encrypted hello inside, of a miss", withECH(t, "evil.test"), false, network.SNIMismatch},
+		{"malformed encrypted hello", extend(name("api.example.com"), []byte{0xfe, 0x0d, 0, 1, 0}), false, network.SNIMismatch},
+		{"a dot behind", rename(t, "api.example.com."), false, network.SNIMismatch},
 		{"twice", twice(t, "api.example.com"), false, network.SNIMismatch},
 		{"in two records", split(name("api.example.com"), 60), false, ""},
 		{"of a miss in two records", split(name("evil.test"), 60), false, network.SNIMismatch},
@@ -128,26 +130,30 @@ func rename(t *testing.T, name string) []byte {
 	return bytes.Replace(p, []byte(usual), []byte(name), 1)
 }
 
+const (
+	recordHead  = 5 // type, version, length
+	messageHead = 4 // type, length
+)
+
 // extend adds an extension to a ClientHello of one record.
 func extend(p []byte, extension []byte) []byte {
-	c := &cursor{p: p[recordHead+messageHead:]}
-	c.take(34)
-	c.vector(1)
-	c.vector(2)
-	c.vector(1)
-	at := len(p) - len(c.p) // of the length of the extensions
+	at := recordHead + messageHead + 34 // version, random
+	at += 1 + int(p[at])                // session
+	at += 2 + int(binary.BigEndian.Uint16(p[at:]))
+	at += 1 + int(p[at]) // compressions
 	out := append(bytes.Clone(p), extension...)
 	grow := func(at int) {
 		binary.BigEndian.PutUint16(out[at:], binary.BigEndian.Uint16(out[at:])+uint16(len(extension)))
 	}
 	grow(3)
 	grow(recordHead + 2)
-	grow(at)
+	grow(at) // the length of the extensions
 	return out
 }
 
+// withECH has an encrypted hello inside, of one byte.
 func withECH(t *testing.T, name string) []byte {
-	return extend(clientHello(t, name), []byte{0xfe, 0x0d, 0, 1, 0})
+	return extend(clientHello(t, name), []byte{0xfe, 0x0d, 0, 12, 0, 0, 1, 0, 1, 7, 0, 1, 0, 0, 1, 0})
 }
 
 // twice names two hosts.
