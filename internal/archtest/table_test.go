@@ -315,6 +315,7 @@ var roomModules = map[string][]string{
 	"golang.org/x/net/dns/dnsmessage": {"internal/synthdns"},
 	"golang.org/x/net/http/httpproxy": {"network"},
 	"golang.org/x/net/idna":           {"network"},
+	"golang.org/x/net/proxy":          {"internal/netproxy"},
 	"golang.org/x/net/publicsuffix":   {"internal/suffixes"},
 
 	"go.starlark.net":                        {"rules"},

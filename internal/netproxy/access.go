@@ -4,6 +4,7 @@
 package netproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,18 +190,53 @@ type hop struct {
 	check func(netip.AddrPort) error // vets the address once more
 }
 
-// dial connects to one of the addresses: the next one is tried when one fails, or beside it when
-// it has not answered for a while.
+// dial connects to one of the addresses: the next one is tried when one fails, or beside it when it has not
+// answered for a while. All tries have ended then. The race of [net.Dialer] is for a name that it resolves itself,
+// which would not be the addresses that were vetted.
 func (a *access) dial(to hop) (net.Conn, netip.AddrPort, error) {
+	type result struct {
+		conn net.Conn
+		addr netip.Addr
+		err  error
+	}
 	ctx, cancel := context.WithTimeout(a.s.ctx, dialTime)
 	defer cancel()
-	to.addrs = alternate(to.addrs)
-	if len(to.addrs) == 1 {
-		conn, err := a.connect(ctx, &to, to.addrs[0])
-		return conn, netip.AddrPortFrom(to.addrs[0], to.port), err
+	left, results, pending := alternate(to.addrs), make(chan result), 0
+	var won, failed result
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for pending > 0 || len(left) > 0 && won.conn == nil && ctx.Err() == nil {
+		select {
+		case <-next.C:
+			if len(left) == 0 || won.conn != nil || ctx.Err() != nil {
+				continue
+			}
+			addr := left[0]
+			left = left[1:]
+			pending++
+			go func() {
+				conn, err := a.connect(ctx, &to, addr)
+				results <- result{conn, addr, err}
+			}()
+			next.Reset(nextTime)
+		case got := <-results:
+			pending--
+			switch {
+			case got.err == nil && won.conn == nil:
+				won = got
+				cancel()
+			case got.err == nil:
+				_ = got.conn.Close()
+			default:
+				failed = cmp.Or(failed, got) // the first one
+				next.Reset(0)
+			}
+		}
 	}
-	race := &race{a: a, to: &to, ctx: ctx, cancel: cancel, results: make(chan result)}
-	return race.run()
+	if won.conn == nil {
+		return nil, netip.AddrPort{}, cmp.Or(failed.err, ctx.Err())
+	}
+	return won.conn, netip.AddrPortFrom(won.addr, to.port), nil
 }
 
 // connect makes one connection.
@@ -267,75 +303,6 @@ func alternate(addrs []netip.Addr) []netip.Addr {
 		}
 	}
 	return out
-}
-
-// A race tries several addresses.
-type race struct {
-	a       *access
-	to      *hop
-	ctx     context.Context
-	cancel  context.CancelFunc
-	results chan result
-	started int
-	pending int
-}
-
-// A result is the end of one try.
-type result struct {
-	conn net.Conn
-	to   netip.AddrPort
-	err  error
-}
-
-// run returns the first connection, or the error of the first address. All tries have ended then.
-func (r *race) run() (net.Conn, netip.AddrPort, error) {
-	timer := time.NewTimer(nextTime)
-	defer timer.Stop()
-	var won result
-	var failed error
-	for r.start(); r.pending > 0; {
-		var next <-chan time.Time
-		if won.conn == nil && r.started < len(r.to.addrs) {
-			next = timer.C
-		}
-		select {
-		case <-next:
-			r.start()
-			timer.Reset(nextTime)
-		case got := <-r.results:
-			r.pending--
-			switch {
-			case got.err == nil && won.conn == nil:
-				won = got
-				r.cancel()
-			case got.err == nil:
-				_ = got.conn.Close()
-			case won.conn == nil:
-				if failed == nil {
-					failed = got.err
-				}
-				if r.started < len(r.to.addrs) && r.ctx.Err() == nil {
-					r.start()
-					timer.Reset(nextTime)
-				}
-			}
-		}
-	}
-	if won.conn == nil {
-		return nil, netip.AddrPort{}, failed
-	}
-	return won.conn, won.to, nil
-}
-
-// start begins the next try.
-func (r *race) start() {
-	addr := r.to.addrs[r.started]
-	r.started++
-	r.pending++
-	go func() {
-		conn, err := r.a.connect(r.ctx, r.to, addr)
-		r.results <- result{conn, netip.AddrPortFrom(addr, r.to.port), err}
-	}()
 }
 
 // event returns an event about the request.

@@ -195,7 +195,9 @@ func (s *script) Read(p []byte) (int, error) {
 }
 
 func (s *script) Write(p []byte) (int, error)    { return s.out.Write(p) }
+func (*script) SetDeadline(time.Time) error      { return nil }
 func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) Close() error                     { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
 
 // FuzzScreen passes what a client sends in a tunnel. A server that reads requests of it has none for another host.

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,10 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/net/proxy"
 
 	"github.com/sallyport-dev/sallyport/network"
 )
@@ -23,9 +25,7 @@ import (
 const (
 	upstreamTime = 10 * time.Second // for an upstream proxy to connect, and to answer so
 
-	methodLogin  = 2 // of SOCKS5, with a user name and a password (RFC 1929)
-	loginVersion = 1
-	statusLogin  = 407 // of a proxy that asks for a password
+	statusLogin = 407 // of a proxy that asks for a password
 )
 
 // upstreamError is the end of a try to connect by an upstream proxy. Its text has no password.
@@ -143,95 +143,44 @@ func (p *response) refusal() string {
 	return "it answered " + line[1:len(line)-1]
 }
 
-// greetSOCKS asks for a connection as a client of SOCKS5 does.
+// greetSOCKS asks for a connection as a client of SOCKS5 does. No byte behind the answers is read.
 func (a *access) greetSOCKS(conn net.Conn) error {
+	var auth *proxy.Auth
 	user, password, login := a.via.Login()
-	method := byte(methodNone)
 	if login {
-		method = methodLogin
+		auth = &proxy.Auth{User: user, Password: password}
 	}
-	if _, err := conn.Write([]byte{socks5, 1, method}); err != nil {
+	d, err := proxy.SOCKS5("tcp", a.via.Host.String(), auth, connectedTo{conn})
+	if err != nil {
 		return err
 	}
-	if err := readChoice(conn, method); err != nil {
+	by, ok := d.(proxy.ContextDialer)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	_, err = by.DialContext(a.s.ctx, "tcp", a.host())
+	var op *net.OpError
+	if !errors.As(err, &op) {
 		return err
 	}
-	if login {
-		p := append([]byte{loginVersion, byte(len(user))}, user...)
-		p = append(append(p, byte(len(password))), password...)
-		if _, err := conn.Write(p); err != nil {
-			return err
-		}
-		if err := readLogin(conn); err != nil {
-			return err
-		}
-	}
-	p := []byte{socks5, commandConnect, 0}
-	if addr, ok := a.req.Host.Addr(); ok {
-		p = appendTarget(p, netip.AddrPortFrom(addr, a.req.Port))
-	} else {
-		name := a.req.Host.Name()
-		p = append(append(p, addressName, byte(len(name))), name...)
-		p = binary.BigEndian.AppendUint16(p, a.req.Port)
-	}
-	if _, err := conn.Write(p); err != nil {
-		return err
-	}
-	return readSOCKSReply(conn)
-}
-
-// readChoice reads which method a SOCKS5 proxy has chosen; the only one that it was offered.
-func readChoice(r io.Reader, offered byte) error {
-	var p [2]byte
-	if _, err := io.ReadFull(r, p[:]); err != nil {
-		return err
-	}
-	switch {
-	case p[0] != socks5:
-		return errors.New("its answer is not SOCKS5")
-	case p[1] != offered && offered == methodLogin:
+	switch why := op.Err.Error(); {
+	case why == "no acceptable authentication methods" && login:
 		return errors.New("it does not take a user name and a password")
-	case p[1] != offered:
+	case why == "no acceptable authentication methods":
 		return errors.New("it asks for a user name and a password")
+	case strings.HasPrefix(why, "unknown error "): // so package proxy calls what RFC 1928 knows, too
+		return errors.New("it answered: " + strings.TrimPrefix(why, "unknown error "))
 	}
-	return nil
+	return op.Err
 }
 
-// readLogin reads whether a SOCKS5 proxy accepts the password.
-func readLogin(r io.Reader) error {
-	var p [2]byte
-	if _, err := io.ReadFull(r, p[:]); err != nil {
-		return err
-	}
-	if p[0] != loginVersion || p[1] != 0 {
-		return errors.New("it does not accept the user name and the password")
-	}
-	return nil
-}
+// connectedTo is a dialer whose connection is made already.
+type connectedTo struct{ net.Conn }
 
-// socksReplies are the replies of RFC 1928 in words.
-var socksReplies = []string{
-	1: "general failure", 2: "connection not allowed", 3: "network unreachable", 4: "host unreachable",
-	5: "connection refused", 6: "TTL expired", 7: "command not supported", 8: "address type not supported",
-}
+// Dial implements [proxy.Dialer].
+func (c connectedTo) Dial(string, string) (net.Conn, error) { return c.Conn, nil }
 
-// readSOCKSReply reads the reply to a request, and nothing behind it. Nil means that there is a connection.
-func readSOCKSReply(r io.Reader) error {
-	var p [3]byte
-	if _, err := io.ReadFull(r, p[:]); err != nil {
-		return err
-	}
-	switch code := int(p[1]); {
-	case p[0] != socks5 || p[2] != 0:
-		return errors.New("its answer is malformed")
-	case code > 0 && code < len(socksReplies):
-		return fmt.Errorf("it answered %d (%s)", code, socksReplies[code])
-	case code > 0:
-		return fmt.Errorf("it answered %d", code)
-	}
-	_, err := readTarget(r)
-	if bad := new(socksError); errors.As(err, &bad) {
-		return errors.New("its answer is malformed: " + bad.reason)
-	}
-	return err
+// DialContext implements [proxy.ContextDialer].
+func (c connectedTo) DialContext(context.Context, string, string) (net.Conn, error) {
+	return c.Conn, nil
 }

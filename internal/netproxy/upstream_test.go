@@ -13,7 +13,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -206,7 +205,7 @@ func TestUpstreamSOCKS(t *testing.T) {
 		none    = "socks5h://proxy.corp:3128"
 		login   = "socks5://dev:s3cret@proxy.corp:3128"
 		hello   = "\x05\x01\x00"
-		helloPW = "\x05\x01\x02"
+		helloPW = "\x05\x02\x00\x02"
 		pw      = "\x01\x03dev\x06s3cret"
 		to      = "\x05\x01\x00\x03\x0fapi.example.com\x01\xbb"
 		done    = "\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
@@ -223,24 +222,23 @@ func TestUpstreamSOCKS(t *testing.T) {
 		{"a name is bound", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x03\x04host\x00\x50"}}, "", ""},
 		{"IPv6 is bound, early bytes", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x04" + strings.Repeat("\x00", 18) + "hi"}}, "hi", ""},
 		{"wants a password", none, []step{{hello, "\x05\xff"}}, "-", "it asks for a user name and a password"},
-		{"chooses what was not offered", none, []step{{hello, "\x05\x02"}}, "-", "it asks for a user name and a password"},
+		{"chooses what was not offered", none, []step{{hello, "\x05\x02"}, {to, "\x05\x01\x00\x01"}}, "-", "it answered: general SOCKS server failure"},
 		{"takes none", login, []step{{helloPW, "\x05\xff"}}, "-", "it does not take a user name and a password"},
-		{"goes on without", login, []step{{helloPW, "\x05\x00"}}, "-", "it does not take a user name and a password"},
-		{"wrong password", login, []step{{helloPW, "\x05\x02"}, {pw, "\x01\x01"}}, "-", "it does not accept the user name and the password"},
-		{"another version of the password", login, []step{{helloPW, "\x05\x02"}, {pw, "\x05\x00"}}, "-", "it does not accept"},
-		{"HTTP", none, []step{{hello, "HTTP/1.1 400 Bad Request\r\n\r\n"}}, "-", "its answer is not SOCKS5"},
-		{"SOCKS4", none, []step{{hello, "\x00\x5a"}}, "-", "its answer is not SOCKS5"},
+		{"goes on without", login, []step{{helloPW, "\x05\x00"}, {to, done}}, "", ""},
+		{"wrong password", login, []step{{helloPW, "\x05\x02"}, {pw, "\x01\x01"}}, "-", "username/password authentication failed"},
+		{"another version of the password", login, []step{{helloPW, "\x05\x02"}, {pw, "\x05\x00"}}, "-", "invalid username/password version"},
+		{"HTTP", none, []step{{hello, "HTTP/1.1 400 Bad Request\r\n\r\n"}}, "-", "unexpected protocol version"},
+		{"SOCKS4", none, []step{{hello, "\x00\x5a"}}, "-", "unexpected protocol version"},
 		{"half an answer", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x01\x00"}}, "-", "it closed the connection without an answer"},
 		{"no answer", none, []step{{hello, ""}}, "-", "it closed the connection without an answer"},
-		{"a reply of another version", none, []step{{hello, "\x05\x00"}, {to, "\x04\x00\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "its answer is malformed"},
-		{"a reserved byte", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x01\x01\x00\x00\x00\x00\x00\x00"}}, "-", "its answer is malformed"},
-		{"an unknown type of address", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x02\x00\x00"}}, "-", "its answer is malformed: unsupported type of address"},
-		{"reply 200", none, []step{{hello, "\x05\x00"}, {to, "\x05\xc8\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered 200"},
+		{"a reply of another version", none, []step{{hello, "\x05\x00"}, {to, "\x04\x00\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "unexpected protocol version 4"},
+		{"a reserved byte", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x01\x01\x00\x00\x00\x00\x00\x00"}}, "-", "non-zero reserved field"},
+		{"an unknown type of address", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x02\x00\x00"}}, "-", "unknown address type 2"},
+		{"reply 200", none, []step{{hello, "\x05\x00"}, {to, "\x05\xc8\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered: unknown code: 200"},
 	}
-	for code, text := range socksReplies {
-		if text != "" {
-			rows = append(rows, row{text, none, []step{{hello, "\x05\x00"}, {to, "\x05" + string(rune(code)) + "\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", fmt.Sprintf("it answered %d (%s)", code, text)})
-		}
+	for code, text := range map[rune]string{1: "general SOCKS server failure", 2: "connection not allowed by ruleset", 3: "network unreachable",
+		4: "host unreachable", 5: "connection refused", 6: "TTL expired", 7: "command not supported", 8: "address type not supported"} {
+		rows = append(rows, row{text, none, []step{{hello, "\x05\x00"}, {to, "\x05" + string(code) + "\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered: " + text})
 	}
 	for _, test := range rows {
 		t.Run(test.name, func(t *testing.T) {
@@ -536,24 +534,28 @@ func FuzzSOCKSAnswers(f *testing.F) {
 		f.Add([]byte(s), byte(2))
 	}
 	f.Fuzz(func(t *testing.T, p []byte, offered byte) {
-		r := bytes.NewReader(p)
-		err := readChoice(r, offered)
-		at := 2
-		if err == nil && offered == methodLogin {
-			err, at = readLogin(r), at+2
+		setting := "socks5h://proxy.corp:3128"
+		if offered == 2 {
+			setting = "socks5h://dev:s3cret@proxy.corp:3128"
 		}
-		if err == nil {
-			err = readSOCKSReply(r)
-		}
-		if err != nil {
+		policy := upstreamOf(t, setting, "*.example.com")
+		a := (&Service{ctx: t.Context()}).newAccess(network.SOCKS5TCP, "")
+		a.req.Host, a.req.Port = mustHost(t, "api.example.com"), 443
+		a.via = policy.Upstream(a.req)
+		conn := &script{in: p, piece: 3}
+		if a.greetSOCKS(conn) != nil {
 			return
+		}
+		at := 2
+		if p[1] == 2 && offered == 2 {
+			at += 2
 		}
 		size := map[byte]int{addressIPv4: 4, addressIPv6: 16}[p[at+3]]
 		if p[at+3] == addressName {
 			size = 1 + int(p[at+4])
 		}
-		if p[0] != 5 || p[1] != offered || p[at] != 5 || p[at+1] != 0 || len(p)-r.Len() != at+4+size+2 {
-			t.Fatalf("%q is a connection, with %d bytes left", p, r.Len())
+		if p[0] != 5 || p[1] == 0xff || p[at] != 5 || p[at+1] != 0 || len(p)-len(conn.in) != at+4+size+2 {
+			t.Fatalf("%q is a connection, with %d bytes left", p, len(conn.in))
 		}
 	})
 }
