@@ -201,6 +201,10 @@ func (a *access) dial(to hop) (net.Conn, netip.AddrPort, error) {
 	}
 	ctx, cancel := context.WithTimeout(a.s.ctx, dialTime)
 	defer cancel()
+	if len(to.addrs) == 1 {
+		conn, err := a.connect(ctx, &to, to.addrs[0])
+		return conn, netip.AddrPortFrom(to.addrs[0], to.port), err
+	}
 	left, results, pending := alternate(to.addrs), make(chan result), 0
 	var won, failed result
 	next := time.NewTimer(0)
