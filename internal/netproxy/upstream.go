@@ -25,6 +25,7 @@ import (
 const (
 	upstreamTime = 10 * time.Second // for an upstream proxy to connect, and to answer so
 
+	methodLogin = 2   // of SOCKS5, with a user name and a password (RFC 1929)
 	statusLogin = 407 // of a proxy that asks for a password
 )
 
@@ -145,12 +146,13 @@ func (p *response) refusal() string {
 
 // greetSOCKS asks for a connection as a client of SOCKS5 does. No byte behind the answers is read.
 func (a *access) greetSOCKS(conn net.Conn) error {
+	offer := &oneMethod{Conn: conn}
 	var auth *proxy.Auth
-	user, password, login := a.via.Login()
-	if login {
+	if user, password, login := a.via.Login(); login {
 		auth = &proxy.Auth{User: user, Password: password}
+		offer.method = methodLogin
 	}
-	d, err := proxy.SOCKS5("tcp", a.via.Host.String(), auth, connectedTo{conn})
+	d, err := proxy.SOCKS5("tcp", a.via.Host.String(), auth, offer)
 	if err != nil {
 		return err
 	}
@@ -159,28 +161,55 @@ func (a *access) greetSOCKS(conn net.Conn) error {
 		return errors.ErrUnsupported
 	}
 	_, err = by.DialContext(a.s.ctx, "tcp", a.host())
-	var op *net.OpError
-	if !errors.As(err, &op) {
-		return err
+	if op := new(net.OpError); errors.As(err, &op) {
+		err = op.Err
 	}
-	switch why := op.Err.Error(); {
-	case why == "no acceptable authentication methods" && login:
-		return errors.New("it does not take a user name and a password")
-	case why == "no acceptable authentication methods":
-		return errors.New("it asks for a user name and a password")
-	case strings.HasPrefix(why, "unknown error "): // so package proxy calls what RFC 1928 knows, too
-		return errors.New("it answered: " + strings.TrimPrefix(why, "unknown error "))
+	// Package proxy calls so what RFC 1928 knows, too.
+	if why, ok := strings.CutPrefix(fmt.Sprint(err), "unknown error "); ok {
+		return errors.New("it answered: " + why)
 	}
-	return op.Err
+	return err
 }
 
-// connectedTo is a dialer whose connection is made already.
-type connectedTo struct{ net.Conn }
+// oneMethod is a connection to a SOCKS5 proxy that is made already, on which one method of
+// authentication is offered and no other is accepted. Package proxy offers to go on without the
+// password that is set, and goes on with a method that it did not offer.
+type oneMethod struct {
+	net.Conn
+	method         byte
+	offered, taken bool
+}
 
 // Dial implements [proxy.Dialer].
-func (c connectedTo) Dial(string, string) (net.Conn, error) { return c.Conn, nil }
+func (c *oneMethod) Dial(string, string) (net.Conn, error) { return c, nil }
 
 // DialContext implements [proxy.ContextDialer].
-func (c connectedTo) DialContext(context.Context, string, string) (net.Conn, error) {
-	return c.Conn, nil
+func (c *oneMethod) DialContext(context.Context, string, string) (net.Conn, error) { return c, nil }
+
+// Write implements io.Writer. The first of all is the offer.
+func (c *oneMethod) Write(p []byte) (int, error) {
+	if c.offered {
+		return c.Conn.Write(p)
+	}
+	c.offered = true
+	if _, err := c.Conn.Write([]byte{socks5, 1, c.method}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Read implements io.Reader. The first of all is the answer to the offer, of two bytes.
+func (c *oneMethod) Read(p []byte) (int, error) {
+	if c.taken {
+		return c.Conn.Read(p)
+	}
+	c.taken = true
+	n, err := io.ReadAtLeast(c.Conn, p, 2)
+	switch {
+	case err != nil || p[0] != socks5 || p[1] == c.method:
+		return n, err
+	case c.method == methodLogin:
+		return 0, errors.New("it does not take a user name and a password")
+	}
+	return 0, errors.New("it asks for a user name and a password")
 }
