@@ -188,9 +188,6 @@ func unmark(work string) error {
 	}
 	// An unknown mark or, for an ordinary user, a directory that is closed. The kernel
 	// makes inner anew.
-	if err := os.Chmod(inner, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return tree.RemovePath(inner)
 }
 

@@ -158,10 +158,3 @@ func oddValue(path string, mode fs.FileMode) string {
 	target, _ := os.Readlink(path) // of nothing but a link
 	return oddText(mode, target)
 }
-
-// openUp gives the owner of a directory the rights to it that a command took away, and reports
-// whether it did.
-func openUp(dir string) bool {
-	info, err := os.Lstat(dir)
-	return err == nil && info.IsDir() && os.Chmod(dir, info.Mode().Perm()|0o700) == nil
-}

@@ -43,6 +43,18 @@ func (t tree) readlink(path string) (string, error) { return os.Readlink(filepat
 // open opens the directory with the path below the tree.
 func (t tree) open(path string) (*os.File, error) { return os.Open(filepath.Join(t.root, path)) }
 
+// openUp gives the owner of a directory the rights to it that a command took away, and reports
+// whether it did. No link leads out of the directory above it.
+func openUp(dir string) bool {
+	above, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return false
+	}
+	defer above.Close()
+	info, err := above.Lstat(filepath.Base(dir))
+	return err == nil && info.IsDir() && above.Chmod(info.Name(), info.Mode().Perm()|0o700) == nil
+}
+
 // stampOf returns a stamp that is never trusted: without the time of the last
 // change, which programs cannot set, a directory could change unseen.
 func stampOf(info fs.FileInfo) stamp {

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -323,4 +324,49 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("%d bytes of %d", sum, len(data))
 		}
 	})
+}
+
+// TestCopyReplaced: what replaces a closed file or directory while it is copied keeps its
+// permissions, and the copy fails.
+func TestCopyReplaced(t *testing.T) {
+	const other = 0o051
+	for _, test := range []struct {
+		name string
+		make func(path string) error
+	}{
+		{"directory", func(path string) error { return os.Mkdir(path, 0o100) }},
+		{"file", func(path string) error { return os.WriteFile(path, nil, 0o200) }},
+	} {
+		for _, link := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, link %t", test.name, link), func(t *testing.T) {
+				dir := t.TempDir()
+				at, target := filepath.Join(dir, "at"), filepath.Join(dir, "target")
+				check(t, test.make(at))
+				info, err := os.Lstat(at)
+				check(t, err)
+				check(t, os.Mkdir(target, 0o700))
+				check(t, os.Chmod(target, other))
+				check(t, os.Rename(at, filepath.Join(dir, "away")))
+				if link {
+					check(t, os.Symlink("target", at))
+				} else {
+					check(t, os.Rename(target, at))
+					target = at
+				}
+				root, err := os.OpenRoot(dir)
+				check(t, err)
+				defer root.Close()
+				c := copier{from: root}
+				if f, err := c.open("at", info); err == nil {
+					f.Close()
+					t.Error("opened what replaced it")
+				}
+				now, err := os.Lstat(target)
+				check(t, err)
+				if now.Mode().Perm() != other {
+					t.Errorf("its mode is %v", now.Mode())
+				}
+			})
+		}
+	}
 }

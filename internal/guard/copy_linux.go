@@ -88,7 +88,7 @@ func (c *copier) open(name string, info fs.FileInfo) (*os.File, error) {
 		need = 0o700
 	}
 	if perm := info.Mode().Perm(); perm&need != need {
-		_ = c.from.Chmod(name, perm|need) // another user's resists, and may be readable
+		c.openUp(name, info, perm|need)
 	}
 	f, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it could have become a pipe
 	if err != nil {
@@ -99,6 +99,19 @@ func (c *copier) open(name string, info fs.FileInfo) (*os.File, error) {
 		return nil, errors.Join(errors.New("it changes while it is copied"), err)
 	}
 	return f, nil
+}
+
+// openUp sets the permissions of what Lstat has described, and of nothing that has replaced it.
+// Another user's resists, and may be readable.
+func (c *copier) openUp(name string, info fs.FileInfo, perm fs.FileMode) {
+	f, err := c.from.OpenFile(name, unix.O_PATH, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err == nil && os.SameFile(now, info) {
+		_ = unix.Chmod(fdPath(int(f.Fd())), uint32(perm))
+	}
 }
 
 func (c *copier) file(name string, info fs.FileInfo) error {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // A place is where a socket is: a name in an open directory, which must be closed.
@@ -114,10 +115,19 @@ func (p place) listen() (*net.UnixListener, error) {
 	if err != nil {
 		return nil, p.named(err)
 	}
-	if err := unix.Fchmodat(int(p.dir.Fd()), p.name(), 0o600, 0); err != nil {
+	if err := p.narrow(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// narrow closes the socket to other users. Where others may write to its directory, the name may be
+// something else by now.
+func (p place) narrow() error {
+	if err := p.is(true); err != nil {
+		return err
+	}
+	return tree.Chmod(int(p.dir.Fd()), p.name(), 0o600)
 }
 
 // Dial connects to a socket of this user's. Nothing is sent before it is known that the process

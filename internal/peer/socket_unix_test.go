@@ -145,3 +145,38 @@ func TestNoLock(t *testing.T) {
 		t.Errorf("a socket is gone: %v", err)
 	}
 }
+
+// TestNarrow: what has replaced a socket before it is closed to others is left alone.
+func TestNarrow(t *testing.T) {
+	dir := places(t)
+	target := filepath.Join(dir, "directory")
+	for _, test := range []struct {
+		name string
+		make func(path string) error
+		ok   bool
+	}{
+		{"socket", func(path string) error { return os.Rename(dir+"/dead", path) }, true},
+		{"link", func(path string) error { return os.Symlink(target, path) }, false},
+		{"link to a socket", func(path string) error { return os.Symlink("at socket", path) }, false},
+		{"file", func(path string) error { return os.WriteFile(path, nil, 0o644) }, false},
+		{"nothing", func(string) error { return nil }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, err := open(filepath.Join(dir, "at "+test.name))
+			if err := errors.Join(err, test.make(p.path)); err != nil {
+				t.Fatal(err)
+			}
+			defer p.dir.Close()
+			before, _ := os.Stat(p.path) // none for nothing
+			if err := p.narrow(); (err == nil) != test.ok {
+				t.Errorf("narrow: %v", err)
+			}
+			after, err := os.Stat(p.path)
+			switch {
+			case before == nil:
+			case err != nil || test.ok && after.Mode().Perm() != 0o600 || !test.ok && after.Mode() != before.Mode():
+				t.Errorf("%v, before %v; %v", after.Mode(), before.Mode(), err)
+			}
+		})
+	}
+}

@@ -5,7 +5,7 @@ package tree
 
 import "golang.org/x/sys/unix"
 
-// openUp gives the owner of a directory that cannot be opened all rights to it.
-func openUp(dir int, name string) error {
-	return unix.Fchmodat(dir, name, 0o700, unix.AT_SYMLINK_NOFOLLOW)
+// Chmod sets the permissions of what has the name in the directory dir. No link is followed.
+func Chmod(dir int, name string, mode uint32) error {
+	return unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 }

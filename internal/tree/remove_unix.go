@@ -186,7 +186,7 @@ func openDir(dir int, name string) (*os.File, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	}
 	fd, err := open()
-	if errors.Is(err, unix.EACCES) && openUp(dir, name) == nil {
+	if errors.Is(err, unix.EACCES) && Chmod(dir, name, 0o700) == nil {
 		fd, err = open()
 	}
 	if err != nil {

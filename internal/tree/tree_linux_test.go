@@ -136,3 +136,30 @@ func TestRemoveUntil(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 }
+
+// TestChmodLink: a link is refused, and what it leads to left alone.
+func TestChmodLink(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	target := filepath.Join(dir.Name(), "target")
+	if err := errors.Join(os.Mkdir(target, 0o710), os.Symlink("target", filepath.Join(dir.Name(), "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"link": unix.ELOOP, "missing": unix.ENOENT} {
+		if err := Chmod(int(dir.Fd()), name, 0o700); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if info, err := os.Lstat(target); err != nil || info.Mode().Perm() != 0o710 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := Chmod(int(dir.Fd()), "target", 0o500); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Lstat(target); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
