@@ -47,19 +47,40 @@ func sharedAttacks() map[string]attack {
 		"terminals":      terminals,
 		"mounts-of-tree": mountsOfTree,
 		"next-mounts":    nextMounts,
-		"own-mounts": func(map[string]string) outcome {
-			b, err := os.ReadFile("/proc/self/mountinfo")
+		"own-mounts": func(kv map[string]string) outcome {
+			mounts, err := namespaceMounts()
 			if err != nil {
 				return bad("%v", err)
 			}
-			for line := range strings.Lines(string(b)) {
-				if strings.Contains(line, " nsfs ") || strings.Contains(line, " - mqueue ") {
-					return breach("%s", line)
+			for _, m := range mounts {
+				if !slices.Contains(strings.Fields(kv["host"]), m) {
+					return breach("%s", m)
 				}
 			}
 			return denied("no namespace is mounted")
 		},
 	}
+}
+
+// namespaceMounts returns the roots of mounts of namespaces, such as "net:[4026532008]", and of message
+// queues.
+func namespaceMounts() ([]string, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	var roots []string
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, " - nsfs ") || strings.Contains(line, " - mqueue ") {
+			roots = append(roots, strings.Fields(line)[3])
+		}
+	}
+	return roots, err
+}
+
+// hostNamespaces are arguments of "own-mounts": what "ip netns add" has mounted on the host leads to no
+// command.
+func hostNamespaces(*neighbors, string) []string {
+	roots, _ := namespaceMounts()
+	roots = slices.DeleteFunc(roots, func(root string) bool { return root == "/" }) // message queues
+	return []string{"host=" + strings.Join(roots, " ")}
 }
 
 // reach opens a file by every way that a process knows to it.

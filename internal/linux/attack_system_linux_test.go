@@ -169,7 +169,7 @@ func processAttacks() map[string]attack {
 			return deniedIf(peek(number(kv["pid"])), "read its memory")
 		},
 		"priority": func(kv map[string]string) outcome {
-			return deniedIf(unix.Setpriority(unix.PRIO_PROCESS, number(kv["pid"]), 5), "changed its priority")
+			return deniedIf(unix.Setpriority(unix.PRIO_PROCESS, number(kv["pid"]), 19), "changed its priority")
 		},
 		"affinity": func(kv map[string]string) outcome {
 			var set unix.CPUSet

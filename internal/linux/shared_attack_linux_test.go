@@ -103,7 +103,7 @@ func neighborAttacks() []neighborAttack {
 		{"namespaces by a handle", "setns-pidfd", pid, true, ""},
 		{"mounts that are kept", "mounts-of-tree", func(n *neighbors, _ string) []string { return []string{"namespace=" + n.facts["tree"]} }, false, ""},
 		{"mounts beside its own", "next-mounts", none, false, ""},
-		{"mounts that lead to others", "own-mounts", none, false, ""},
+		{"mounts that lead to others", "own-mounts", hostNamespaces, false, ""},
 		{"descriptors that it has", "descriptors", none, false, "wide"},
 		{"terminals", "terminals", none, false, ""},
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -340,11 +341,12 @@ func TestSharedManyAtOnce(t *testing.T) {
 // TestSharedUsedUp: what one command does to what is common stops no other one from running.
 func TestSharedUsedUp(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	private := "/dev/shm/" + filepath.Base(newArena(t).base) // the host has none of that name
 	tests := []struct{ name, line, after string }{
 		{"closes /tmp", `chmod 0 /tmp; exit 0`, `chmod 700 /tmp; echo fine`},
 		{"removes /tmp", `rm -rf /tmp 2>/dev/null; exit 0`, `echo x >/tmp/x && echo fine`},
 		{"links in /tmp", `cd /tmp; ln -s / root; ln -s loop loop; mkdir -m 0 closed; mkfifo pipe`, `ls /tmp/loop >/dev/null 2>&1; echo fine`},
-		{"many files", `i=0; while [ $i -lt 2000 ]; do : >/dev/shm/$i; : >/tmp/$i; i=$((i+1)); done`, `echo x >/dev/shm/x && echo fine`},
+		{"many files", `i=0; while [ $i -lt 2000 ]; do : >/dev/shm/$i; : >/tmp/$i; i=$((i+1)); done`, "echo x >" + private + " && echo fine"},
 		{"closes /dev/shm", `chmod 0 /dev/shm; rm -rf /dev/shm; mv /dev/shm /dev/shn; exit 0`, `echo fine`},
 		{"files of other commands", `mkdir -p /tmp/.X11-unix /tmp/ssh-x; : >/tmp/.git; mkdir /tmp/.codex`, `echo fine`},
 	}
@@ -358,7 +360,7 @@ func TestSharedUsedUp(t *testing.T) {
 			if res := mustRun(t, a, &job{in: s, args: sh(test.after)}); res.out != "fine\n" {
 				t.Errorf("%+v", res)
 			}
-			if _, err := os.Lstat("/dev/shm/x"); err == nil {
+			if _, err := os.Lstat(private); err == nil {
 				t.Error("it was the host's")
 			}
 		})
