@@ -7,35 +7,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/sallyport-dev/sallyport/internal/printable"
 )
-
-// An ArgumentError reports invalid arguments of a tool call.
-type ArgumentError struct {
-	Tool     string // "exec_command" or "write_stdin"
-	Argument string // its name; empty for the arguments as a whole
-	Reason   string // a clause
-	Err      error  // the cause; may be nil
-}
-
-// Error returns one sentence that names the tool and the argument.
-func (e *ArgumentError) Error() string {
-	if e.Argument == "" {
-		return printable.Line(fmt.Sprintf("%s: invalid arguments: %s", e.Tool, e.Reason))
-	}
-	return printable.Line(fmt.Sprintf("%s: invalid argument `%s`: %s", e.Tool, e.Argument, e.Reason))
-}
-
-// Unwrap gives the cause.
-func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // members are the values of a JSON object by name. Null values are absent.
 type members map[string]json.RawMessage
@@ -45,7 +23,7 @@ type members map[string]json.RawMessage
 // equal ones, and a model's intention behind those is not known.
 func parseObject(tool string, data []byte, known ...string) (members, error) {
 	fail := func(reason string, err error) (members, error) {
-		return nil, &ArgumentError{Tool: tool, Reason: reason, Err: err}
+		return nil, badArgument(tool, "", reason, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if first, err := d.Token(); err != nil {
@@ -61,10 +39,10 @@ func parseObject(tool string, data []byte, known ...string) (members, error) {
 		}
 		name, _ := key.(string)
 		if !slices.Contains(known, name) {
-			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "unknown argument"}
+			return nil, badArgument(tool, name, "unknown argument", nil)
 		}
 		if _, twice := found[name]; twice {
-			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "given twice"}
+			return nil, badArgument(tool, name, "given twice", nil)
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -96,7 +74,7 @@ type reader struct {
 // fail records that an argument is invalid.
 func (r *reader) fail(name, reason string, err error) {
 	if r.err == nil {
-		r.err = &ArgumentError{Tool: r.tool, Argument: name, Reason: reason, Err: err}
+		r.err = badArgument(r.tool, name, reason, err)
 	}
 }
 

@@ -15,25 +15,9 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
-
-// An InterruptedError says that a call was ended by its context. The process goes on, and
-// the next response has the output so far.
-type InterruptedError struct {
-	SessionID int
-	Err       error // the cause of the context's end
-}
-
-// Error returns one sentence with the number of the process.
-func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("the call was interrupted, and the process goes on as session %d: %s", e.SessionID, printable.Line(fmt.Sprint(e.Err)))
-}
-
-// Unwrap gives the cause.
-func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // start starts a command in its reserved place and returns its entry, which the caller has
 // locked. It emits a Begin and an End whatever happens.
@@ -79,7 +63,7 @@ func (t *Tools) launch(ctx context.Context, c *sallyport.Cmd) (s *sallyport.Sess
 		}
 		full := tooMany(err)
 		if full == nil {
-			return nil, nil, &CreateError{Err: err}
+			return nil, nil, notCreated(err)
 		}
 		notice, ok, err := t.evict(ctx)
 		if !ok || err != nil {
@@ -225,12 +209,12 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 func (t *Tools) broken(ctx context.Context, e *entry, out *output.Buffer, err error) error {
 	e.back = out.Drain()
 	if ctx.Err() != nil {
-		return &InterruptedError{SessionID: e.info.SessionID, Err: err}
+		return interrupted(e.info.SessionID, err)
 	}
 	t.fail(e, err.Error())
 	_, terminateErr := terminate(context.WithoutCancel(ctx), e.session)
 	t.remove(e)
-	return &FailedError{Message: err.Error(), Err: errors.Join(err, terminateErr)}
+	return failed(err.Error(), errors.Join(err, terminateErr))
 }
 
 // goesOn completes the response of a process that still runs.
@@ -238,7 +222,7 @@ func (t *Tools) goesOn(e *entry, r *Response, s output.Snapshot) (*Response, err
 	s, e.back = holdBack(s)
 	r.setOutput(s)
 	if known, err := t.lookup(e.info.SessionID); err != nil || known != e {
-		return nil, &UnknownProcessError{ID: e.info.SessionID}
+		return nil, unknownProcess(e.info.SessionID)
 	}
 	r.SessionID = e.info.SessionID
 	return r, nil
@@ -251,7 +235,7 @@ func (t *Tools) over(e *entry, r *Response, s output.Snapshot, end *sallyport.Re
 	failure := t.failure(e, r.Output)
 	t.remove(e)
 	if failure != "" {
-		return nil, &FailedError{Message: failure}
+		return nil, failed(failure, nil)
 	}
 	code := end.ExitCode
 	r.ExitCode, r.Signal = &code, end.Signal

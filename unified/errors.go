@@ -4,7 +4,6 @@
 package unified
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,132 +11,124 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// The errors without details. Their texts, and those of the types below, are those of
-// Codex, which models know; they have no prefix because the answer of the tool, [ExecText]
-// and [WriteText], has one.
-//
-//nolint:staticcheck // the texts are a contract
-var (
+// An ErrorKind says what an [Error] reports. It is an error itself, so that
+// errors.Is(err, unified.ErrUnknownProcess) tells the kinds apart.
+type ErrorKind string
+
+// The kinds of errors. Where a kind says all, its text is that of the error.
+const (
+	// ErrArgument is an invalid request: arguments that are malformed, unknown or do not
+	// belong together, no command, an impossible directory, an unknown machine.
+	ErrArgument ErrorKind = "invalid request"
 	// ErrUnavailable says that there is no Runner, or that the tools are closed.
-	ErrUnavailable = errors.New("unified exec is unavailable in this session")
-	// ErrNoCommand is the error for an empty command.
-	ErrNoCommand = errors.New("missing command line for unified exec request")
-	// ErrStdinClosed is the error for text to a command without a terminal whose
-	// standard input was not kept open.
-	ErrStdinClosed = errors.New("stdin is closed for this session; rerun exec_command with tty=true to keep stdin open")
+	ErrUnavailable ErrorKind = "unified exec is unavailable in this session"
+	// ErrCreate says that a command was not started; the cause is the error of Runner.Start.
+	ErrCreate ErrorKind = "Failed to create unified exec process"
+	// ErrTooMany says that a command was not started because the session limit is reached.
+	ErrTooMany ErrorKind = "session limit reached"
+	// ErrUnknownProcess says that a number belongs to no process: there was none, or a
+	// response has told its end.
+	ErrUnknownProcess ErrorKind = "Unknown process id"
+	// ErrFailed says that a process was ended because its surroundings failed: its network
+	// was denied, or its executor lost it.
+	ErrFailed ErrorKind = "Unified exec process failed"
+	// ErrInterrupted says that a call was ended by its context. The process goes on, and the
+	// next response has the output so far.
+	ErrInterrupted ErrorKind = "the call was interrupted"
+	// ErrWrite says that text did not reach a program that still runs.
+	ErrWrite ErrorKind = "failed to write to stdin"
+	// ErrStdinClosed is text to a command without a terminal whose standard input was not
+	// kept open.
+	ErrStdinClosed ErrorKind = "stdin is closed for this session; rerun exec_command with tty=true to keep stdin open"
 	// ErrNoInterrupt says that the executor does not support signals.
-	ErrNoInterrupt = errors.New("process interrupt is not supported by this process backend")
-	// ErrJustificationAlone is the error for a justification without a wish.
-	ErrJustificationAlone = errors.New("`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`.")
-	// ErrAdditionalAlone is the error for single permissions without the wish for them.
-	ErrAdditionalAlone = errors.New("`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`")
-	// ErrAdditionalMissing and ErrAdditionalEmpty are the errors for a wish for single
-	// permissions without any.
-	ErrAdditionalMissing = errors.New("missing `additional_permissions`; provide at least one of `network` or `file_system` when using `with_additional_permissions`")
-	ErrAdditionalEmpty   = errors.New("`additional_permissions` must include at least one requested permission in `network` or `file_system`")
-	// ErrAdditionalDisabled is the error for a wish for single permissions where the Tools do
-	// not take one.
-	ErrAdditionalDisabled = errors.New("additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions")
+	ErrNoInterrupt ErrorKind = "process interrupt is not supported by this process backend"
+	// ErrDenied says that a command failed and the sandbox denied it an access. It is never
+	// the kind of an error of a call; see [Response.Denied].
+	ErrDenied ErrorKind = "Command denied by sandbox"
 )
 
-// A CreateError reports that a command was not started.
-type CreateError struct {
-	Err error // the error of Runner.Start
-}
+// Error returns the text of the kind.
+func (k ErrorKind) Error() string { return string(k) }
 
-// Error returns the sentence of the contract with the reason.
-func (e *CreateError) Error() string {
-	return "Failed to create unified exec process: " + printable.Lines(e.Err.Error())
-}
-
-// Unwrap gives the reason.
-func (e *CreateError) Unwrap() error { return e.Err }
-
-// A FailedError reports that a process was ended because its surroundings failed: its
-// network was denied, or its executor lost it.
-type FailedError struct {
-	Message string
-	Err     error // the cause; may be nil
-}
-
-// Error returns the sentence of the contract with the message.
-func (e *FailedError) Error() string {
-	return "Unified exec process failed: " + printable.Lines(e.Message)
-}
-
-// Unwrap gives the cause.
-func (e *FailedError) Unwrap() error { return e.Err }
-
-// An UnknownProcessError reports that a number belongs to no process: there was none, or a
-// response has told its end.
-type UnknownProcessError struct{ ID int }
-
-// Error returns the sentence of the contract with the number.
-func (e *UnknownProcessError) Error() string { return fmt.Sprintf("Unknown process id %d", e.ID) }
-
-// A WriteError reports that text did not reach a program that still runs.
-type WriteError struct {
-	Accepted int   // bytes that reached it
-	Err      error // the cause
-}
-
-// Error returns the sentence of the contract, and how much was accepted if anything was.
-func (e *WriteError) Error() string {
-	if e.Accepted == 0 {
-		return "failed to write to stdin"
-	}
-	return fmt.Sprintf("failed to write to stdin; the first %d bytes were accepted", e.Accepted)
-}
-
-// Unwrap gives the cause.
-func (e *WriteError) Unwrap() error { return e.Err }
-
-// A DeniedError reports that a command failed and the sandbox denied it an access. It is
-// never the error of a call; see [Response.Denied].
-type DeniedError struct {
-	Message string           // the output, or the exit code if there was none
-	Denials []sandbox.Denial // facts, or guesses that say so
-}
-
-// Error returns the sentence of the contract with the message.
-func (e *DeniedError) Error() string { return "Command denied by sandbox: " + e.Message }
-
-// An InvalidPathError reports a path that cannot exist on a system.
-type InvalidPathError struct{ Path, System string }
-
-// Error returns the sentence of the contract.
-func (e *InvalidPathError) Error() string {
-	return fmt.Sprintf("%s is not valid on %s", printable.Line(strings.ReplaceAll(e.Path, "\x00", `\0`)), e.System)
-}
-
-// An UnknownEnvironmentError reports a request for a machine that does not exist.
-type UnknownEnvironmentError struct{ ID string }
-
-// Error returns the sentence of the contract.
-func (e *UnknownEnvironmentError) Error() string {
-	return fmt.Sprintf("unknown turn environment id `%s`", printable.Line(e.ID))
-}
-
-// A TooManyError reports that a command was not started because the session limit is
-// reached.
-type TooManyError struct {
-	Max int
+// An Error is what the tools report. Its text is that of Codex, which models know; it has no
+// prefix because the answer of the tool, [ExecText] and [WriteText], has one.
+type Error struct {
+	Kind      ErrorKind
+	Message   string           // the whole text; empty for that of Kind
+	SessionID int              // of ErrInterrupted and ErrUnknownProcess
+	Accepted  int              // bytes that reached the program, of ErrWrite
+	Max       int              // the session limit, of ErrTooMany
+	Denials   []sandbox.Denial // of ErrDenied: facts, or guesses that say so
 	// Candidates are the processes that can be ended, the one that was idle for longest
-	// first.
+	// first, of ErrTooMany.
 	Candidates []Info
-	Err        error // of the Runner; nil if the tools themselves refused
+	Err        error // the cause; may be nil
 }
 
-// shownCandidates is how many processes the text of a TooManyError names.
-const shownCandidates = 8
+// Error returns Message, or the text of Kind.
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Kind.Error()
+	}
+	return e.Message
+}
 
-// Error returns one sentence with the first candidates.
-func (e *TooManyError) Error() string {
+// Is reports whether target is the kind of the error.
+func (e *Error) Is(target error) bool { return target == e.Kind }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func unavailable() error { return &Error{Kind: ErrUnavailable} }
+
+// invalid is an ErrArgument with a text of its own.
+func invalid(format string, args ...any) error {
+	return &Error{Kind: ErrArgument, Message: fmt.Sprintf(format, args...)}
+}
+
+// badArgument is an ErrArgument about an argument of a tool, or with an empty name about all
+// of them. The reason is a clause, the cause may be nil.
+func badArgument(tool, name, reason string, cause error) error {
+	text := tool + ": invalid arguments: " + reason
+	if name != "" {
+		text = fmt.Sprintf("%s: invalid argument `%s`: %s", tool, name, reason)
+	}
+	return &Error{Kind: ErrArgument, Message: printable.Line(text), Err: cause}
+}
+
+func notCreated(cause error) error {
+	return &Error{Kind: ErrCreate, Message: ErrCreate.Error() + ": " + printable.Lines(cause.Error()), Err: cause}
+}
+
+func failed(message string, cause error) error {
+	return &Error{Kind: ErrFailed, Message: ErrFailed.Error() + ": " + printable.Lines(message), Err: cause}
+}
+
+func unknownProcess(id int) error {
+	return &Error{Kind: ErrUnknownProcess, Message: fmt.Sprintf("%s %d", ErrUnknownProcess, id), SessionID: id}
+}
+
+func interrupted(id int, cause error) error {
+	return &Error{Kind: ErrInterrupted, SessionID: id, Err: cause,
+		Message: fmt.Sprintf("%s, and the process goes on as session %d: %s", ErrInterrupted, id, printable.Line(fmt.Sprint(cause)))}
+}
+
+func notWritten(accepted int, cause error) error {
+	e := &Error{Kind: ErrWrite, Accepted: accepted, Err: cause}
+	if accepted > 0 {
+		e.Message = fmt.Sprintf("%s; the first %d bytes were accepted", ErrWrite, accepted)
+	}
+	return e
+}
+
+// tooManyOf is an ErrTooMany; the cause is that of the Runner, or nil if the tools refused.
+func tooManyOf(most int, candidates []Info, cause error) error {
+	const shown = 8
 	var b strings.Builder
-	fmt.Fprintf(&b, "session limit (%d) reached; end a process first", e.Max)
-	for i, c := range e.Candidates {
-		if i == shownCandidates {
-			fmt.Fprintf(&b, " and %d more", len(e.Candidates)-i)
+	fmt.Fprintf(&b, "session limit (%d) reached; end a process first", most)
+	for i, c := range candidates {
+		if i == shown {
+			fmt.Fprintf(&b, " and %d more", len(candidates)-i)
 			break
 		}
 		sep := ", "
@@ -146,20 +137,15 @@ func (e *TooManyError) Error() string {
 		}
 		fmt.Fprintf(&b, "%ssession %d (%s)", sep, c.SessionID, oneLine(c.Command))
 	}
-	return b.String()
+	return &Error{Kind: ErrTooMany, Message: b.String(), Max: most, Candidates: candidates, Err: cause}
 }
 
-// Unwrap gives the error of the Runner.
-func (e *TooManyError) Unwrap() error { return e.Err }
-
-// mostCommand is how much of a command a sentence has, in characters.
-const mostCommand = 60
-
-// oneLine returns a command for a sentence.
+// oneLine returns the beginning of a command, for a sentence.
 func oneLine(command string) string {
+	const most = 60 // characters
 	line := []rune(printable.Line(strings.Join(strings.Fields(command), " ")))
-	if len(line) > mostCommand {
-		return string(line[:mostCommand-1]) + "…"
+	if len(line) > most {
+		return string(line[:most-1]) + "…"
 	}
 	return string(line)
 }

@@ -288,3 +288,8 @@ func later(d time.Duration, s string, end ending) func(*fakeProcess) {
 		}
 	}
 }
+
+// isKind reports whether err is an Error of a kind, which target gets then.
+func isKind(err error, kind ErrorKind, target **Error) bool {
+	return errors.As(err, target) && errors.Is(*target, kind)
+}

@@ -14,17 +14,21 @@ import (
 
 // TestMessagesPrint gives the words of an attacker to everything that makes a sentence.
 func TestMessagesPrint(t *testing.T) {
+	place := func(q Request) error {
+		_, err := new(Tools).command(&q)
+		return err
+	}
 	for _, word := range testenv.Hostile() {
 		cause := errors.New(word)
 		lines := 1 + strings.Count(word, "\n") // a reason may have more than one
-		testenv.Printed(t, (&CreateError{Err: cause}).Error(), lines)
-		testenv.Printed(t, (&FailedError{Message: word}).Error(), lines)
+		testenv.Printed(t, notCreated(cause).Error(), lines)
+		testenv.Printed(t, failed(word, nil).Error(), lines)
 		testenv.Printed(t, ExecText(word, cause), 2*lines-1)
 		testenv.Printed(t, WriteText(cause), lines)
 		for _, err := range []error{
-			&InvalidPathError{Path: word, System: "OS"}, &UnknownEnvironmentError{ID: word}, &InterruptedError{SessionID: 1, Err: cause},
-			&TooManyError{Max: 1, Candidates: []Info{{Command: word}}},
-			&ArgumentError{Tool: "exec_command", Reason: word}, &ArgumentError{Tool: "exec_command", Argument: word, Reason: word},
+			place(Request{Command: "x", Dir: "\x00" + word}), place(Request{Command: "x", EnvironmentID: word + "."}), interrupted(1, cause),
+			tooManyOf(1, []Info{{Command: word}}, nil),
+			badArgument("exec_command", "", word, nil), badArgument("exec_command", word, word, nil),
 		} {
 			testenv.Printed(t, err.Error(), 1)
 		}

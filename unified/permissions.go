@@ -30,13 +30,13 @@ func (t *Tools) grants(q *Request, dir string) ([]sandbox.Grant, error) {
 		return nil, nil
 	}
 	if !t.AdditionalPermissions {
-		return nil, ErrAdditionalDisabled
+		return nil, invalid("additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions")
 	}
 	if len(q.Additional) == 0 || string(q.Additional) == "null" {
-		return nil, ErrAdditionalMissing
+		return nil, invalid("missing `additional_permissions`; provide at least one of `network` or `file_system` when using `with_additional_permissions`")
 	}
-	bad := func(err error, format string) error {
-		return &ArgumentError{Tool: "exec_command", Argument: "additional_permissions", Reason: format, Err: err}
+	bad := func(err error, reason string) error {
+		return badArgument("exec_command", "additional_permissions", reason, err)
 	}
 	var a additional
 	if err := strictjson.Unmarshal(q.Additional, &a); err != nil {
@@ -64,7 +64,7 @@ func (t *Tools) grants(q *Request, dir string) ([]sandbox.Grant, error) {
 		}
 	}
 	if len(grants) == 0 {
-		return nil, ErrAdditionalEmpty
+		return nil, invalid("`additional_permissions` must include at least one requested permission in `network` or `file_system`")
 	}
 	return grants, nil
 }

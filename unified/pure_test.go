@@ -225,7 +225,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := Request{CallID: "c", Command: "before"}
 		q := before
-		var argument *ArgumentError
+		var argument *Error
 		if err := q.UnmarshalJSON(data); err != nil {
 			if !reflect.DeepEqual(q, before) {
 				t.Errorf("%q is refused and changed the request to %+v", data, q)
@@ -234,8 +234,8 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%q became %+v", data, q)
 		}
 		var w WriteRequest
-		if err := w.UnmarshalJSON(data); err != nil && !errors.As(err, &argument) {
-			t.Errorf("%q: %v is no *ArgumentError", data, err)
+		if err := w.UnmarshalJSON(data); err != nil && !isKind(err, ErrArgument, &argument) {
+			t.Errorf("%q: %v is no ErrArgument", data, err)
 		} else if err == nil && w.SessionID < 0 {
 			t.Errorf("%q became %+v", data, w)
 		}
@@ -372,23 +372,28 @@ func TestMend(t *testing.T) {
 }
 
 func TestErrorTexts(t *testing.T) {
-	cause := errors.New("M")
+	cause, code := errors.New("M"), 1
+	denied := &Response{ExitCode: &code, text: "M", Denials: []sandbox.Denial{{}}}
+	invalidRequest := func(q Request) error {
+		_, err := (&Tools{System: "Linux"}).command(&q)
+		return err
+	}
 	tests := []struct {
 		err  error
 		want string
 	}{
-		{&CreateError{Err: cause}, "Failed to create unified exec process: M"},
-		{&FailedError{Message: "M"}, "Unified exec process failed: M"},
-		{&UnknownProcessError{ID: 7}, "Unknown process id 7"},
-		{&WriteError{Err: cause}, "failed to write to stdin"},
-		{&WriteError{Accepted: 3, Err: cause}, "failed to write to stdin; the first 3 bytes were accepted"},
-		{ErrStdinClosed, "stdin is closed for this session; rerun exec_command with tty=true to keep stdin open"},
-		{ErrNoCommand, "missing command line for unified exec request"},
-		{&DeniedError{Message: "M"}, "Command denied by sandbox: M"},
-		{&InvalidPathError{Path: "PATH", System: "OS"}, "PATH is not valid on OS"},
-		{ErrUnavailable, "unified exec is unavailable in this session"},
-		{ErrNoInterrupt, "process interrupt is not supported by this process backend"},
-		{&UnknownEnvironmentError{ID: "ID"}, "unknown turn environment id `ID`"},
+		{notCreated(cause), "Failed to create unified exec process: M"},
+		{failed("M", nil), "Unified exec process failed: M"},
+		{unknownProcess(7), "Unknown process id 7"},
+		{notWritten(0, cause), "failed to write to stdin"},
+		{notWritten(3, cause), "failed to write to stdin; the first 3 bytes were accepted"},
+		{&Error{Kind: ErrStdinClosed}, "stdin is closed for this session; rerun exec_command with tty=true to keep stdin open"},
+		{invalidRequest(Request{}), "missing command line for unified exec request"},
+		{denied.Denied(), "Command denied by sandbox: M"},
+		{invalidRequest(Request{Command: "x", Dir: "PATH\x00"}), `PATH\0 is not valid on Linux`},
+		{unavailable(), "unified exec is unavailable in this session"},
+		{&Error{Kind: ErrNoInterrupt}, "process interrupt is not supported by this process backend"},
+		{invalidRequest(Request{Command: "x", EnvironmentID: "ID"}), "unknown turn environment id `ID`"},
 	}
 	for _, test := range tests {
 		t.Run(test.want, func(t *testing.T) {
@@ -397,10 +402,10 @@ func TestErrorTexts(t *testing.T) {
 			}
 		})
 	}
-	if got, want := WriteText(&UnknownProcessError{ID: 7}), "write_stdin failed: Unknown process id 7"; got != want {
+	if got, want := WriteText(unknownProcess(7)), "write_stdin failed: Unknown process id 7"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := ExecText("ls", &FailedError{Message: "M"}), "exec_command failed for `ls`: Unified exec process failed: M"; got != want {
+	if got, want := ExecText("ls", failed("M", nil)), "exec_command failed for `ls`: Unified exec process failed: M"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -190,8 +190,8 @@ func rowExit(t *testing.T, tools *Tools, _ *heard) {
 	r := exec(t, tools, tty(prompt))
 	code(t, say(t, tools, r, "exit\n"), 0)
 	_, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID})
-	var unknown *UnknownProcessError
-	if !errors.As(err, &unknown) || unknown.ID != r.SessionID {
+	var unknown *Error
+	if !isKind(err, ErrUnknownProcess, &unknown) || unknown.SessionID != r.SessionID {
 		t.Errorf("got %v", err)
 	}
 	if list := tools.List(); len(list) != 0 {
@@ -273,8 +273,8 @@ func rowInterrupted(t *testing.T, tools *Tools, h *heard) {
 	q, no := tty("echo one; read x; echo two"), false
 	q.Until.InputWait = &no // or that would end it, too
 	_, err := tools.ExecCommand(ctx, q)
-	var interrupted *InterruptedError
-	if !errors.As(err, &interrupted) {
+	var interrupted *Error
+	if !isKind(err, ErrInterrupted, &interrupted) {
 		t.Fatalf("got %v", err)
 	}
 	r := write(t, tools, WriteRequest{SessionID: interrupted.SessionID, Chars: "\n", Yield: MaxYield})
@@ -536,11 +536,11 @@ func TestManyProcesses(t *testing.T) {
 			_, err := tools.ExecCommand(t.Context(), q)
 			mu.Lock()
 			defer mu.Unlock()
-			var full *TooManyError
+			var full *Error
 			switch {
 			case err == nil:
 				started++
-			case errors.As(err, &full):
+			case isKind(err, ErrTooMany, &full):
 				refused++
 				if len(full.Candidates) > 64 {
 					t.Errorf("%d candidates", len(full.Candidates))
@@ -584,8 +584,8 @@ func TestEviction(t *testing.T) {
 			t.Errorf("start %d: %q", i, r.Notices)
 		}
 	}
-	var unknown *UnknownProcessError
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !errors.As(err, &unknown) {
+	var unknown *Error
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err, ErrUnknownProcess, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -72,8 +72,8 @@ func rowFarFiles(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 func rowFarInput(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 	r := exec(t, tools, Request{Command: "x", Stdin: StdinPipe, Yield: MinYield})
 	m.started[0].reacts(func(*fakeProcess, string) error { return io.ErrClosedPipe })
-	var failed *WriteError
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !errors.As(err, &failed) || err.Error() != "failed to write to stdin" {
+	var failed *Error
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err, ErrWrite, &failed) || err.Error() != "failed to write to stdin" {
 		t.Errorf("got %v", err)
 	}
 	if list := tools.List(); len(list) != 1 || !list[0].Running {
@@ -89,8 +89,8 @@ func rowFarLost(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
 		p.exit(ending{code: -1, lost: errors.New("unknown process")}, false)
 		return os.ErrProcessDone
 	})
-	var failed *FailedError
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !errors.As(err, &failed) || !strings.Contains(err.Error(), "unknown process") {
+	var failed *Error
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err, ErrFailed, &failed) || !strings.Contains(err.Error(), "unknown process") {
 		t.Errorf("got %v", err)
 	}
 	synctest.Wait()

@@ -93,7 +93,7 @@ const (
 )
 
 // UnmarshalJSON decodes the arguments of a call. Unknown and repeated keys and values of
-// other types are an *ArgumentError; a null value counts as absent. CallID stays.
+// other types are an [ErrArgument]; a null value counts as absent. CallID stays.
 func (q *Request) UnmarshalJSON(data []byte) error {
 	const tool = "exec_command"
 	from, err := parseObject(tool, data,
@@ -129,7 +129,7 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 // check refuses an invalid request.
 func (q *Request) check() error {
 	fail := func(argument, format string, args ...any) error {
-		return &ArgumentError{Tool: "exec_command", Argument: argument, Reason: fmt.Sprintf(format, args...)}
+		return badArgument("exec_command", argument, fmt.Sprintf(format, args...), nil)
 	}
 	switch {
 	case !slices.Contains([]Stdin{"", StdinNull, StdinPipe, StdinTTY}, q.Stdin):
@@ -151,9 +151,9 @@ func (q *Request) check() error {
 func (q *Request) checkPermissions() error {
 	switch {
 	case q.Justification != "" && q.Permissions == "":
-		return ErrJustificationAlone
+		return invalid("`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`.")
 	case len(q.Additional) > 0 && q.Permissions != WithAdditional:
-		return ErrAdditionalAlone
+		return invalid("`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`")
 	}
 	return nil
 }
@@ -162,9 +162,9 @@ func (q *Request) checkPermissions() error {
 func (c *Conditions) check(tool string) error {
 	switch {
 	case c.Idle < 0:
-		return &ArgumentError{Tool: tool, Argument: "until_idle_ms", Reason: "must be 0 or more"}
+		return badArgument(tool, "until_idle_ms", "must be 0 or more", nil)
 	case c.MinBytes < 0:
-		return &ArgumentError{Tool: tool, Argument: "min_bytes", Reason: "must be 0 or more"}
+		return badArgument(tool, "min_bytes", "must be 0 or more", nil)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 // check refuses an invalid request.
 func (w *WriteRequest) check() error {
 	if w.Yield < 0 {
-		return &ArgumentError{Tool: "write_stdin", Argument: "yield_time_ms", Reason: "must be 0 or more"}
+		return badArgument("write_stdin", "yield_time_ms", "must be 0 or more", nil)
 	}
 	return w.Until.check("write_stdin")
 }

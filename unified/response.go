@@ -175,17 +175,17 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// Denied returns a *DeniedError if the command failed and the sandbox denied it an access,
+// Denied returns an [*Error] of the kind [ErrDenied] if the command failed and the sandbox denied it an access,
 // certainly or probably, for callers who treat that as an error; else nil.
 func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {
 		return nil
 	}
-	e := &DeniedError{Denials: r.Denials, Message: text.TruncateMiddle(r.text, BufferTokens)}
+	message := text.TruncateMiddle(r.text, BufferTokens)
 	if r.text == "" {
-		e.Message = fmt.Sprintf("Process exited with code %d", *r.ExitCode)
+		message = fmt.Sprintf("Process exited with code %d", *r.ExitCode)
 	}
-	return e
+	return &Error{Kind: ErrDenied, Message: ErrDenied.Error() + ": " + message, Denials: r.Denials}
 }
 
 // newChunkID returns six random lower-case hexadecimal digits from source; nil means

@@ -26,14 +26,14 @@ func tooMany(err error) error {
 	if !errors.As(err, &full) {
 		return nil
 	}
-	e := &TooManyError{Max: full.Max, Err: err}
+	var candidates []Info
 	for _, s := range full.Candidates {
-		e.Candidates = append(e.Candidates, Info{
+		candidates = append(candidates, Info{
 			SessionID: idOf(s.ID), Command: strings.Join(s.Args, " "), Dir: s.Dir, TTY: s.TTY,
 			Started: s.Started, LastUsed: s.LastUsed, Running: s.Running,
 		})
 	}
-	return e
+	return tooManyOf(full.Max, candidates, err)
 }
 
 // resultOf waits for the end of a session. That it was terminated is no error.

@@ -24,7 +24,7 @@ type Eviction string
 
 // The kinds of eviction. The zero Eviction refuses the start.
 const (
-	EvictNone Eviction = ""    // the start is a *TooManyError
+	EvictNone Eviction = ""    // the start is an ErrTooMany
 	EvictLRU  Eviction = "lru" // the process that was idle for longest is ended, with a notice
 )
 
@@ -192,7 +192,7 @@ func (t *Tools) reserve(ctx context.Context) (place *table.Place[*entry], notice
 			return place, notices, nil
 		}
 		if errors.Is(err, table.ErrClosed) {
-			return nil, nil, ErrUnavailable
+			return nil, nil, unavailable()
 		}
 		notice, ok, err := t.evict(ctx)
 		if err != nil {
@@ -201,7 +201,7 @@ func (t *Tools) reserve(ctx context.Context) (place *table.Place[*entry], notice
 		if !ok {
 			idle := t.List()
 			slices.SortStableFunc(idle, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
-			return nil, nil, &TooManyError{Max: t.most(), Candidates: idle}
+			return nil, nil, tooManyOf(t.most(), idle, nil)
 		}
 		notices = append(notices, notice)
 	}
@@ -216,7 +216,7 @@ func (t *Tools) store(e *entry) (live int, err error) {
 	defer t.mu.Unlock()
 	if live, err = e.place.Enter(strconv.Itoa(e.info.SessionID), e); err != nil {
 		e.place.End(0)
-		return 0, ErrUnavailable
+		return 0, unavailable()
 	}
 	t.work.Add(1)
 	return live, nil
@@ -227,11 +227,11 @@ func (t *Tools) lookup(id int) (*entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, ErrUnavailable
+		return nil, unavailable()
 	}
 	e, ok := t.processes.Find(strconv.Itoa(id))
 	if !ok {
-		return nil, &UnknownProcessError{ID: id}
+		return nil, unknownProcess(id)
 	}
 	return e, nil
 }
@@ -247,7 +247,7 @@ func (t *Tools) acquire(ctx context.Context, id int) (*entry, error) {
 	}
 	if again, err := t.lookup(id); err != nil || again != e {
 		e.unlock()
-		return nil, cmp.Or(err, error(&UnknownProcessError{ID: id}))
+		return nil, cmp.Or(err, unknownProcess(id))
 	}
 	t.mu.Lock()
 	e.info.LastUsed = time.Now()

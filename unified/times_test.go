@@ -231,8 +231,8 @@ func TestPause(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), seconds(3))
 			defer cancel()
 			_, err := tools.ExecCommand(ctx, Request{Command: "x"})
-			var interrupted *InterruptedError
-			if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+			var interrupted *Error
+			if !isKind(err, ErrInterrupted, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
 			tools.pause.open = 1 // what is left of it does not matter
@@ -348,8 +348,8 @@ func TestWatch(t *testing.T) {
 					return c
 				}
 				_, err := tools.ExecCommand(t.Context(), Request{CallID: "call", Command: "x"})
-				var failed *FailedError
-				if got := errors.As(err, &failed); got != (test.message != "") || got && failed.Message != test.message {
+				var failed *Error
+				if got := isKind(err, ErrFailed, &failed); got != (test.message != "") || got && failed.Message != ErrFailed.Error()+": "+test.message {
 					t.Errorf("the error is %v, want the failure %q", err, test.message)
 				}
 				synctest.Wait()
@@ -460,8 +460,8 @@ func TestSerial(t *testing.T) {
 			synctest.Wait()
 			calls.Go(func() { _, second = tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID}) })
 			calls.Wait()
-			var unknown *UnknownProcessError
-			if first != nil || !errors.As(second, &unknown) {
+			var unknown *Error
+			if first != nil || !isKind(second, ErrUnknownProcess, &unknown) {
 				t.Errorf("got %v and %v", first, second)
 			}
 		})

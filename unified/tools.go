@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/internal/table"
 )
@@ -100,12 +101,9 @@ const NetworkDenied = "Network access was denied by the Codex sandbox network pr
 
 // ExecCommand starts a command and waits for its end, for one of the conditions of the
 // request, or for the time it gives. A Response with a SessionID is that of a process
-// that goes on. The end of ctx does not end a process that runs; it is an
-// *InterruptedError then.
-//
-// After any other error nothing runs: *ArgumentError and the sentinels of this package
-// for an invalid request, *TooManyError, *CreateError with the error of the Runner, and
-// *FailedError.
+// that goes on. The end of ctx does not end a process that runs; it is
+// [ErrInterrupted] then. After any other error nothing runs. Errors are [*Error] values of the kinds
+// [ErrArgument], [ErrUnavailable], [ErrTooMany], [ErrCreate] with the error of the Runner, and [ErrFailed].
 func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	if err := caller.Check(ctx); err != nil {
 		return nil, err
@@ -115,7 +113,7 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 		return nil, err
 	}
 	if t.Runner == nil {
-		return nil, ErrUnavailable
+		return nil, unavailable()
 	}
 	place, notices, err := t.reserve(ctx)
 	if err != nil {
@@ -136,8 +134,8 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 // WriteStdin writes to a process and waits as [Tools.ExecCommand] does. If the process
 // ends before it reads the text, that is no error: the Response has its end.
 //
-// The errors are *UnknownProcessError, [ErrStdinClosed], *WriteError, *ArgumentError,
-// *FailedError, and *InterruptedError for the end of ctx.
+// The errors are [*Error] values of the kinds [ErrArgument], [ErrUnavailable], [ErrUnknownProcess],
+// [ErrStdinClosed], [ErrNoInterrupt], [ErrWrite], [ErrFailed], and [ErrInterrupted] for the end of ctx.
 func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, error) {
 	if err := caller.Check(ctx); err != nil {
 		return nil, err
@@ -174,7 +172,7 @@ func (t *Tools) write(ctx context.Context, e *entry, w *WriteRequest) error {
 		return t.interrupt(e)
 	}
 	if e.stdin == StdinNull {
-		return ErrStdinClosed
+		return &Error{Kind: ErrStdinClosed}
 	}
 	var accepted int
 	var err error
@@ -191,14 +189,14 @@ func (t *Tools) write(ctx context.Context, e *entry, w *WriteRequest) error {
 	case errors.Is(err, os.ErrProcessDone):
 		return nil
 	case errors.Is(err, sallyport.ErrInputClosed) && !errors.Is(err, io.ErrClosedPipe):
-		return ErrStdinClosed
+		return &Error{Kind: ErrStdinClosed}
 	}
 	soon, cancel := context.WithTimeout(ctx, exitSoon)
 	defer cancel()
 	if _, ended := resultOf(soon, e.session); ended == nil {
 		return nil
 	}
-	return &WriteError{Accepted: accepted, Err: err}
+	return notWritten(accepted, err)
 }
 
 // interrupt sends SIGINT to the process.
@@ -209,9 +207,9 @@ func (t *Tools) interrupt(e *entry) error {
 		t.emit(Interaction{CallID: e.info.CallID, SessionID: e.info.SessionID, Stdin: "\x03"})
 	case errors.Is(err, os.ErrProcessDone):
 	case errors.Is(err, errors.ErrUnsupported):
-		return ErrNoInterrupt
+		return &Error{Kind: ErrNoInterrupt}
 	default:
-		return &WriteError{Err: err}
+		return notWritten(0, err)
 	}
 	return nil
 }
@@ -317,11 +315,11 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 	}
 	switch {
 	case q.Command == "":
-		return nil, ErrNoCommand
+		return nil, invalid("missing command line for unified exec request")
 	case q.EnvironmentID != "" && q.EnvironmentID != t.EnvironmentID:
-		return nil, &UnknownEnvironmentError{ID: q.EnvironmentID}
+		return nil, invalid("unknown turn environment id `%s`", printable.Line(q.EnvironmentID))
 	case strings.ContainsRune(q.Dir, 0):
-		return nil, &InvalidPathError{Path: q.Dir, System: t.system()}
+		return nil, invalid("%s is not valid on %s", printable.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
 	}
 	login, err := shell.Login(q.Login, t.AllowLogin)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestCap(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
 			m.slow = seconds(1)
 			var mu sync.Mutex
-			var refused []*TooManyError
+			var refused []*Error
 			ids := map[int]bool{}
 			var calls sync.WaitGroup
 			for i := range 66 {
@@ -41,11 +41,11 @@ func TestCap(t *testing.T) {
 					r, err := tools.ExecCommand(t.Context(), Request{Command: fmt.Sprint("sleep ", i)})
 					mu.Lock()
 					defer mu.Unlock()
-					var full *TooManyError
+					var full *Error
 					switch {
 					case err == nil:
 						ids[r.SessionID] = true
-					case errors.As(err, &full):
+					case isKind(err, ErrTooMany, &full):
 						refused = append(refused, full)
 					default:
 						t.Error(err)
@@ -72,8 +72,8 @@ func TestCap(t *testing.T) {
 			list := startMany(t, tools, 10)
 			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
 			_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
-			var full *TooManyError
-			if !errors.As(err, &full) || full.Max != 10 || len(full.Candidates) != 10 {
+			var full *Error
+			if !isKind(err, ErrTooMany, &full) || full.Max != 10 || len(full.Candidates) != 10 {
 				t.Fatalf("got %v", err)
 			}
 			if full.Candidates[0].SessionID != list[1].SessionID || full.Candidates[9].SessionID != list[0].SessionID {
@@ -123,8 +123,8 @@ func TestRoomIsMade(t *testing.T) {
 			if len(e) != 1 || e[0].Process.CallID != "call 1" || !e[0].Process.Running || len(end) != 1 || end[0].CallID != "call 1" {
 				t.Errorf("the events are %+v %+v", e, end)
 			}
-			var unknown *UnknownProcessError
-			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: list[1].SessionID}); !errors.As(err, &unknown) || unknown.ID != list[1].SessionID {
+			var unknown *Error
+			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: list[1].SessionID}); !isKind(err, ErrUnknownProcess, &unknown) || unknown.SessionID != list[1].SessionID {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -136,8 +136,8 @@ func TestNoRoom(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 			tools.Evict, tools.Runner.MaxSessions = EvictLRU, ProtectedProcesses
 			startMany(t, tools, ProtectedProcesses)
-			var full *TooManyError
-			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &full) {
+			var full *Error
+			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !isKind(err, ErrTooMany, &full) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -184,7 +184,7 @@ func writeRules() []writeRule {
 		{"bytes as they are", Request{TTY: true}, "a\r\nb\x00é", echo, nil, -1, "a\r\nb\x00é"},
 		{"pipes that were kept open", Request{Stdin: StdinPipe}, "ls\n", echo, nil, -1, "ls\n"},
 		{"row 6 exit", Request{TTY: true}, "exit\n", echo, nil, 0, ""},
-		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.reacts(refuse) }, &WriteError{}, 0, ""},
+		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.reacts(refuse) }, ErrWrite, 0, ""},
 		{"row 32 a program that ends meanwhile", Request{TTY: true}, "x", func(p *fakeProcess) {
 			p.reacts(func(p *fakeProcess, _ string) error {
 				go func() {
@@ -210,17 +210,13 @@ func TestWriteRules(t *testing.T) {
 				first := exec(t, tools, test.q)
 				after(t.Context(), seconds(2))
 				r, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID, Chars: test.chars})
-				var failed *WriteError
+				var failed *Error
 				switch {
 				case test.want == nil && err == nil:
 					test.check(t, tools, first, r, of[Interaction](h))
-				case errors.As(test.want, &failed):
-					if !errors.As(err, &failed) {
-						t.Errorf("got %v", err)
-					}
-				case !errors.Is(err, test.want) || test.want == nil:
+				case !errors.As(err, &failed) || !errors.Is(err, test.want):
 					t.Errorf("got %v, want %v", err, test.want)
-				case len(of[Interaction](h)) != 0:
+				case test.want != ErrWrite && len(of[Interaction](h)) != 0:
 					t.Error("an interaction is told")
 				}
 			})
@@ -250,8 +246,8 @@ func (test writeRule) check(t *testing.T, tools *Tools, first, r *Response, told
 	if r.SessionID != 0 || r.ExitCode == nil || *r.ExitCode != test.code {
 		t.Errorf("got %+v", r)
 	}
-	var unknown *UnknownProcessError
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !errors.As(err, &unknown) || unknown.ID != first.SessionID {
+	var unknown *Error
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err, ErrUnknownProcess, &unknown) || unknown.SessionID != first.SessionID {
 		t.Errorf("row 6: afterwards it is %v", err)
 	}
 	if len(tools.List()) != 0 {
@@ -267,8 +263,8 @@ func TestInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() { after(t.Context(), seconds(1)); cancel(why) }()
 			_, err := tools.ExecCommand(ctx, Request{Command: "x"})
-			var interrupted *InterruptedError
-			if !errors.As(err, &interrupted) || !errors.Is(err, why) {
+			var interrupted *Error
+			if !isKind(err, ErrInterrupted, &interrupted) || !errors.Is(err, why) {
 				t.Fatalf("got %v", err)
 			}
 			r := write(t, tools, WriteRequest{SessionID: interrupted.SessionID})
@@ -546,9 +542,9 @@ func TestRunnerIsFull(t *testing.T) {
 		}
 		defer other.Close()
 		_, err = tools.ExecCommand(t.Context(), Request{Command: "x"})
-		var full *TooManyError
+		var full *Error
 		var cause *sallyport.TooManySessionsError
-		if !errors.As(err, &full) || !errors.As(err, &cause) || len(full.Candidates) != 1 || full.Candidates[0].Command != "other" {
+		if !isKind(err, ErrTooMany, &full) || !errors.As(err, &cause) || len(full.Candidates) != 1 || full.Candidates[0].Command != "other" {
 			t.Errorf("got %v", err)
 		}
 	})

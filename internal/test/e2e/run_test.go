@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
+	"github.com/sallyport-dev/sallyport/unified"
 )
 
 // policies are those under which every row must hold.
@@ -71,7 +72,7 @@ func rows() []row {
 }
 
 func rowShellTool(t *testing.T, r *sallyport.Runner) {
-	c := sallyport.CodexShell(sh("head -c 1179648 /dev/zero | tr '\\0' x"))
+	c := unified.CodexShell(sh("head -c 1179648 /dev/zero | tr '\\0' x"))
 	res := run(t, r, c)
 	if n := len(res.Stdout.Bytes()); n != 1<<20 || res.Stdout.Total != 1179648 || res.Stdout.Omitted != 128<<10 {
 		t.Errorf("%d bytes kept, %d in all, %d omitted", n, res.Stdout.Total, res.Stdout.Omitted)
@@ -81,7 +82,7 @@ func rowShellTool(t *testing.T, r *sallyport.Runner) {
 func rowFullBuffer(t *testing.T, r *sallyport.Runner) {
 	c := sh("sleep 0.05; head -c 3000000 /dev/zero")
 	c.Timeout = time.Millisecond
-	res := run(t, r, sallyport.CodexFullBuffer(c))
+	res := run(t, r, unified.CodexFullBuffer(c))
 	if n := len(res.Stdout.Bytes()); n != 3_000_000 || res.TimedOut {
 		t.Errorf("%d bytes kept, timed out %v", n, res.TimedOut)
 	}
@@ -89,7 +90,7 @@ func rowFullBuffer(t *testing.T, r *sallyport.Runner) {
 
 func rowFullBufferHeld(t *testing.T, r *sallyport.Runner) {
 	within(t, 6*time.Second, func() time.Duration {
-		res := run(t, r, sallyport.CodexFullBuffer(sh("printf hello; sleep 60 &")))
+		res := run(t, r, unified.CodexFullBuffer(sh("printf hello; sleep 60 &")))
 		if res.Stdout.String() != "hello" || res.TimedOut {
 			t.Errorf("%q after %v, timed out %v", res.Stdout, res.Duration, res.TimedOut)
 		}
@@ -208,19 +209,19 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func rowSeed(t *testing.T, r *sallyport.Runner) {
-	many := sallyport.CodexExec(sh("seq 1 1000; seq 1 300 >&2"))
+	many := unified.CodexExec(sh("seq 1 1000; seq 1 300 >&2"))
 	res := run(t, r, many)
 	if out, errs := lineCount(res.Stdout), lineCount(res.Stderr); out != 256 || errs != 256 {
 		t.Errorf("%d and %d lines kept, want 256 of each", out, errs)
 	}
-	long := sallyport.CodexExec(sh("head -c 20000 /dev/zero"))
+	long := unified.CodexExec(sh("head -c 20000 /dev/zero"))
 	if n := len(run(t, r, long).Stdout.Bytes()); n != 10_240 {
 		t.Errorf("%d bytes kept, want 10240", n)
 	}
 	if d := long.Timeout; d != 10*time.Second {
 		t.Errorf("the time limit is %v, want 10s", d)
 	}
-	if d := sallyport.CodexExec(&sallyport.Cmd{Timeout: time.Second}).Timeout; d != time.Second {
+	if d := unified.CodexExec(&sallyport.Cmd{Timeout: time.Second}).Timeout; d != time.Second {
 		t.Errorf("the time limit that was asked for became %v", d)
 	}
 }
