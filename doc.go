@@ -5,6 +5,29 @@
 // narrowest sandbox that its policy allows, watches it, and reports exactly what
 // happened.
 //
+// # Packages
+//
+// Four are enough to begin with:
+//
+//   - sallyport: runs commands
+//   - [github.com/sallyport-dev/sallyport/sandbox]: what a command may touch
+//   - [github.com/sallyport-dev/sallyport/approval]: who is asked, and when
+//   - [github.com/sallyport-dev/sallyport/event]: what happened, while it happens
+//
+// The others, when they are needed:
+//
+//   - approval/program, approval/terminal: a program or a person answers
+//   - client: commands that an exec-server judges and runs
+//   - execserver: the exec-server in your program
+//   - executor, executor/local, executor/remote: where commands run
+//   - guardian: a model answers
+//   - network, network/inspect: which hosts commands reach, what is read inside TLS
+//   - rules, rules/files: which commands run
+//   - sandbox/wire: policies as JSON
+//   - unified: the tool calls exec_command and write_stdin
+//
+// docs/codex.md leads from the terms of Codex to these.
+//
 // # One command
 //
 // A [Runner] holds what belongs to its owner: the sandbox policy, the executor, the sink

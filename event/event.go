@@ -16,7 +16,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -111,25 +110,3 @@ type SinkFunc func(Event)
 
 // Emit calls f.
 func (f SinkFunc) Emit(e Event) { f(e) }
-
-// Tee returns a Sink that hands every event to each of the sinks, in order. Nil
-// sinks are left out; without any the events go nowhere. One that panics, or ends the goroutine, does so when
-// the others have the event.
-func Tee(sinks ...Sink) Sink {
-	var t tee
-	for _, s := range sinks {
-		if s != nil {
-			t = append(t, s)
-		}
-	}
-	return t
-}
-
-type tee []Sink
-
-// Emit implements Sink.
-func (t tee) Emit(e Event) {
-	for _, s := range slices.Backward(t) {
-		defer s.Emit(e) // the last one first, and also after one that does not return
-	}
-}

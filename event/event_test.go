@@ -5,7 +5,6 @@ package event
 
 import (
 	"encoding/json"
-	"runtime"
 	"testing"
 	"time"
 
@@ -80,28 +79,6 @@ func TestJSON(t *testing.T) {
 			t.Errorf("got %s, want an error", got)
 		}
 	})
-}
-
-func TestTee(t *testing.T) {
-	var got string
-	say := func(who string) Sink { return SinkFunc(func(e Event) { got += who + e.Run + " " }) }
-	sink := Tee(say("a"), nil, say("b"))
-	sink.Emit(Event{Run: "1"})
-	sink.Emit(Event{Run: "2"})
-	if got != "a1 b1 a2 b2 " {
-		t.Errorf("heard %q", got)
-	}
-	Tee().Emit(Event{}) // nobody listens
-	for name, fail := range map[string]func(){"a panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
-		got, done := 0, make(chan any)
-		go func() {
-			defer func() { done <- recover() }()
-			Tee(SinkFunc(func(Event) { fail() }), SinkFunc(func(Event) { got++ })).Emit(Event{})
-		}()
-		if v := <-done; got != 1 || (v == nil) != (name == "Goexit") {
-			t.Errorf("%s: the second sink has %d events, and the panic is %v", name, got, v)
-		}
-	}
 }
 
 // TestCallerIDUnknown keeps the id of the caller of an event of a later version, once.

@@ -16,7 +16,7 @@ type Resources struct {
 	// Memory is in bytes, swap included, at least [LeastMemory]. A tree that exceeds
 	// it is killed.
 	Memory int64
-	// CPUs is a number of processors, such as 1.5, at least [LeastCPUs]. The tree is
+	// CPUs is a number of processors, such as 1.5, at least 0.01. The tree is
 	// throttled, not killed.
 	CPUs float64
 	// PIDs is the number of processes and threads at once. Creating more fails with
@@ -36,7 +36,7 @@ type Resources struct {
 // reject the value.
 const (
 	LeastMemory = 4 << 20 // bytes
-	LeastCPUs   = 0.01
+	leastCPUs   = 0.01
 )
 
 // The names of limits in results.
@@ -80,7 +80,7 @@ func (r Resources) Check() error {
 		return bad(LimitMemory, float64(r.Memory), "no program starts with less than 4 MiB")
 	case math.IsNaN(r.CPUs) || math.IsInf(r.CPUs, 0) || r.CPUs < 0:
 		return bad(LimitCPUs, r.CPUs, "it is not a number of processors")
-	case r.CPUs > 0 && r.CPUs < LeastCPUs:
+	case r.CPUs > 0 && r.CPUs < leastCPUs:
 		return bad(LimitCPUs, r.CPUs, "the least share of a processor is 0.01")
 	case r.CPUs > mostCPUs:
 		return bad(LimitCPUs, r.CPUs, "no system has that many processors")

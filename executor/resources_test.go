@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 		l     Resources
 		limit string // of the error; empty for none
 	}{
-		{"none", Resources{}, ""}, {"least", Resources{Memory: LeastMemory, CPUs: LeastCPUs, PIDs: 1, Disk: 1, Output: 1}, ""},
+		{"none", Resources{}, ""}, {"least", Resources{Memory: LeastMemory, CPUs: leastCPUs, PIDs: 1, Disk: 1, Output: 1}, ""},
 		{"negative memory", Resources{Memory: -1}, LimitMemory}, {"too little memory", Resources{Memory: LeastMemory - 1}, LimitMemory},
 		{"not a number", Resources{CPUs: math.NaN()}, LimitCPUs}, {"infinite", Resources{CPUs: math.Inf(1)}, LimitCPUs},
 		{"negative processors", Resources{CPUs: -1}, LimitCPUs}, {"too little", Resources{CPUs: 0.001}, LimitCPUs}, {"too many", Resources{CPUs: 1e6}, LimitCPUs},

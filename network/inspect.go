@@ -5,7 +5,6 @@ package network
 
 import (
 	"errors"
-	"fmt"
 )
 
 // Inspector opens TLS for the ways of capture. A policy has one to say that requests inside TLS can be
@@ -45,8 +44,8 @@ func (p *Policy) Uninspected(h Host, port uint16) *Entry {
 
 // addUninspected reads the entries of [Config.Uninspected].
 func (p *Policy) addUninspected(list []Entry) error {
-	if len(list) > MaxEntries {
-		return fmt.Errorf("%w: %d, at most %d", ErrTooManyEntries, len(list), MaxEntries)
+	if len(list) > maxEntries {
+		return tooMany(len(list))
 	}
 	var bad []error
 	for _, e := range list {

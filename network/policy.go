@@ -12,11 +12,8 @@ import (
 	"strconv"
 )
 
-// MaxEntries is the number of entries that a policy may have.
-const MaxEntries = 10_000
-
-// ErrTooManyEntries reports a policy with more than [MaxEntries] entries.
-var ErrTooManyEntries = errors.New("too many entries in the network policy")
+// maxEntries is the number of entries that a policy may have.
+const maxEntries = 10_000
 
 // Policy is an immutable snapshot of what is open. It may be used by several goroutines at once.
 // A nil Policy refuses all.
@@ -49,12 +46,17 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("%sinvalid host pattern %s: %s", source, strconv.QuoteToASCII(e.Entry.Pattern), e.Reason)
 }
 
+// tooMany is the error for a number of entries above maxEntries.
+func tooMany(n int) error {
+	return fmt.Errorf("too many entries in the network policy: %d, at most %d", n, maxEntries)
+}
+
 // New returns the policy of a configuration, which may be changed afterwards. With entries that are not
 // valid the policy is nil, and the error joins an [*EntryError] for each of them. With more than
-// [MaxEntries] it is [ErrTooManyEntries].
+// 10 000 it is an error.
 func New(c Config) (*Policy, error) {
-	if len(c.Entries) > MaxEntries {
-		return nil, fmt.Errorf("%w: %d, at most %d", ErrTooManyEntries, len(c.Entries), MaxEntries)
+	if len(c.Entries) > maxEntries {
+		return nil, tooMany(len(c.Entries))
 	}
 	if c.Mode > Full {
 		return nil, fmt.Errorf("network: unknown mode %d", c.Mode)

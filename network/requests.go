@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRequestRules is the number of request rules that a policy may have.
-const MaxRequestRules = 256
+// maxRequestRules is the number of request rules that a policy may have.
+const maxRequestRules = 256
 
 // A RequestRule permits some of the requests to hosts. Requests to a host that a rule names pass if one of
 // the rules for it matches; all others are refused. A rule opens no host: that takes an entry.
@@ -75,8 +75,8 @@ type requestRule struct {
 
 // addRequestRules checks and adds rules.
 func (p *Policy) addRequestRules(list []RequestRule) error {
-	if len(list) > MaxRequestRules {
-		return fmt.Errorf("network: %d request rules, at most %d", len(list), MaxRequestRules)
+	if len(list) > maxRequestRules {
+		return fmt.Errorf("network: %d request rules, at most %d", len(list), maxRequestRules)
 	}
 	var bad []error
 	for i := range list {

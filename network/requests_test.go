@@ -221,7 +221,7 @@ func TestRequestRuleErrors(t *testing.T) {
 	if p, err := New(Config{Rules: []RequestRule{r, r}}); p != nil || err == nil {
 		t.Errorf("two of one name: %v", err)
 	}
-	if p, err := New(Config{Rules: make([]RequestRule, MaxRequestRules+1)}); p != nil || err == nil {
+	if p, err := New(Config{Rules: make([]RequestRule, maxRequestRules+1)}); p != nil || err == nil {
 		t.Errorf("too many: %v", err)
 	}
 }

@@ -21,8 +21,7 @@ const (
 
 // The schemes of an [UpstreamProxy].
 const (
-	UpstreamHTTP   = "http"
-	UpstreamHTTPS  = "https"   // HTTP inside TLS
+	UpstreamHTTPS  = "https"   // HTTP inside TLS; "http" is the other one without
 	UpstreamSOCKS5 = "socks5h" // names are resolved by the proxy
 )
 
@@ -154,14 +153,14 @@ func firstUpstream(variable func(string) string, names []string) (*UpstreamProxy
 // parseUpstreamProxy reads the address of a proxy. The reason has nothing of the text.
 func parseUpstreamProxy(text string) (_ *UpstreamProxy, reason string) {
 	if !strings.Contains(text, "://") {
-		text = UpstreamHTTP + "://" + text
+		text = "http://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, "it is no URL"
 	}
 	p := &UpstreamProxy{Scheme: u.Scheme}
-	port, ok := map[string]uint16{UpstreamHTTP: 80, UpstreamHTTPS: 443, UpstreamSOCKS5: 1080, "socks5": 1080}[u.Scheme]
+	port, ok := map[string]uint16{"http": 80, UpstreamHTTPS: 443, UpstreamSOCKS5: 1080, "socks5": 1080}[u.Scheme]
 	switch {
 	case !ok:
 		return nil, "its scheme is not http, https or socks5h"

@@ -13,6 +13,6 @@ import (
 func TestMessagesPrint(t *testing.T) {
 	for _, word := range testenv.Hostile() {
 		testenv.Printed(t, (&ParseError{Member: word, Reason: word}).Error(), 1)
-		testenv.Printed(t, (&LossyError{Reason: word}).Error(), 1)
+		testenv.Printed(t, lossy(word).Error(), 1)
 	}
 }

@@ -162,7 +162,7 @@ func (o object) optional(name string) string {
 }
 
 // MarshalProfile returns the JSON form of a policy with plain absolute paths; see
-// [ParseProfile]. It returns a [*LossyError] for a policy with invalid entries, relative
+// [ParseProfile]. It is an error to give it a policy with invalid entries, relative
 // paths, paths that are not UTF-8, or named grants. NetworkProxy is written as
 // "restricted", which is what the kernel enforces; the proxy and its hosts travel
 // separately.
@@ -184,7 +184,7 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 	network := `"network":"` + networkWord(p.Network()) + `"}`
 	switch {
 	case len(p.Named()) > 0:
-		return nil, &LossyError{Reason: "named grants cannot be expressed"}
+		return nil, lossy("named grants cannot be expressed")
 	case p.Mode() == sandbox.Full:
 		return []byte(`{"type":"disabled"}`), nil
 	case p.Mode() == sandbox.External:
@@ -194,9 +194,9 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 	}
 	var entries []string
 	for _, e := range p.Entries() {
-		text, lossy := entryText(e, spell)
-		if lossy != "" {
-			return nil, &LossyError{Reason: "entry " + e.String() + " " + lossy}
+		text, reason := entryText(e, spell)
+		if reason != "" {
+			return nil, lossy("entry " + e.String() + " " + reason)
 		}
 		entries = append(entries, text)
 	}
@@ -208,7 +208,7 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 }
 
 // entryText returns the JSON text of an entry, or why it cannot be expressed.
-func entryText(e sandbox.Entry, spell func(string) (string, bool)) (text, lossy string) {
+func entryText(e sandbox.Entry, spell func(string) (string, bool)) (text, reason string) {
 	p := e.Place
 	switch {
 	case e.Check() != nil:

@@ -6,11 +6,15 @@
 //
 // The parser ignores members that it does not know and rejects repeated members, wrong
 // types, unknown words and relative paths with a [*ParseError]. The package does not
-// approximate: a policy that the form cannot express exactly is a [*LossyError]. It looks
+// approximate: a policy that the form cannot express exactly is not written. It looks
 // at no file and binds no place; see [sandbox.Policy.Bind].
 package wire
 
-import "github.com/sallyport-dev/sallyport/internal/printable"
+import (
+	"errors"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
 
 // ParseError reports a member of the form that is invalid.
 type ParseError struct {
@@ -27,13 +31,7 @@ func (e *ParseError) Error() string {
 	return printable.Line(s + e.Reason)
 }
 
-// LossyError reports a policy that the form cannot express without changing what it
-// allows. A back end that knows only this form must refuse the policy.
-type LossyError struct {
-	Reason string // what the form cannot express
-}
-
-// Error returns one sentence with the reason.
-func (e *LossyError) Error() string {
-	return printable.Line("policy cannot be written as a permission profile: " + e.Reason)
+// lossy is the error for what the form cannot express.
+func lossy(reason string) error {
+	return errors.New(printable.Line("policy cannot be written as a permission profile: " + reason))
 }
