@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxRequestRules is the number of request rules that a policy may have.
@@ -110,7 +112,7 @@ func (r *RequestRule) problem() string {
 		return "it names no host; add hosts"
 	}
 	for _, m := range r.Methods {
-		if !isToken(m) {
+		if !httpguts.ValidHeaderFieldName(m) {
 			return fmt.Sprintf("%q is no method; write one such as GET", m)
 		}
 	}
@@ -126,7 +128,7 @@ func (r *RequestRule) problem() string {
 	}
 	for _, h := range slices.Concat(r.Headers, r.Set, named(r.Strip)) {
 		switch {
-		case !isToken(h.Name):
+		case !httpguts.ValidHeaderFieldName(h.Name):
 			return fmt.Sprintf("%q is no name of a header", h.Name)
 		case ofConnection[strings.ToLower(h.Name)]:
 			return fmt.Sprintf("the header %s is about the connection; leave it out", h.Name)
@@ -148,11 +150,6 @@ func named(names []string) (pairs []Pair) {
 var ofConnection = map[string]bool{
 	"host": true, "connection": true, "content-length": true, "transfer-encoding": true, "upgrade": true, "te": true,
 	"trailer": true, "keep-alive": true, "proxy-connection": true, "proxy-authorization": true, "expect": true,
-}
-
-// isToken reports whether s is a token of HTTP.
-func isToken(s string) bool {
-	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 // finds returns the entry of an index that is for the host and port of a request, or nil.

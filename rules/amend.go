@@ -4,13 +4,13 @@
 package rules
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // ErrTooWide is the error of a proposal to allow what could be any command: a shell, an
@@ -108,11 +108,5 @@ func quoteString(s string) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		return "", errors.New("a word is not valid UTF-8 or has a NUL byte; write the rule by hand")
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return strictjson.Quote(s), nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // A Toolchain is one row of the table: a set of tools, the files that mark a
@@ -248,6 +250,4 @@ func between(workspace, dir string) []string {
 }
 
 // inside reports whether a path is dir or lies below it.
-func inside(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
+func inside(path, dir string) bool { return plainfile.Within(path, dir) }

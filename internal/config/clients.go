@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	stores "github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -148,7 +149,7 @@ func (e *Effective) holdsHome(place string) bool {
 
 // below reports whether a path without links is another one, or in it.
 func below(at, in string) bool {
-	return at != "" && in != "" && (at == in || strings.HasPrefix(at, strings.TrimSuffix(in, "/")+"/"))
+	return at != "" && in != "" && plainfile.Within(at, in)
 }
 
 // Narrow returns what a client that asks for a policy gets: without what is denied, and the network of the

@@ -249,7 +249,7 @@ func (d *directories) at(name string) (path string, shut bool) {
 	}
 	path = filepath.Join(d.home, name)
 	at := there(path)
-	if at == d.home || below(d.home, at) {
+	if at == d.home || plainfile.Within(d.home, at) {
 		return "", false // the home itself is closed, or a link that leads to it
 	}
 	return at, at != "" && at != path

@@ -84,7 +84,7 @@ func (k *keySearch) search(dir string, depth int) {
 func (k *keySearch) follow(link string, depth int) {
 	real, err := filepath.EvalSymlinks(link)
 	home, err2 := filepath.EvalSymlinks(k.home)
-	if err != nil || err2 != nil || below(home, real) || below(filepath.Dir(link), real) {
+	if err != nil || err2 != nil || plainfile.Within(home, real) || plainfile.Within(filepath.Dir(link), real) {
 		return // it is gone, or what it leads to is not there for keys
 	}
 	there := keySearch{left: mostKeys, home: k.home}
@@ -93,11 +93,6 @@ func (k *keySearch) follow(link string, depth int) {
 		there.found = []string{real}
 	}
 	k.found = append(k.found, there.found...)
-}
-
-// below reports whether a path is a directory or lies in it.
-func below(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // entries lists a directory, at most so many names. It does not wait for a named pipe.

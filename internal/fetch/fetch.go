@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -119,7 +121,7 @@ func checkURL(u *url.URL) error {
 
 // isToken reports whether s can be a method or the name of a header.
 func isToken(s string) bool {
-	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && len(s) <= maxHeader
+	return httpguts.ValidHeaderFieldName(s) && len(s) <= maxHeader
 }
 
 // isValue reports whether s can be the value of a header.

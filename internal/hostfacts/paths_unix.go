@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
@@ -64,10 +65,7 @@ func KindWord(m fs.FileMode) string {
 }
 
 // Below reports whether name is the directory dir or lies in it.
-func Below(name, dir string) bool {
-	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, "/"))
-	return ok && (rest == "" || rest[0] == '/')
-}
+func Below(name, dir string) bool { return plainfile.Within(name, dir) }
 
 // maxLinks bounds the symbolic links on one way, as the kernel does (path_resolution(7)).
 const maxLinks = 40

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -222,10 +223,7 @@ func (r *Request) stdio() [3]Stdio {
 }
 
 // within reports whether name is the directory dir or below it.
-func within(name, dir string) bool {
-	rest, ok := strings.CutPrefix(name, dir)
-	return dir == "/" || ok && (rest == "" || rest[0] == '/')
-}
+func within(name, dir string) bool { return plainfile.Within(name, dir) }
 
 func (r *Request) sortRules() {
 	slices.SortFunc(r.Rules, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })

@@ -111,3 +111,11 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 	})
 }
+
+func TestQuote(t *testing.T) {
+	for s, want := range map[string]string{"": `""`, "a<b>&": `"a<b>&"`, "\"\\\n": `"\"\\\n"`, "\xff": `"\ufffd"`} {
+		if got := Quote(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}

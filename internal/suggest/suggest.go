@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
@@ -263,9 +264,7 @@ func (r *Run) cache(name string) string {
 }
 
 // inside returns whether a path is a directory or lies in it.
-func inside(name, dir string) bool {
-	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
-}
+func inside(name, dir string) bool { return plainfile.Within(name, dir) }
 
 // byPath suggests path grants: the path itself, or its directory where the directory is
 // needed or many paths in it were denied.

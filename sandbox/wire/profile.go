@@ -4,14 +4,13 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -225,9 +224,9 @@ func entryText(e sandbox.Entry, spell func(string) (string, bool)) (text, reason
 		if !ok {
 			return "", "is not UTF-8"
 		}
-		text = `"path","path":` + quote(name)
+		text = `"path","path":` + strictjson.Quote(name)
 	case sandbox.PlaceGlob:
-		text = `"glob_pattern","pattern":` + quote(p.Path)
+		text = `"glob_pattern","pattern":` + strictjson.Quote(p.Path)
 	default:
 		if p.Raw != "" && !rawFits(p) {
 			return "", "has raw JSON of another place"
@@ -259,19 +258,10 @@ func specialText(p sandbox.Place) string {
 	case p.Raw != "":
 		return p.Raw // rawFits was checked
 	default:
-		text = `{"kind":"unknown","path":` + quote(":"+p.Token)
+		text = `{"kind":"unknown","path":` + strictjson.Quote(":"+p.Token)
 	}
 	if p.Subpath != "" {
-		text += `,"subpath":` + quote(p.Subpath)
+		text += `,"subpath":` + strictjson.Quote(p.Subpath)
 	}
 	return text + "}"
-}
-
-// quote returns s as a JSON string.
-func quote(s string) string {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return strings.TrimSuffix(buf.String(), "\n")
 }
