@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -468,5 +471,40 @@ func TestReviewCanceled(t *testing.T) {
 	}
 	if got := told(t, c.events, c.events[0].Run); got != "judged approval_requested review_started review_completed=aborted ended" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestRetryInput: a command is run again only with all of its input: nothing is asked where that can
+// be read once, and a file that was closed while the question was open prevents the second attempt.
+func TestRetryInput(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "input"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		stdin io.Reader
+		asked int
+	}{
+		{"a reader", strings.NewReader("input"), 0},
+		{"a file that is closed", file, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			runs, asked := 0, 0
+			r, _ := fakeRunner(nil, deniedOnce(&runs, sandbox.Notified))
+			r.Approval = approval.OnRequest
+			r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				asked++
+				return approval.Decision{Answer: approval.Approved}, file.Close()
+			})
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Stdin: test.stdin})
+			if closed := r.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			said := slices.Contains(res.Notices, "it was not run again: its input changed while the question was open")
+			if runs != 1 || asked != test.asked || said != (asked > 0) || res.ExitCode != 1 {
+				t.Errorf("ran %d times, asked %d times, exit code %d, notices %q", runs, asked, res.ExitCode, res.Notices)
+			}
+		})
 	}
 }

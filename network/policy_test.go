@@ -263,14 +263,23 @@ func TestProtocols(t *testing.T) {
 		{Pattern: "a.example.com", Protocols: []network.Protocol{network.HTTP, network.SOCKS5UDP}},
 		{Pattern: "b.example.com"},
 		{Pattern: "b.example.com", Deny: true, Protocols: []network.Protocol{network.SOCKS5TCP}},
+		// A denial for one protocol hides no wider one for all.
+		{Pattern: "c.d.example.com"},
+		{Pattern: "c.d.example.com", Deny: true, Protocols: []network.Protocol{network.SOCKS5TCP}},
+		{Pattern: "**.d.example.com", Deny: true},
+		{Pattern: "f.e.example.com"},
+		{Pattern: "*.e.example.com", Deny: true, Protocols: []network.Protocol{network.SOCKS5TCP}},
+		{Pattern: "**.example.com", Deny: true, Protocols: []network.Protocol{network.DNS}},
 	}}
 	p, err := network.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string][]network.Protocol{
-		"a.example.com": {network.HTTP, network.SOCKS5UDP},
-		"b.example.com": {network.HTTP, network.HTTPSConnect, network.SOCKS5UDP, network.TransparentTCP, network.DNS},
+		"a.example.com":   {network.HTTP, network.SOCKS5UDP},
+		"b.example.com":   {network.HTTP, network.HTTPSConnect, network.SOCKS5UDP, network.TransparentTCP},
+		"c.d.example.com": nil,
+		"f.e.example.com": {network.HTTP, network.HTTPSConnect, network.SOCKS5UDP, network.TransparentTCP},
 	} {
 		var got []network.Protocol
 		for protocol := network.HTTP; protocol <= network.DNS; protocol++ {

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"go.starlark.net/starlark"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
@@ -287,4 +290,19 @@ func FuzzNormalHost(f *testing.F) {
 			t.Errorf("%q became %q", raw, host)
 		}
 	})
+}
+
+// TestMaxTime: a file is executed for 10 seconds at most. The clock moves before the execution only.
+func TestMaxTime(t *testing.T) {
+	for late, want := range map[time.Duration]string{9 * time.Second: "", 11 * time.Second: "the file takes longer than 10s"} {
+		synctest.Test(t, func(t *testing.T) {
+			p, thread := newProgram("f"), &starlark.Thread{}
+			p.watch(thread)
+			time.Sleep(late)
+			_, err := starlark.ExecFileOptions(&dialect, thread, "f", "x = [i for i in range(100)]", nil)
+			if p.limit != want || (err != nil) != (want != "") {
+				t.Errorf("after %v: %q, %v", late, p.limit, err)
+			}
+		})
+	}
 }

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	chaosTime  = 60 * time.Second
+	chaosTime  = 20 * time.Second
 	chaosAtOne = 4
 	// chaosSeed repeats a run, as far as the machine lets it.
 	chaosSeed = "SALLYPORT_TEST_SEED"

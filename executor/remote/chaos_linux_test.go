@@ -203,7 +203,7 @@ func newChaos(t *testing.T) *chaos {
 	t.Helper()
 	long, seed := 3*time.Second, rand.Uint64()
 	if testenv.IsLong() {
-		long = time.Minute
+		long = 20 * time.Second
 	}
 	t.Logf("seed %d", seed)
 	return &chaos{

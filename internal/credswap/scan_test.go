@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 var errEnd = io.EOF
@@ -104,6 +105,18 @@ func TestEndMasked(t *testing.T) {
 		if got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
+	}
+}
+
+// TestBrokenStream: what a stream that breaks ends with is treated as at the end of one.
+func TestBrokenStream(t *testing.T) {
+	s := open(t, one(github))
+	dummy := dummyOf(t, s, "ONE")
+	broken := errors.New("broken")
+	src := io.MultiReader(strings.NewReader("x"+github[:minMasked]), iotest.ErrReader(broken))
+	got, err := io.ReadAll(newStream(s, io.NopCloser(src), s.inward))
+	if want := "x" + dummy[:minMasked]; string(got) != want || !errors.Is(err, broken) {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

@@ -383,3 +383,16 @@ func TestReadWhileWriting(t *testing.T) {
 		})
 	}
 }
+
+// TestDefaultTotal: files of a store that names no limit have 1 GiB together.
+func TestDefaultTotal(t *testing.T) {
+	s := newStore(t, 0)
+	const rest = 1000
+	one, two := create(t, s, 1<<40), create(t, s, 1<<40)
+	if got, err := s.reserve(one, 0, 1<<30-rest); got != 1<<30-rest || err != nil { // without a block on disk
+		t.Fatal(got, err)
+	}
+	if got, err := s.reserve(two, 0, 10*rest); got != rest || err != nil {
+		t.Errorf("%d bytes, want %d; %v", got, rest, err)
+	}
+}

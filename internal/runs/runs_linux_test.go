@@ -161,6 +161,9 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("%d are busy while the run is known", n)
 	}
 	o := tab.owners["me"]
+	if o.Time != time.Hour {
+		t.Errorf("it would be known for %v", o.Time)
+	}
 	o.Pause()
 	o.Time = time.Nanosecond
 	o.Resume()

@@ -22,7 +22,7 @@ func seen() []answer {
 	for _, call := range []string{
 		"openat2", "unlinkat", "renameat", "renameat2", "mkdirat", "symlinkat", "linkat", "truncate", "fchmodat", "fchmodat2",
 		"fchmod", "fchown", "fchownat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
-		"mknodat", "connect", "bind", "sendmsg", "sendmmsg", "chdir", "fchdir",
+		"setxattrat", "removexattrat", "mknodat", "connect", "bind", "sendmsg", "sendmmsg", "chdir", "fchdir",
 	} {
 		add(private, "notify", "", call)
 	}
