@@ -114,16 +114,12 @@ func (s *Set) add(host Host, source Source) error {
 	return nil
 }
 
-// build makes the indexes.
+// build makes the index.
 func (s *Set) build() {
-	s.exact, s.canonical = map[string][]int32{}, map[string][]int32{}
-	for i := range s.rules {
-		r, index := &s.rules[i], s.exact
-		if r.canonical {
-			index, s.depth = s.canonical, max(s.depth, len(r.pattern))
-		}
-		word := r.pattern[0][0] // the only alternative
-		index[word] = append(index[word], int32(i))
+	s.index = map[string][]int32{}
+	for i, r := range s.rules {
+		word := fold(r.pattern[0][0]) // the only alternative
+		s.index[word] = append(s.index[word], int32(i))
 	}
 }
 

@@ -107,13 +107,11 @@ type Result struct {
 // A Set holds rules in the order in which they were loaded. It never changes and may be
 // used by several goroutines. A nil Set has no rules.
 type Set struct {
-	rules     []rule
-	exact     map[string][]int32 // rules whose words must be equal, by the first one
-	canonical map[string][]int32 // rules whose folded words must be equal, by the first one
-	depth     int                // the longest canonical pattern
-	hosts     map[string][]string
-	networks  []NetworkRule
-	broken    []error
+	rules    []rule
+	index    map[string][]int32 // rules by their first word, folded
+	hosts    map[string][]string
+	networks []NetworkRule
+	broken   []error
 }
 
 // rule is one prefix rule. The first element of its pattern has one alternative.
@@ -181,31 +179,22 @@ func (s *Set) check(argv []string, host *Host) Result {
 
 // find appends the rules that match, in load order.
 func (s *Set) find(ids []int32, argv []string) []int32 {
-	ids = s.among(ids, s.exact[argv[0]], argv)
-	if len(s.canonical) > 0 {
-		var few [8]string
-		folded := few[:0]
-		for _, word := range argv[:min(len(argv), s.depth)] {
-			folded = append(folded, fold(word))
-			if s.canonical[folded[0]] == nil {
-				break
+	var few [8]string
+	folded := append(few[:0], fold(argv[0]))
+	for _, id := range s.index[folded[0]] {
+		r := &s.rules[id]
+		words := argv
+		if r.canonical {
+			for n := len(folded); n < min(len(argv), len(r.pattern)); n++ {
+				folded = append(folded, fold(argv[n]))
 			}
+			words = folded
 		}
-		ids = s.among(ids, s.canonical[folded[0]], folded)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// among appends those of some rules whose patterns are prefixes of words, which begin as they do.
-func (s *Set) among(ids, some []int32, words []string) []int32 {
-	for _, id := range some {
-		pattern := s.rules[id].pattern
-		i := 1
-		for i < min(len(pattern), len(words)) && slices.Contains(pattern[i], words[i]) {
-			i++
+		n := 0
+		for n < min(len(r.pattern), len(words)) && slices.Contains(r.pattern[n], words[n]) {
+			n++
 		}
-		if i == len(pattern) {
+		if n == len(r.pattern) {
 			ids = append(ids, id)
 		}
 	}
