@@ -329,7 +329,7 @@ type Exit struct {
 	// Usage is what the process tree used.
 	Usage Usage
 	// Broken says what made the sandbox incomplete while the process ran, such as a program
-	// outside that removed the placeholder of a protected name. The process was ended then.
+	// outside that replaced a protected file. The process was ended then.
 	// Nil means that the sandbox was complete.
 	Broken error
 }

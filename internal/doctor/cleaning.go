@@ -28,10 +28,10 @@ func Cleaned(states []state.Report) Cleaning {
 	c := Cleaning{Type: "clean", OK: true, States: []state.Report{}}
 	for _, r := range states {
 		c.OK = c.OK && len(r.Failed) == 0
-		for _, list := range []*[]string{&r.Placeholders, &r.TmpDirs, &r.Discarded} {
+		for _, list := range []*[]string{&r.TmpDirs, &r.Discarded} {
 			*list = append([]string{}, *list...)
 		}
-		for _, list := range []*[]guard.Left{&r.Replaced, &r.Planted, &r.Unknown, &r.Failed} {
+		for _, list := range []*[]guard.Left{&r.Planted, &r.Unknown, &r.Failed} {
 			*list = append([]guard.Left{}, *list...)
 		}
 		r.Held = append([]guard.Held{}, r.Held...)
@@ -51,7 +51,6 @@ func (c Cleaning) String() string {
 			paths []string
 			about string
 		}{
-			{r.Placeholders, "placeholder of a protected name"},
 			{r.TmpDirs, "private /tmp of a run that has ended"},
 			{r.Discarded, "quarantined, and old or over the limit"},
 		} {
@@ -65,7 +64,7 @@ func (c Cleaning) String() string {
 		for _, left := range []struct {
 			word string
 			list []guard.Left
-		}{{"replaced", r.Replaced}, {"quarantined", r.Planted}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
+		}{{"quarantined", r.Planted}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
 			for _, l := range left.list {
 				line(left.word, l.Path, l.Why)
 			}

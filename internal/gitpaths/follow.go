@@ -152,13 +152,12 @@ func (l *list) add(paths ...Path) {
 	}
 }
 
-// follow appends the end of a path and the symbolic links on the way to it. The
-// placeholder tells what p.IsDir is if the end is missing. It returns the end.
-func (l *list) follow(start, name, why string, placeholder bool) trail {
+// follow appends the end of a path and the symbolic links on the way to it. It returns the end.
+func (l *list) follow(start, name, why string) trail {
 	at, err := follow(start, name)
 	l.symlinks(at.links, why)
 	if err == nil { // or it is a circle: the links are all there is to protect
-		l.add(Path{Path: at.real, Missing: at.missing, IsDir: at.mode.IsDir() || at.missing && placeholder, Why: why})
+		l.add(Path{Path: at.real, Missing: at.missing, IsDir: at.mode.IsDir(), Why: why})
 	}
 	return at
 }

@@ -167,7 +167,7 @@ type configReader struct {
 // The condition of an include counts as true: the branch or remote of a later git is
 // not known. What exists at the name is added to the list.
 func (c *configReader) config(start, name, why string, depth int) {
-	at := c.follow(start, name, why, false)
+	at := c.follow(start, name, why)
 	if c.shut(at) || at.missing || slices.Contains(c.read, at.real) {
 		return
 	}
@@ -297,7 +297,7 @@ func passwdHome(passwd []byte, name string) (string, bool) {
 // hookDir adds one directory of hooks, and the targets of the symbolic links in
 // it.
 func (c *configReader) hookDir(start, name, why string) {
-	at := c.follow(start, name, why, true)
+	at := c.follow(start, name, why)
 	if c.shut(at) || at.missing || !at.mode.IsDir() {
 		return
 	}
@@ -314,7 +314,7 @@ func (c *configReader) hookDir(start, name, why string) {
 			c.hookDir(at.real, hooksName, why)
 		}
 		if entry.Type() == fs.ModeSymlink {
-			c.follow(at.real, entry.Name(), "git hook "+entry.Name(), false)
+			c.follow(at.real, entry.Name(), "git hook "+entry.Name())
 		}
 	}
 }

@@ -64,8 +64,8 @@ func (r *Repository) protected(read reading) []Path {
 
 // addGitDirs adds the git directories and the links on the way to them.
 func (r *Repository) addGitDirs(l *list) {
-	l.add(Path{Path: r.Dir, Missing: r.DirMissing, IsDir: true, Why: "git directory"})
-	l.add(Path{Path: r.Common, Missing: r.CommonMissing, IsDir: true, Why: "git directory that work trees share"})
+	l.add(Path{Path: r.Dir, Missing: r.DirMissing, IsDir: !r.DirMissing, Why: "git directory"})
+	l.add(Path{Path: r.Common, Missing: r.CommonMissing, IsDir: !r.CommonMissing, Why: "git directory that work trees share"})
 	l.symlinks(r.links, "the git directory")
 }
 
@@ -111,7 +111,7 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 	l.add(slices.Concat(read.own.paths, read.said.paths, hooks)...)
 	if !r.CommonMissing {
 		for _, name := range closedDirs {
-			l.follow(r.Common, name, "git "+name, true)
+			l.follow(r.Common, name, "git "+name)
 		}
 	}
 	if !r.DirMissing {
@@ -122,7 +122,7 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 			// The submodules of a linked work tree have their git directories here. With
 			// an empty directory there "git worktree remove" would take the tree for one
 			// with submodules.
-			l.follow(r.Dir, "modules", "git modules", false)
+			l.follow(r.Dir, "modules", "git modules")
 		}
 		if !r.CommonMissing {
 			shutDir(&l, r.Common) // git in the main work tree obeys these
@@ -139,9 +139,9 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 
 // shutDir adds the files of a git directory that name other places.
 func shutDir(l *list, dir string) {
-	l.follow(dir, commonName, "name of the shared git directory", false)
-	l.follow(dir, gitdirName, "name of the work tree", false)
-	l.follow(dir, worktreeName, "git config of the work tree", false)
+	l.follow(dir, commonName, "name of the shared git directory")
+	l.follow(dir, gitdirName, "name of the work tree")
+	l.follow(dir, worktreeName, "git config of the work tree")
 }
 
 // allWorktrees returns the git directories of the linked work trees, sorted. The error is a
@@ -184,7 +184,7 @@ func (r *Repository) readOwn(o Outside) *configReader {
 		c.hookDir(r.Common, hooksName, "git hooks")
 		for _, name := range closedDirs {
 			if isLink(join(r.Common, name)) {
-				c.follow(r.Common, name, "git "+name, true)
+				c.follow(r.Common, name, "git "+name)
 			}
 		}
 	}
@@ -210,8 +210,7 @@ func (r *Repository) hookPaths(settings []setting) ([]Path, []error) {
 }
 
 // unpopulated returns the missing .git of each gitlink in the index. Git enters a
-// submodule as soon as there is one, and obeys its configuration. An empty directory
-// in its place makes git status fail, so none can be a placeholder.
+// submodule as soon as there is one, and obeys its configuration.
 func (r *Repository) unpopulated(links []string) []Path {
 	var missing []Path
 	for _, name := range links {

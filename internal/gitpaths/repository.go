@@ -17,7 +17,7 @@ import (
 type Path struct {
 	Path    string // absolute; symbolic links in the directory part are resolved
 	Missing bool   // nothing exists there, and perhaps some of its directories are missing too
-	IsDir   bool   // a directory exists there; if Missing, an empty directory there does not disturb git
+	IsDir   bool   // a directory exists there
 	Symlink bool   // a symbolic link exists there; its target is a Path of its own
 	Why     string // for people, such as "git hooks"
 }

@@ -79,11 +79,11 @@ func (c *configReader) setting(start string, s setting) {
 	case setsDir:
 		c.hookDir(start, s.path, "directory that "+s.key+" names")
 	case setsFile:
-		c.follow(start, s.path, "file that "+s.key+" names", false)
+		c.follow(start, s.path, "file that "+s.key+" names")
 	case setsProgram:
 		at, err := follow(start, s.path)
 		if err == nil && !at.missing && at.mode.IsRegular() {
-			c.follow(start, s.path, why, false)
+			c.follow(start, s.path, why)
 		}
 	}
 }

@@ -13,9 +13,10 @@ import (
 )
 
 func clean(state string) (Report, error) {
-	r, err := cleanJournal(state)
+	var r Report
+	err := cleanJournal(state, &r)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
-		err = holdError(state, "clean the journal of placeholders", err)
+		err = holdError(state, "clean the journal", err)
 	} else {
 		err = nil
 	}
@@ -33,17 +34,17 @@ func clean(state string) (Report, error) {
 }
 
 // cleanJournal is Clean without the quarantine.
-func cleanJournal(state string) (Report, error) {
+func cleanJournal(state string, r *Report) error {
 	j, err := openJournal(state, false, nil)
 	if err != nil {
-		return Report{}, err
+		return err
 	}
 	defer j.close()
 	if err := j.lock(); err != nil {
-		return Report{}, err
+		return err
 	}
 	defer j.unlock()
-	return j.sweep(true)
+	return j.sweep(r)
 }
 
 // cleanMemories checks the repositories in which commands ran whose sallyport was killed.

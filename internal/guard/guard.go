@@ -3,21 +3,17 @@
 
 // Package guard protects names that do not exist yet while a command runs.
 //
-// A sandbox can mount something read-only over a file that exists. A name that does not
-// exist is protected in one of two ways. A placeholder is an empty directory on the host
-// to mount over; it is journaled, shared by all processes that need it, and removed after
-// the last of them, or at the next start after a crash. A watch creates nothing: what
-// appears at the name is moved to quarantine at once and, finally, before the result of
-// the command is returned.
+// A sandbox mounts something read-only over a file that exists. A name that does not exist is
+// watched, and nothing is created there: what appears at it is moved to quarantine at once and,
+// finally, before the result of the command is returned. Of what is covered by a mount it is
+// noticed when something else takes its place.
 //
-// The flow: [Keeper.Hold] before the command, mounts over [Hold.Placeholders] by the
-// caller, [Hold.OnBroken] while it runs, [Hold.Finish] when its process tree has ended,
-// [Hold.Release], and [Keeper.Close]. [Clean] removes what killed processes left.
+// The flow: [Keeper.Hold] before the command, [Hold.OnBroken] while it runs, [Hold.Finish] when
+// its process tree has ended, [Hold.Release], and [Keeper.Close]. [Clean] settles what killed
+// processes left.
 //
-// The package refuses to touch what it has not created: a directory is removed only if it
-// is empty and still the one in the journal, nothing is ever replaced, and no symbolic
-// link is followed on the way to a name. It does not survive a crash of the machine
-// (nothing is flushed to disk), and it mounts nothing.
+// Nothing is ever replaced, and no symbolic link is followed on the way to a name. The package
+// does not survive a crash of the machine (nothing is flushed to disk), and it mounts nothing.
 package guard
 
 import (
@@ -34,26 +30,17 @@ var ErrClosed = errors.New("the keeper of protected names is closed")
 // A Claim is one name to protect. The zero value is invalid.
 type Claim struct {
 	// Path is absolute and clean, may hold any byte but NUL, and has no symbolic link in
-	// its directory part. Nothing may exist there but a placeholder.
+	// its directory part. Nothing may exist there.
 	Path string
-	// Placeholder asks for a directory to mount over; false asks for a watch.
-	Placeholder bool
 	// ReportOnly makes a watch that moves nothing: what appears stays where it is, and
 	// may exist already. Several things that appear are reported once.
 	ReportOnly bool
 	// Dev and Ino, unless Ino is zero, identify a file or directory that exists and that
-	// a mount will cover. It gets neither a placeholder nor a watch; [Hold.OnBroken]
-	// reports when something else takes its place. With Placeholder it is one of another
-	// keeper, which removes it at any time: then the name is watched as well.
+	// a mount will cover. Its name is not watched; [Hold.OnBroken] reports when something
+	// else takes its place.
 	Dev, Ino uint64
 	// Why is the reason in the note beside what goes to quarantine. It may be empty.
 	Why string
-}
-
-// A Placeholder is a directory that now exists at a claimed name.
-type Placeholder struct {
-	Path     string
-	Dev, Ino uint64 // as in stat(2)
 }
 
 // Kind is what exists at a name, in words.
@@ -83,22 +70,16 @@ type Found struct {
 	When    time.Time
 }
 
-// Clean removes what dead processes left below the state directory: placeholders, journal
-// entries, and quarantined things beyond 256 MiB or 30 days (those of the last hour stay).
-// What living processes hold is reported and left alone. A state directory that does not
-// exist is clean. The error is about the journal or the quarantine as a whole; single
+// Clean removes what dead processes left below the state directory: files of the journal, and
+// quarantined things beyond 256 MiB or 30 days (those of the last hour stay). A state directory
+// that does not exist is clean. The error is about the journal or the quarantine as a whole; single
 // entries are in the report.
 func Clean(state string) (Report, error) { return clean(state) }
 
 // A Report says what [Clean] did. The zero value: there was nothing to do.
 type Report struct {
-	// Placeholders are the directories that protected a name and were removed.
-	Placeholders []string `json:"placeholders"`
 	// Held is what living processes need. It was left alone.
 	Held []Held `json:"held"`
-	// Replaced is what a dead process has journaled and is something else now. Only the
-	// entry was removed.
-	Replaced []Left `json:"replaced"`
 	// Unknown is what does not belong into the state directory. It was left alone.
 	Unknown []Left `json:"unknown"`
 	// Failed is what could not be removed or looked at. The next start tries again.
@@ -143,7 +124,7 @@ func (e *ExistsError) Error() string {
 // A HoldError says why a name cannot be protected.
 type HoldError struct {
 	Path string
-	Op   string // what failed, as in "create the placeholder"
+	Op   string // what failed, as in "open its directory"
 	Err  error  // never nil
 	Fix  string // what helps, without a period; may be empty
 }
@@ -164,8 +145,6 @@ func (e *HoldError) Unwrap() error { return e.Err }
 type BrokenError struct {
 	Path string
 	What string // what happened to it, as in "was removed"
-	// Covered says that it is no placeholder, but what a mount covered.
-	Covered bool
 	// Again says that the command made it at a watched name, too often.
 	Again bool
 	// Unwatched says that changes are not reported any more; What is why. There is no Path.
@@ -179,10 +158,8 @@ func (e *BrokenError) Error() string {
 		return fmt.Sprintf("%s %s by the command, so it was ended; look at what it does", printable.Word(e.Path), e.What)
 	case e.Unwatched:
 		return printable.Line(e.What) + "; the command was ended"
-	case e.Covered:
-		return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", printable.Word(e.Path), e.What)
 	}
-	return fmt.Sprintf("the placeholder %s %s from outside while the command ran, so the command was ended; run it again", printable.Word(e.Path), e.What)
+	return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", printable.Word(e.Path), e.What)
 }
 
 // A QuarantineError says that a watched name could not be looked at, or what appeared

@@ -6,7 +6,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,43 +45,6 @@ type watched struct {
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
 	reportOnly bool             // what appears is reported and stays
-	foreign    *ident           // the placeholder of another keeper that is covered here, or nil
-}
-
-// stays reports whether what exists at a name in the directory fd is no work of a command:
-// the placeholder of another keeper. A new one is not covered in the sandbox and has lost
-// the object already; a command could have filled it.
-func (n *watched) stays(fd int, s status) bool {
-	if n.foreign == nil {
-		return false
-	}
-	return n.foreign.same(s.ident) || s.closed() && isEmpty(fd, n.name)
-}
-
-// isEmpty reports whether a directory has no entry.
-func isEmpty(dir int, name string) bool {
-	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return false
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	_, err = f.Readdirnames(1)
-	return errors.Is(err, io.EOF)
-}
-
-// Placeholders returns the directories that now exist at claimed names, in the order of
-// the claims. Nil means that there are none.
-func (h *Hold) Placeholders() []Placeholder {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	var list []Placeholder
-	for _, o := range h.objects {
-		if !o.covered {
-			list = append(list, Placeholder{Path: o.path, Dev: o.id.dev, Ino: o.id.ino})
-		}
-	}
-	return list
 }
 
 // Lock returns the locked file of the keeper, as [Keeper.Lock].
@@ -92,8 +54,8 @@ func (h *Hold) Lock() *os.File { return h.keeper.Lock() }
 // everything is as claimed.
 func (h *Hold) Weaker() []string { return h.weaker }
 
-// OnBroken has f called with a [*BrokenError], in a goroutine of its own, when a
-// placeholder, or what a mount covers, was removed, replaced or moved away: at once when
+// OnBroken has f called with a [*BrokenError], in a goroutine of its own, when what a mount
+// covers was replaced: at once when
 // that has happened already. What ran until then was protected: it was done by a program
 // outside of the sandbox. The f of an earlier call is not called any more.
 func (h *Hold) OnBroken(f func(cause error)) {
@@ -105,18 +67,9 @@ func (h *Hold) OnBroken(f func(cause error)) {
 	}
 }
 
-// lose tells all holds of o that it is lost.
+// lose tells the hold of o that it is lost.
 func (o *object) lose(what string) {
-	o.lost = true
-	for _, h := range o.holds {
-		if h.broken != nil || h.released {
-			continue
-		}
-		h.broken = &BrokenError{Path: o.path, What: what, Covered: o.covered}
-		if h.onBroken != nil {
-			go h.onBroken(h.broken)
-		}
-	}
+	o.hold.breakOff(&BrokenError{Path: o.path, What: what})
 }
 
 // Finish looks a last time at every name and moves what exists at a watched one to
@@ -144,7 +97,7 @@ func (h *Hold) Finish() ([]Found, error) {
 			errs = append(errs, k.lookBehind(h, d))
 		}
 		for _, o := range h.objects {
-			k.check(o)
+			o.check()
 		}
 	}
 	if h.broken != nil {
@@ -153,8 +106,7 @@ func (h *Hold) Finish() ([]Found, error) {
 	return slices.Clone(h.found), errors.Join(errs...)
 }
 
-// Release ends the watches. The placeholders stay until [Keeper.Close], so that the next
-// Hold finds them. A second Release does nothing.
+// Release ends the watches. A second Release does nothing.
 func (h *Hold) Release() {
 	k := h.keeper
 	k.mu.Lock()
@@ -179,10 +131,7 @@ func (k *Keeper) release(h *Hold) {
 		}
 	}
 	for _, o := range h.objects {
-		o.holds = slices.DeleteFunc(o.holds, func(x *Hold) bool { return x == h })
-		if o.covered {
-			k.drop(o)
-		}
+		o.dir.objects = slices.DeleteFunc(o.dir.objects, func(x *object) bool { return x == o })
 	}
 	for _, d := range h.dirs {
 		d.holds--
@@ -190,40 +139,19 @@ func (k *Keeper) release(h *Hold) {
 	}
 }
 
-// check finds out whether o is lost. Where nothing exists any more at the name of a covered
-// object, there is nothing to protect.
-func (k *Keeper) check(o *object) {
-	if o.lost {
-		return
-	}
-	s, err := statAt(o.dir.fd, o.name)
-	switch {
-	case errors.Is(err, unix.ENOENT) && !o.covered:
-		o.lose("was removed or moved away")
-	case err == nil && o.covered && !s.same(o.id) && !k.movedForeign(o):
+// check finds out whether o is lost. Where nothing exists any more at its name there is nothing to
+// protect.
+func (o *object) check() {
+	if s, err := statAt(o.dir.fd, o.name); err == nil && !s.same(o.id) {
 		o.lose("was replaced")
-	case err == nil && !o.covered && !(s.isDir() && s.same(o.id)):
-		o.lose(fmt.Sprintf("was replaced by a %s", s.kind()))
 	}
-}
-
-// movedForeign quarantines what has taken the place of another keeper's placeholder, which may
-// be noticed before inotify reports it, and reports whether nothing is left there.
-func (k *Keeper) movedForeign(o *object) bool {
-	n := o.dir.watched[o.name]
-	if n == nil || n.foreign == nil {
-		return false
-	}
-	k.appeared(n, false)
-	_, err := statAt(o.dir.fd, o.name)
-	return errors.Is(err, unix.ENOENT)
 }
 
 // checkName checks the objects with a name in d.
-func (k *Keeper) checkName(d *directory, name string) {
+func (d *directory) checkName(name string) {
 	for _, o := range d.objects {
 		if o.name == name {
-			k.check(o)
+			o.check()
 		}
 	}
 }
@@ -240,9 +168,7 @@ func (k *Keeper) moved(d *directory) (other int, err error) {
 		}
 	}
 	for _, o := range d.objects {
-		if !o.covered {
-			o.lose("was moved away with its directory")
-		} else if s, err := statAt(fd, o.name); fd >= 0 && err == nil && !s.same(o.id) {
+		if s, err := statAt(fd, o.name); fd >= 0 && err == nil && !s.same(o.id) {
 			o.lose("was replaced with its directory")
 		}
 	}
@@ -287,7 +213,7 @@ func (k *Keeper) appeared(n *watched, reported bool) {
 		if n.ours == 0 { // otherwise this keeper has moved it
 			n.report(KindGone, "")
 		}
-	case err != nil || n.late || n.stays(n.dir.fd, s):
+	case err != nil || n.late:
 	case n.moves >= maxMoves:
 		n.late = true
 	default:
@@ -351,9 +277,6 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 		if err != nil {
 			return &QuarantineError{Path: n.path, Err: err}
 		}
-		if n.stays(fd, s) {
-			return nil
-		}
 		to, err := k.rename(fd, n, s)
 		if errors.Is(err, unix.EXDEV) {
 			to, err = k.copy(fd, n, s)
@@ -374,7 +297,7 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 			return &QuarantineError{Path: n.path, Err: err}
 		}
 	}
-	if s, err := statAt(fd, n.name); !errors.Is(err, unix.ENOENT) && (err != nil || !n.stays(fd, s)) {
+	if _, err := statAt(fd, n.name); !errors.Is(err, unix.ENOENT) {
 		return &QuarantineError{Path: n.path, Err: errors.New("another program creates it again and again")}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (j *journal) writeMemory(name string, holders []string, text []byte) error 
 	}
 	data = append(append(data, '\n'), text...)
 	temp := tempPrefix + newID()
-	err := j.write(temp, os.O_CREATE|os.O_EXCL, data, "")
+	err := j.write(temp, data)
 	j.at("memory written")
 	if err == nil {
 		err = j.dir.Rename(temp, name)
@@ -103,10 +103,14 @@ func (h *Hold) Remember(s *gitpaths.Snapshot) error {
 	if k.closed {
 		return ErrClosed
 	}
-	name, j := memoryName(s.Key()), k.journal
-	if err := j.lock(); err != nil {
+	err := k.join()
+	if err == nil {
+		err = k.journal.lock()
+	}
+	if err != nil {
 		return k.journalError(err)
 	}
+	name, j := memoryName(s.Key()), k.journal
 	defer j.unlock()
 	holders, older, err := j.readMemory(name)
 	if err == nil {

@@ -12,10 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placeholderMode gives no right to write, so that a mistake of an ordinary user meets an
-// error too. The umask may take more away.
-const placeholderMode = 0o555
-
 // An ident tells one directory from every other that was ever at its name: device and
 // inode, and the time of birth in nanoseconds, because the inode of a removed directory
 // is used again. A zero time means that the file system has none.
@@ -75,10 +71,6 @@ func openAt(dir int, name string, flags int) (fd int, err error) {
 }
 
 func (s status) isDir() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }
-
-// closed reports whether s is a directory without a right to write, as placeholders are
-// created, whatever the umask was.
-func (s status) closed() bool { return s.isDir() && s.mode&0o777&^placeholderMode == 0 }
 
 // owned reports whether s belongs to this user.
 func (s status) owned() bool { return s.uid == uint32(unix.Geteuid()) }

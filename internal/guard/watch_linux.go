@@ -157,12 +157,12 @@ func (k *Keeper) event(wd int32, mask uint32, name string) {
 			if n := d.watched[name]; n != nil && n.ours > 0 {
 				n.ours--
 			}
-			k.checkName(d, name)
+			d.checkName(name)
 		case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
 			if n := d.watched[name]; n != nil {
 				k.appeared(n, true)
 			}
-			k.checkName(d, name)
+			d.checkName(name)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (k *Keeper) checkAll(d *directory) {
 		k.appeared(n, false)
 	}
 	for _, o := range d.objects {
-		k.check(o)
+		o.check()
 	}
 }
 

@@ -40,7 +40,7 @@ import (
 //
 // The kernel would end the namespace with the reaper too, but frees the reaper's
 // descriptors before it kills anything, and one of them tells other runs that this one
-// still needs its placeholders.
+// is not over.
 
 // reaperEnd marks the end of the reaper's code.
 const reaperEnd = "SPREAPER"

@@ -187,7 +187,7 @@ func (a *attempt) learn(err error, try int) error {
 }
 
 // vanished reports whether something that was planned for was gone or another at the launch,
-// such as a placeholder of another run or a repository that was cloned anew.
+// such as a repository that was cloned anew.
 func vanished(err error) bool {
 	var step *launch.StepError
 	if !errors.As(err, &step) || step.Step.ID == (launch.ID{}) {

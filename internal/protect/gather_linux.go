@@ -35,8 +35,6 @@ type gathering struct {
 	mounts  bool   // the level can mount something over what exists
 	alone   bool   // the command has the rights of this user, and none of root's over others' files
 	table   *hostfacts.MountTable
-	present []string // names at which something exists that is no placeholder of this user and state directory
-	foreign []string // those that may be placeholders of others, which remove them at any time
 
 	git     bool // the grant git is given
 	outside gitpaths.Outside
@@ -61,9 +59,8 @@ type claim struct {
 	writes string // for a claim that only reports: what a command tries to write when the name appears
 }
 
-// gather finds out what exists at the paths of a policy. Those in present are known not to
-// be placeholders.
-func gather(r *Request, present []string) (*gathering, error) {
+// gather finds out what exists at the paths of a policy.
+func gather(r *Request) (*gathering, error) {
 	rules, err := newRuleset(r.Policy, false, r.Scans.match)
 	if err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 		return nil, &executor.RootError{Path: "/", Why: "is where a symbolic link at a path of the policy leads", Fix: "name the directory that is meant"}
 	}
 	g := &gathering{
-		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone, present: present,
+		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named, scans: r.Scans},
 	}
@@ -214,7 +211,7 @@ func (g *gathering) add(r plan.Rule) {
 func (g *gathering) protect(real string) error {
 	st, err := os.Lstat(real)
 	if errors.Is(err, fs.ErrNotExist) {
-		c := claim{Claim: guard.Claim{Path: real, Placeholder: true, Why: whyName}}
+		c := claim{Claim: guard.Claim{Path: real, Why: whyName}}
 		if filepath.Base(real) == ".git" {
 			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: sandbox.Grant{Name: GrantGit}.String()}
 		}
@@ -239,25 +236,6 @@ func (g *gathering) readOnly(name, why string) error {
 	return err
 }
 
-// isPlaceholder reports whether what exists at a name looks like the placeholder of
-// another run, whatever the umask was. That one is removed when its run ends, so it is
-// claimed like a missing name; whether it is one is in the journal.
-func (g *gathering) isPlaceholder(name string, st *syscall.Stat_t) bool {
-	return looksLikePlaceholder(st) && int(st.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
-}
-
-// filled reports whether a directory is known to have an entry.
-func filled(dir string) bool {
-	names, _ := os.ReadDir(dir)
-	return len(names) > 0
-}
-
-// looksLikePlaceholder reports whether a directory may be the placeholder of a run of any
-// user, with any state directory.
-func looksLikePlaceholder(st *syscall.Stat_t) bool {
-	return st.Mode&^0o555 == syscall.S_IFDIR && st.Nlink <= 2
-}
-
 // claim adds a claim.
 func (g *gathering) claim(c claim) {
 	if !slices.ContainsFunc(g.claims, func(o claim) bool { return o.Path == c.Path }) {
@@ -266,12 +244,11 @@ func (g *gathering) claim(c claim) {
 }
 
 // claimMissing claims a missing name, at once where it could be created in one step.
-func (g *gathering) claimMissing(p gitpaths.Path, placeholder bool) {
-	c := claim{Claim: guard.Claim{Path: p.Path, Placeholder: placeholder, Why: p.Why}}
+func (g *gathering) claimMissing(p gitpaths.Path) {
+	c := claim{Claim: guard.Claim{Path: p.Path, Why: p.Why}}
 	if st, err := os.Lstat(filepath.Dir(p.Path)); err == nil && st.IsDir() {
 		g.claim(c)
 	} else {
-		c.Placeholder = false
 		g.unreachable = append(g.unreachable, c)
 	}
 }
@@ -290,7 +267,7 @@ func (g *gathering) close(paths []gitpaths.Path) error {
 				Hint: "replace the link by the directory or file itself",
 			}
 		case p.Missing:
-			g.claimMissing(p, p.IsDir)
+			g.claimMissing(p)
 		default:
 			if err := g.closePath(p); err != nil {
 				return err
@@ -300,8 +277,7 @@ func (g *gathering) close(paths []gitpaths.Path) error {
 	return nil
 }
 
-// closePath makes a path that exists read-only, or claims it where what exists there looks
-// like a placeholder. The directories on the way to it are resolved, so that none has to
+// closePath makes a path that exists read-only. The directories on the way to it are resolved, so that none has to
 // be looked at; the launch refuses to follow a link that has taken the place of one since.
 func (g *gathering) closePath(p gitpaths.Path) error {
 	var st syscall.Stat_t
@@ -309,17 +285,10 @@ func (g *gathering) closePath(p gitpaths.Path) error {
 		return g.readOnly(p.Path, p.Why)
 	}
 	spot := hostfacts.SpotOf(p.Path, &st)
-	switch {
-	case p.IsDir && g.isPlaceholder(p.Path, &st):
-		g.claim(claim{Claim: guard.Claim{Path: p.Path, Placeholder: true, Why: p.Why}})
-	case spot.Kind == plan.KindOther:
+	if spot.Kind == plan.KindOther {
 		return g.readOnly(p.Path, p.Why)
-	default:
-		if p.IsDir && looksLikePlaceholder(&st) && !filled(p.Path) {
-			g.foreign = append(g.foreign, p.Path)
-		}
-		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})
 	}
+	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})
 	return nil
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
@@ -82,40 +81,28 @@ type Protection struct {
 // New looks at the paths of a policy and, with a Keeper, claims what is missing. A path
 // that cannot be looked at or protected is an error.
 func New(r *Request) (*Protection, error) {
-	if r.Keeper != nil && !r.Mounts {
-		// Nothing can be mounted over placeholders of another level.
-		if err := r.Keeper.DropUnused(); err != nil {
-			return nil, err
-		}
-	}
 	// What is missing at one moment may exist at the next, when other programs work in the
 	// same directories: then everything is inspected again.
 	const attempts = 8
-	var present []string
 	for attempt := 1; ; attempt++ {
-		p, err := newOnce(r, present)
+		p, err := newOnce(r)
 		var exists *guard.ExistsError
 		switch {
 		case err == nil:
 			return p, nil
-		case attempt == attempts:
-			return nil, err
-		case errors.As(err, &exists):
-			present = append(present, exists.Path)
-		case !errors.Is(err, fs.ErrNotExist):
+		case attempt == attempts, !errors.As(err, &exists) && !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
 	}
 }
 
 // newOnce is New, but fails when something appears or vanishes meanwhile.
-func newOnce(r *Request, present []string) (*Protection, error) {
-	g, err := gather(r, present)
+func newOnce(r *Request) (*Protection, error) {
+	g, err := gather(r)
 	if err != nil {
 		return nil, err
 	}
 	p := &Protection{found: g, keeper: r.Keeper, seen: g.seen}
-	// Last, because it creates directories: nothing that is known by now can fail.
 	if err = p.hold(); err == nil {
 		err = g.pin()
 	}
@@ -192,15 +179,13 @@ func (p *Protection) Observed() rulings.Names {
 			n.Opened = append(n.Opened, g.openedIn(w.repo)...)
 		}
 	}
-	n.Protected = append(n.Protected, g.foreign...)
 	for name := range g.rules {
 		n.Ruled = append(n.Ruled, name)
 	}
 	return n
 }
 
-// hold claims the names that were found missing, and adds rules for the placeholders that
-// now exist at some of them.
+// hold claims the names that were found missing.
 func (p *Protection) hold() error {
 	if p.keeper == nil {
 		return nil
@@ -210,7 +195,7 @@ func (p *Protection) hold() error {
 		if w.repo != nil {
 			p.opened = append(p.opened, g.openedIn(w.repo)...)
 		}
-		s, err := gitpaths.Take(w.dir, w.repo, g.outside, func(path string) bool { return p.closed(path) || g.covers(path) })
+		s, err := gitpaths.Take(w.dir, w.repo, g.outside, p.closed)
 		if s == nil {
 			return err
 		}
@@ -219,7 +204,6 @@ func (p *Protection) hold() error {
 	}
 	var claims []guard.Claim
 	for _, c := range g.claims {
-		c.Placeholder = c.Placeholder && g.mounts // else nothing can be mounted over it
 		claims = append(claims, c.Claim)
 	}
 	if g.mounts {
@@ -233,21 +217,7 @@ func (p *Protection) hold() error {
 		return err
 	}
 	g.warnings = append(g.warnings, p.held.Weaker()...)
-	var placeholders []plan.Rule
-	for _, h := range p.held.Placeholders() {
-		placeholders = append(placeholders, plan.Rule{
-			Spot:  plan.Spot{Path: h.Path, Kind: plan.KindDirectory, ID: launch.ID{Dev: h.Dev, Ino: h.Ino}},
-			Level: sandbox.LevelRead, Why: "placeholder for a protected name", Auto: true,
-		})
-		g.add(placeholders[len(placeholders)-1])
-	}
-	g.closeAliases(placeholders)
 	return nil
-}
-
-// covers reports whether a missing name will be a placeholder, which a mount covers.
-func (g *gathering) covers(path string) bool {
-	return slices.ContainsFunc(g.claims, func(c claim) bool { return c.Path == path && c.Placeholder && g.mounts })
 }
 
 // watch has what the command plants in git directories, or makes to one, moved away at once, and
@@ -322,7 +292,7 @@ func (g *gathering) covered() []guard.Claim {
 			g.warn(fmt.Errorf("%s and later paths are not watched: another program that replaces them removes the mount over them", r.Path))
 			break
 		}
-		claims = append(claims, guard.Claim{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why, Placeholder: slices.Contains(g.foreign, r.Path)})
+		claims = append(claims, guard.Claim{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why})
 	}
 	return claims
 }
@@ -338,8 +308,8 @@ func (p *Protection) Started() {
 	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 }
 
-// OnBroken has f called with the cause, in a goroutine of its own, when a placeholder or
-// what a mount covers was removed or replaced from outside.
+// OnBroken has f called with the cause, in a goroutine of its own, when what a mount covers was
+// replaced from outside.
 func (p *Protection) OnBroken(f func(cause error)) {
 	if p != nil && p.held != nil {
 		p.held.OnBroken(f)
@@ -435,7 +405,7 @@ func (p *Protection) quarantine(name, why string, out *[]executor.Quarantined) e
 }
 
 // Lock returns the open file whose lock says that the claims are held; nil where there are
-// none. As long as a copy of it is open, the placeholders are not removed.
+// none. As long as a copy of it is open, no other run settles what this one has left.
 func (p *Protection) Lock() *os.File {
 	if p == nil || p.held == nil {
 		return nil

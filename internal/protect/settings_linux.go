@@ -160,7 +160,7 @@ func (g *gathering) missingSetting(name, real string, makes bool, depth int) (pl
 			return none, &executor.RootError{Path: real, Why: "cannot be made: " + hostfacts.Reason(err), Fix: "make it yourself: settings are read there, and the command could make it"}
 		}
 	}
-	g.claimMissing(gitpaths.Path{Path: real, Missing: true, IsDir: true, Why: whySettings}, false)
+	g.claimMissing(gitpaths.Path{Path: real, Missing: true, Why: whySettings})
 	return none, nil
 }
 

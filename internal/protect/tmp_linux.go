@@ -70,7 +70,7 @@ func (g *gathering) claimState(r *Request) error {
 			return uninspected(path, err, "sallyport's own state in a writable place must be known; change the mode of the directories on the way")
 		case g.mounts && r.Keeper != nil && g.makeState(path):
 		default:
-			g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: whyState}, false)
+			g.claimMissing(gitpaths.Path{Path: path, Missing: true, Why: whyState})
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func (g *gathering) claimInTmp(dir string) (protected string) {
 		case !p.Missing && (hostfacts.Below(p.Path, dir) || p.IsDir && hostfacts.Below(dir, p.Path)):
 			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
 		case hostfacts.Below(p.Path, dir):
-			g.claimMissing(p, false)
+			g.claimMissing(p)
 		}
 	}
 	return ""

@@ -22,9 +22,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
-// Clean removes what killed runs of this user left in the state directories and in
-// workspaces: placeholders, private /tmp directories, and quarantined things that are too
-// old or too many. What living processes need stays. There is one report for each of
+// Clean removes what killed runs of this user left in the state directories: files of the journal,
+// private /tmp directories, and quarantined things that are too old or too many. What living processes need stays. There is one report for each of
 // [Existing], and one with an error for what stands in the place of the first; nil means that
 // no run has left a state directory. It blocks while another process starts or ends a run, and
 // for as long as removing takes.
@@ -60,10 +59,9 @@ func (r *Report) fail(path string, err error) {
 
 // sort puts every list in the order of its paths.
 func (r *Report) sort() {
-	slices.Sort(r.Placeholders)
 	slices.Sort(r.TmpDirs)
 	slices.SortFunc(r.Held, func(a, b guard.Held) int { return strings.Compare(a.Path, b.Path) })
-	for _, l := range [][]guard.Left{r.Replaced, r.Planted, r.Unknown, r.Failed} {
+	for _, l := range [][]guard.Left{r.Planted, r.Unknown, r.Failed} {
 		slices.SortFunc(l, func(a, b guard.Left) int { return strings.Compare(a.Path, b.Path) })
 	}
 }

@@ -73,7 +73,7 @@ func (p *Project) readAll(root *os.File) error {
 		}
 	}
 	if len(p.Files) == 0 {
-		return nil // such as the placeholder that a run makes, whose owner does not matter
+		return nil // the owner of nothing does not matter
 	}
 	if err := checkOwner(config); err != nil || all == nil {
 		return err
