@@ -358,7 +358,7 @@ func (c *chaos) cleaned(t *testing.T) {
 	}
 	for _, dir := range []string{c.users[0].work, c.users[len(c.users)-1].work, c.shared} {
 		for _, name := range []string{".codex", ".agents", ".sallyport", ".git"} {
-			if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && !c.documented(dir, name, info) {
+			if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && !c.documented(dir, info) {
 				t.Errorf("%s is left in %s: %v, since %v", name, dir, info.Mode(), info.ModTime())
 				c.suspects(t, info.ModTime())
 			}
@@ -370,16 +370,9 @@ func (c *chaos) cleaned(t *testing.T) {
 	}
 }
 
-// documented reports whether docs/decisions/0005-guarded-names.md says that what exists at a
-// protected name may stay: an empty closed directory, which a command can make to look like
-// the placeholder of another state directory, and what a command made whose sallyport was
-// killed before its last look.
-func (c *chaos) documented(dir, name string, info fs.FileInfo) bool {
-	if info.IsDir() && info.Mode()&0o222 == 0 {
-		if entries, err := os.ReadDir(filepath.Join(dir, name)); err == nil && len(entries) == 0 {
-			return true
-		}
-	}
+// documented reports whether docs/sandbox.md says that what exists at a protected name may stay: what
+// a command made whose sallyport was killed before its last look.
+func (c *chaos) documented(dir string, info fs.FileInfo) bool {
 	return slices.ContainsFunc(c.past, func(p pastRun) bool {
 		return p.killed == dir && p.begin.Before(info.ModTime()) && p.end.After(info.ModTime())
 	})
@@ -390,7 +383,7 @@ func (c *chaos) documented(dir, name string, info fs.FileInfo) bool {
 // exchanges in the shared directory, and stays.
 func (c *chaos) stateLeft(t *testing.T, dir string) {
 	t.Helper()
-	for _, pattern := range []string{"tmp/*", "guard/e-*", "guard/h-*", "output/*"} {
+	for _, pattern := range []string{"tmp/*", "guard/h-*", "output/*"} {
 		left, err := filepath.Glob(filepath.Join(dir, pattern))
 		left = slices.DeleteFunc(left, func(path string) bool {
 			info, err := os.Lstat(path)

@@ -33,11 +33,7 @@ func listing(t *testing.T, root string) map[string]string {
 		if err != nil {
 			return err
 		}
-		about := info.Mode().String()
-		if !d.IsDir() { // the times of directories move when a placeholder comes and goes
-			about += info.ModTime().String()
-		}
-		all[name] = about
+		all[name] = info.Mode().String() + info.ModTime().String()
 		return nil
 	})
 	if err != nil {
@@ -98,7 +94,7 @@ func (tr tree) clean(t *testing.T, before map[string]string) {
 			t.Fatal(err)
 		}
 		switch part, rest, _ := strings.Cut(below, "/"); {
-		case part == "tmp" && rest != "", strings.HasPrefix(below, "guard/e-"), strings.HasPrefix(below, "guard/h-"), part == "quarantine" && rest != "":
+		case part == "tmp" && rest != "", strings.HasPrefix(below, "guard/m-"), strings.HasPrefix(below, "guard/h-"), part == "quarantine" && rest != "":
 			t.Errorf("%s is left", name)
 		}
 	}
@@ -108,14 +104,48 @@ func (tr tree) clean(t *testing.T, before map[string]string) {
 	}
 }
 
-// TestNoLitter: git says the same before, during and after a run that writes
-// nothing, and the tree is the same afterwards.
+// TestNoLitter: git, ls and find say the same before, during and after a run that writes nothing, inside
+// and outside, with and without a repository; the tree is the same afterwards.
 func TestNoLitter(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	tr := newTree(t)
-	before, status := listing(t, tr.work), tr.status(t)
-	cmd := tr.command(t, "-i", "--", "sh", "-c", "echo ready; read line")
+	for _, c := range []struct {
+		name string
+		args []string
+		git  bool
+	}{
+		{"repository", nil, true}, {"repository, grant", []string{"--grant", "git"}, true}, {"none", nil, false},
+		{"none, grant", []string{"--grant", "git"}, false}, {"none, no observer", []string{"--no-observer"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			if !c.git {
+				if err := os.RemoveAll(filepath.Join(tr.work, ".git")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tr.litter(t, c.args, c.git)
+		})
+	}
+}
+
+// litter looks at the tree before, during and after a run.
+func (tr tree) litter(t *testing.T, args []string, git bool) {
+	status := func() string {
+		if !git {
+			return ""
+		}
+		return tr.status(t)
+	}
+	const look = "ls -A; find . | sort"
+	outside := exec.CommandContext(t.Context(), "sh", "-c", look)
+	outside.Dir = tr.work
+	want, err := outside.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, said := listing(t, tr.work), status()
+	cmd := tr.command(t, append(args, "-i", "--", "sh", "-c", look+"; echo ready; read line")...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -127,12 +157,19 @@ func TestNoLitter(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if line != "ready\n" {
-		t.Fatalf("%q, %v", line, err)
+	var got strings.Builder
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+		got.WriteString(lines.Text() + "\n")
 	}
-	if got := tr.status(t); got != status {
-		t.Errorf("during the run git says %q, before it said %q", got, status)
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("inside (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, listing(t, tr.work)); diff != "" {
+		t.Errorf("during the run (-before +during):\n%s", diff)
+	}
+	if got := status(); got != said {
+		t.Errorf("during the run git says %q, before it said %q", got, said)
 	}
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Error(err)
@@ -140,10 +177,50 @@ func TestNoLitter(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := tr.status(t); got != status {
-		t.Errorf("after the run git says %q, before it said %q", got, status)
+	if got := status(); got != said {
+		t.Errorf("after the run git says %q, before it said %q", got, said)
 	}
 	tr.clean(t, before)
+}
+
+// TestWholeDirectory: programs that take a workspace as a whole, and stumble over what they do not know
+// in it, work in a run.
+func TestWholeDirectory(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, c := range []struct {
+		name, program, prepare, line string
+		grant                        bool
+	}{
+		{"git clone into it", "git", `git init -q ../from && git -C ../from -c user.name=a -c user.email=a commit -q --allow-empty -m x && rm -rf .git a ignored .gitignore`,
+			`git clone -q ../from . && git log --oneline`, true},
+		{"git clean", "git", ``, `touch new && git clean -fdx && test ! -e new && test ! -e ignored`, false},
+		{"git stash", "git", `git config user.name a && git config user.email a`, `echo new >new && git stash -q -u && test ! -e new && git stash pop -q && cat new`, true},
+		{"rsync", "rsync", `mkdir ../from && echo x >../from/x && rm -rf .git`, `rsync -a --delete ../from/ ./ && test "$(ls -A)" = x`, false},
+		{"tar", "tar", `rm -rf .git`, `tar -cf /tmp/all . && rm -rf ./* .gitignore && tar -xf /tmp/all && cat a/file`, false},
+		{"rm all", "rm", `rm -rf .git && rm -rf a`, `rm -rf -- "$PWD"/* .gitignore && test -z "$(ls -A)"`, false},
+		{"npm-like rename", "mv", `rm -rf .git`, `mkdir .new && mv a .new/ && mv .new/a . && rmdir .new && cat a/file`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := exec.LookPath(c.program); err != nil {
+				t.Skip(err)
+			}
+			tr := newTree(t)
+			prepare := exec.CommandContext(t.Context(), "sh", "-ec", c.prepare)
+			prepare.Dir = tr.work
+			prepare.Env = append(testenv.Environ(), "HOME="+filepath.Dir(tr.work), "GIT_CONFIG_NOSYSTEM=1")
+			if out, err := prepare.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			args := []string{"--", "sh", "-ec", c.line}
+			if c.grant {
+				args = append([]string{"--grant", "git"}, args...)
+			}
+			if out, err := tr.command(t, args...).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
 }
 
 // TestKilledRunsLeaveNothing runs 200 commands in one workspace, many at once, and
@@ -170,7 +247,7 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	tr.clean(t, before)
 }
 
-// one runs a command that looks for the placeholders, and kills its front end if
+// one runs a command that tries to make a protected name, and kills its front end if
 // asked to: at once, when it has read some lines, or anywhere between.
 func (tr tree) one(t *testing.T, kill bool) {
 	cmd := tr.command(t, "-q", "--", "sh", "-c", "for i in 1 2 3 4; do mkdir .codex 2>/dev/null && echo made; echo $i; done")

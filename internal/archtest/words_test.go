@@ -30,7 +30,7 @@ var terms = []term{
 	{"mend", regexp.MustCompile(`(?i)\b(mend|mends|mended|mending)\b`), "fix, hint", true, "mend"},
 	{"folder", regexp.MustCompile(`(?i)folders?\b`), "directory", true, "folder"},
 	{"head start", regexp.MustCompile(`(?i)\bhead ?starts?\b`), "prefork", true, "head"},
-	{"spare", regexp.MustCompile(`(?i)\bspares?\b`), "pool, recycled placeholder", true, "spare"},
+	{"spare", regexp.MustCompile(`(?i)\bspares?\b`), "pool", true, "spare"},
 	{"whoever", regexp.MustCompile(`(?i)\b(whoever|somebody|nobody)\b`), "user, caller, owner, the process", false, "o"},
 	{"cure", regexp.MustCompile(`(?i)\b(cures?|cured)\b`), "suggestion, suggested fix", true, "cure"},
 	{"time was up", regexp.MustCompile(`(?i)\btime (was|is) up\b`), "time limit exceeded, timed out", true, " up"},

@@ -18,9 +18,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// repository makes a git repository outside of /tmp, with a missing directory for
-// hooks if asked to.
-func repository(tb testing.TB, hooks bool) string {
+// repository makes a git repository outside of /tmp.
+func repository(tb testing.TB) string {
 	tb.Helper()
 	testenv.NeedProgram(tb, "git")
 	ws, err := os.MkdirTemp(place(), "sallyport-bench-")
@@ -28,11 +27,7 @@ func repository(tb testing.TB, hooks bool) string {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(ws) })
-	script := "git init -q"
-	if hooks {
-		script += " && git config core.hooksPath .githooks"
-	}
-	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd := exec.Command("git", "init", "-q")
 	cmd.Dir = ws
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
@@ -67,43 +62,12 @@ func once(tb testing.TB, ws string, entries ...sandbox.Entry) func() error {
 	}
 }
 
-// unguarded are entries that say what the missing protected names are, so that
-// nobody has to stand for them.
-func unguarded(ws string) []sandbox.Entry {
-	var entries []sandbox.Entry
-	for _, name := range []string{".codex", ".agents", ".sallyport"} {
-		entries = append(entries, sandbox.Entry{
-			Place: sandbox.Place{Kind: sandbox.PlacePath, Path: filepath.Join(ws, name)}, Level: sandbox.LevelWrite, SkipMissing: true,
-		})
-	}
-	return entries
-}
-
-// BenchmarkPlaceholders guards: a start in a repository with four placeholder
-// directories, made and removed for it, costs at most 1.35 of a start in one that
-// needs none.
-func BenchmarkPlaceholders(b *testing.B) {
-	testenv.NeedUserNS(b)
-	four, none := repository(b, true), repository(b, false)
-	compare(b, []Variant{{"four", once(b, four)}, {"none", once(b, none, unguarded(none)...)}})
-}
-
-// BenchmarkKeptPlaceholders is the same for a program that keeps its Host, as every
-// user of the library does.
-func BenchmarkKeptPlaceholders(b *testing.B) {
-	testenv.NeedUserNS(b)
-	four := repository(b, true)
-	host := new(linux.Host)
-	defer host.Close()
-	compare(b, []Variant{{"kept", confined(b, host, four)}, {"made", once(b, four)}})
-}
-
 // BenchmarkBigTree guards: in a tree of 100 000 files in 2 000 directories with 50
 // nested repositories, the second run starts at most 5 ms later than in an empty
 // repository.
 func BenchmarkBigTree(b *testing.B) {
 	testenv.NeedUserNS(b)
-	big, small := repository(b, false), repository(b, false)
+	big, small := repository(b), repository(b)
 	fillTree(b, big)
 	// The first run searches; what has changed just before it is read again by the
 	// next ones, until it is too old to change unseen.
@@ -158,7 +122,7 @@ func fillTree(b testing.TB, big string) {
 // delays the first start by at most 1.5 s, and later ones by at most 50 ms.
 func BenchmarkDenyGlob(b *testing.B) {
 	testenv.NeedUserNS(b)
-	ws := repository(b, false)
+	ws := repository(b)
 	for i := range 18_000 {
 		dir := filepath.Join(ws, fmt.Sprintf("d%02d", i/600), fmt.Sprintf("e%02d", i/20%30), fmt.Sprintf("f%02d", i%20))
 		if err := os.MkdirAll(dir, 0o755); err != nil {

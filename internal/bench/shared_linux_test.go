@@ -147,7 +147,7 @@ func BenchmarkSharedRate(b *testing.B) {
 // shared sandbox starts at most 6 ms later than in an empty repository. The aim is 2 ms.
 func BenchmarkSharedBigTree(b *testing.B) {
 	testenv.NeedUserNS(b)
-	big, small := repository(b, false), repository(b, false)
+	big, small := repository(b), repository(b)
 	fillTree(b, big)
 	host := new(linux.Host)
 	defer host.Close()

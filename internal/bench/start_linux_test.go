@@ -86,7 +86,7 @@ func fullBwrap(host *linux.Host, ws, tmp, state string) []string {
 		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/sys",
 		"--ro-bind", "/sys/devices/system", "/sys/devices/system", "--bind", tmp, "/tmp", "--tmpfs", state, "--bind", ws, ws,
 	}
-	for _, n := range sandbox.ProtectedNames() { // placeholders stand for those that are missing
+	for _, n := range sandbox.ProtectedNames() {
 		line = append(line, "--ro-bind-try", filepath.Join(ws, n), filepath.Join(ws, n))
 	}
 	facts := host.Facts()
@@ -128,8 +128,7 @@ func runWithFilter(line []string, filter string) error {
 }
 
 // placeEnv names the directory in which workspaces are made. Where many files were
-// removed in the last minutes, ext4 takes a millisecond to find a free inode for
-// a new one, and a start that makes placeholders makes several.
+// removed in the last minutes, ext4 takes a millisecond to find a free inode for a new one.
 const placeEnv = "SALLYPORT_BENCH_DIR"
 
 func place() string {

@@ -23,8 +23,8 @@ after --grant and --allow. It exits with 0 if the default sandbox is available,
 else with 1.
 
 With --clean it removes what killed runs of this user have left: private /tmp
-directories, and what is old or over the limit in quarantine. What living runs need stays. It exits with 1 if something could not
-be removed.
+directories, and what is old or over the limit in quarantine. What living runs
+need stays. It exits with 1 if something could not be removed.
 `
 
 func doctorFlags(o *options) []getopt.Flag {

@@ -226,8 +226,8 @@ func foreignRecord(word string) runlog.Record {
 func foreignReport(word string) state.Report {
 	left := []guard.Left{{Path: word, Why: word}}
 	return state.Report{State: "/s/" + word, TmpDirs: []string{word}, Report: guard.Report{
-		Placeholders: []string{word}, Discarded: []string{word}, Held: []guard.Held{{Path: word, Holders: 1}},
-		Replaced: left, Unknown: left, Failed: left, Quarantined: 1,
+		Discarded: []string{word}, Held: []guard.Held{{Path: word, Holders: 1}},
+		Planted: left, Unknown: left, Failed: left, Quarantined: 1,
 	}}
 }
 

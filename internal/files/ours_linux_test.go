@@ -23,14 +23,8 @@ func TestOurs(t *testing.T) {
 		make func(path string) error
 		ours bool
 	}{
-		{".codex", func(p string) error { return os.Mkdir(p, 0o555) }, true},
-		{".agents", func(p string) error { return os.Mkdir(p, 0o550) }, true},
-		{"hooks", func(p string) error { return os.Mkdir(p, 0o500) }, true},
-		{".sallyport", func(p string) error { return os.Mkdir(p, 0o755) }, false},
-		{".codex", func(p string) error {
-			return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/config.toml", nil, 0o600), os.Chmod(p, 0o555))
-		}, false},
-		{"empty", func(p string) error { return os.Mkdir(p, 0o555) }, false},
+		{".codex", func(p string) error { return os.Mkdir(p, 0o555) }, false},
+		{"hooks", func(p string) error { return os.Mkdir(p, 0o500) }, false},
 		{".agents", func(p string) error { return os.Symlink("/nothing", p) }, false},
 		{".sallyport-ABCDEFGHIJKLMNOPQRSTUVWXYZ", func(p string) error { return os.WriteFile(p, nil, 0o600) }, true},
 		{".sallyport-ABCDEFGHIJKLMNOPQRSTUVWXYz", func(p string) error { return os.WriteFile(p, nil, 0o600) }, false},
@@ -68,15 +62,17 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestOursWatched: a placeholder that appears ends no watch, and what a user makes then does.
+// TestOursWatched: a file that is about to replace another one ends no watch, and what a user makes
+// then does.
 func TestOursWatched(t *testing.T) {
 	dir := t.TempDir()
-	w, err := NewWatch([]string{dir + "/.codex", dir + "/later"})
+	ours := dir + "/" + replacing + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	w, err := NewWatch([]string{ours, dir + "/later"})
 	check(t, err)
 	over := make(chan error, 1)
-	check(t, os.Mkdir(dir+"/.codex", 0o555))
+	check(t, os.WriteFile(ours, nil, 0o600))
 	if there, err := w.look(); there || err != nil {
-		t.Fatalf("the placeholder: %v, %v", there, err)
+		t.Fatalf("ours: %v, %v", there, err)
 	}
 	go func() { over <- w.Wait(t.Context()) }()
 	check(t, os.WriteFile(dir+"/later", nil, 0o600))

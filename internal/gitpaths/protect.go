@@ -65,7 +65,8 @@ func (r *Repository) protected(read reading) []Path {
 // addGitDirs adds the git directories and the links on the way to them.
 func (r *Repository) addGitDirs(l *list) {
 	l.add(Path{Path: r.Dir, Missing: r.DirMissing, IsDir: !r.DirMissing, Why: "git directory"})
-	l.add(Path{Path: r.Common, Missing: r.CommonMissing, IsDir: !r.CommonMissing, Why: "git directory that work trees share"})
+	shared := "git directory that work trees share"
+	l.add(Path{Path: r.Common, Missing: r.CommonMissing, IsDir: !r.CommonMissing, Why: shared})
 	l.symlinks(r.links, "the git directory")
 }
 

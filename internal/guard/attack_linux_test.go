@@ -18,128 +18,34 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestForgedEntries puts files into the journal that name directories of the user's,
-// or nothing sensible: nothing is touched, and Hold and Clean go on.
-func TestForgedEntries(t *testing.T) {
-	testenv.RunAsOrdinary(t)
-	entryFor := func(t *testing.T, path string, made bool) (string, string) {
-		e := entry{path: path, holders: []string{idA}, making: !made, made: made}
-		if made {
-			e.id = inode(t, path)
-		}
-		return entryName(path), string(e.encode())
-	}
-	tests := []struct {
-		name  string
-		entry func(t *testing.T, p place) (name, text string)
-		odd   bool // stays and is told
-	}{
-		{name: "/etc with its identity", entry: func(t *testing.T, _ place) (string, string) { return entryFor(t, "/etc", true) }},
-		{name: "/etc as intent", entry: func(t *testing.T, _ place) (string, string) { return entryFor(t, "/etc", false) }},
-		{name: "a filled directory with its identity", entry: func(t *testing.T, p place) (string, string) {
-			return entryFor(t, p.work, true)
-		}},
-		{name: "an empty directory as intent", entry: func(t *testing.T, p place) (string, string) {
-			return entryFor(t, p.path("empty"), false)
-		}},
-		{name: "an empty directory with another identity", entry: func(t *testing.T, p place) (string, string) {
-			e := entry{path: p.path("empty"), made: true, id: inode(t, p.path("empty"))}
-			e.id.ino++
-			return entryName(e.path), string(e.encode())
-		}},
-		{name: "through a link", entry: func(t *testing.T, p place) (string, string) {
-			e := entry{path: p.path("link/empty"), made: true, id: inode(t, p.path("empty"))}
-			return entryName(e.path), string(e.encode())
-		}},
-		{name: "a file as intent", entry: func(t *testing.T, p place) (string, string) { return entryFor(t, p.path("file"), false) }},
-		{name: "a file with its identity", entry: func(t *testing.T, p place) (string, string) { return entryFor(t, p.path("file"), true) }},
-		{name: "a link to a directory as intent", entry: func(t *testing.T, p place) (string, string) { return entryFor(t, p.path("link"), false) }},
-		{name: "another path's name", odd: true, entry: func(t *testing.T, p place) (string, string) {
-			_, text := entryFor(t, p.path("empty"), true)
-			return entryName("/elsewhere"), text
-		}},
-		{name: "garbage", odd: true, entry: func(*testing.T, place) (string, string) { return entryName("/x"), "\x00\xff" }},
-		{name: "garbage at a wanted name", odd: true, entry: func(_ *testing.T, p place) (string, string) {
-			return entryName(p.path("other")), "\x00\xff"
-		}},
-		{name: "foreign file", odd: true, entry: func(*testing.T, place) (string, string) { return "README", "hello" }},
-		{name: "endless", odd: true, entry: func(_ *testing.T, p place) (string, string) {
-			return entryName(p.path("q")), entryMagic + strconv.Quote(p.path("q")) + "\n" + strings.Repeat(lineMake, maxEntry/5)
-		}},
-		{name: "torn", entry: func(*testing.T, place) (string, string) { return entryName("/x"), entryMagic + `"/et` }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			forged(t, tt.entry, tt.odd)
-		})
-	}
-}
-
-// forged has one forged entry between the files of a user.
-func forged(t *testing.T, entry func(t *testing.T, p place) (name, text string), odd bool) {
-	t.Helper()
-	p := newPlace(t)
-	check(t, os.Mkdir(p.path("empty"), 0o755))
-	check(t, os.WriteFile(p.path("file"), nil, 0o400))
-	check(t, os.Symlink(p.work, p.path("link")))
-	check(t, os.Mkdir(filepath.Join(p.state, journalDir), 0o700))
-	name, text := entry(t, p)
-	check(t, os.WriteFile(filepath.Join(p.state, journalDir, name), []byte(text), 0o600))
-	// A dead holder, so that a start looks.
-	check(t, os.WriteFile(filepath.Join(p.state, journalDir, holderPrefix+idA), nil, 0o600))
-	k := p.keeper()
-	p.hold(k, p.covers("fresh")...)
-	r, err := Clean(p.state)
-	check(t, err)
-	if odd != (len(r.Unknown) == 1) || len(r.Failed)+len(r.Placeholders) > 0 {
-		t.Errorf("report: %+v", r)
-	}
-	if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "fresh", "link"}) != "" {
-		t.Errorf("in the workspace: %q", got)
-	}
-	if h, err := k.Hold(p.covers("other")); err != nil || len(h.Placeholders()) != 1 {
-		t.Errorf("Hold: %v", err)
-	}
-	check(t, k.Close())
-	if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "link"}) != "" {
-		t.Errorf("in the workspace after Close: %q", got)
-	}
-	if exists(filepath.Join(p.state, journalDir, holderPrefix+idA)) {
-		t.Error("the dead holder is still there")
-	}
-}
-
-// TestSpecialEntries has a pipe, a directory and a link where an entry belongs.
-func TestSpecialEntries(t *testing.T) {
-	for _, one := range appearing() {
-		t.Run(one.name, func(t *testing.T) {
+// TestForeignFiles has files in the journal that are none of it: they stay, and are named. What
+// dead keepers left goes, with the next one that remembers something too.
+func TestForeignFiles(t *testing.T) {
+	const dead = holderPrefix + "0123456789abcdef"
+	for _, by := range []string{"Clean", "a start"} {
+		t.Run(by, func(t *testing.T) {
 			p := newPlace(t)
 			dir := filepath.Join(p.state, journalDir)
 			check(t, os.Mkdir(dir, 0o700))
-			t.Chdir(dir)
-			check(t, one.make(entryName(p.path("x"))))
-			r, err := Clean(p.state)
-			if err != nil || one.want != KindFile && len(r.Unknown) != 1 {
-				t.Errorf("Clean: %+v, %v", r, err)
+			for _, name := range []string{dead, tempPrefix + "x", "README", holderPrefix + "x"} {
+				check(t, os.WriteFile(filepath.Join(dir, name), []byte("hello"), 0o600))
 			}
-			k := p.keeper()
-			h, err := k.Hold(p.covers("x"))
-			switch one.want {
-			case KindDirectory: // cannot be replaced, and is told
-				var hold *HoldError
-				if !errors.As(err, &hold) {
-					t.Errorf("Hold: %v", err)
+			check(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+			if by == "Clean" {
+				r, err := Clean(p.state)
+				if err != nil || len(r.Unknown) != 2 || len(r.Failed)+len(r.Planted) > 0 {
+					t.Errorf("%+v, %v", r, err)
 				}
-			default:
-				if err != nil || len(h.Placeholders()) != 1 {
-					t.Errorf("Hold: %v", err)
-				}
+			} else {
+				k := p.keeper()
+				h := p.hold(k)
+				check(t, h.Remember(snapshot(t, p.repository("w")), nil))
+				h.Release()
+				check(t, k.Close())
 			}
-			check(t, k.Close())
-			if got := names(t, p.work); len(got) > 0 {
-				t.Errorf("in the workspace: %q", got)
+			if diff := cmp.Diff([]string{"README", holderPrefix + "x", "link", lockFile}, names(t, dir)); diff != "" {
+				t.Errorf("in the journal (-want +got):\n%s", diff)
 			}
-			_ = os.Chmod(filepath.Join(dir, entryName(p.path("x"))), 0o700)
 		})
 	}
 }
@@ -250,55 +156,15 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestMkdirFails gives mkdir every kind of error.
-func TestMkdirFails(t *testing.T) {
-	testenv.RunAsOrdinary(t)
-	testenv.NeedInotify(t)
-	tests := []struct {
-		name string
-		err  error
-		skip bool
-		fix  string
-	}{
-		{name: "no room", err: unix.ENOSPC, fix: "free some space"},
-		{name: "quota", err: unix.EDQUOT, fix: "free some space"},
-		{name: "read-only", err: unix.EROFS, skip: true},
-		{name: "immutable", err: unix.EPERM, skip: true},
-		{name: "broken disk", err: unix.EIO, fix: "create the placeholder"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPlace(t)
-			k := p.keeper()
-			p.hold(k, p.covers("held")...)
-			failCall(k, "mkdir", tt.err)
-			h, err := k.Hold(p.covers("held", "x"))
-			if tt.skip {
-				check(t, err)
-				if len(h.Placeholders()) != 1 || len(h.Weaker()) > 0 {
-					t.Errorf("placeholders %v, weaker %v", h.Placeholders(), h.Weaker())
-				}
-			} else if !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.fix) {
-				t.Errorf("Hold: %v", err)
-			}
-			if entries := names(t, filepath.Join(p.state, journalDir)); len(entries) != 3 {
-				t.Errorf("in the journal: %q", entries)
-			}
-			check(t, k.Close())
-			p.wantClean()
-		})
-	}
-}
-
 // TestOverflow loses events: everything is looked at.
 func TestOverflow(t *testing.T) {
 	p := newPlace(t)
 	k := p.keeper()
 	failCall(k, "inotify", unix.EMFILE) // no event comes but ours
-	h := p.hold(k, append(p.covers("x"), p.watch(".git")...)...)
+	h := p.hold(k, append(p.watch(".git"), p.cover("x"))...)
 	told := whenBroken(h)
 	check(t, os.Mkdir(p.path(".git"), 0o700))
-	check(t, os.Remove(p.path("x")))
+	p.replace("x")
 	k.mu.Lock()
 	k.event(-1, unix.IN_Q_OVERFLOW, "")
 	k.mu.Unlock()

@@ -3,84 +3,35 @@
 
 package guard
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
-// Claims, on two slow cores: the first Hold of a keeper makes three placeholders in
-// 400 us on ext4 and in 250 us in memory, journal, inotify and goroutine included;
-// the next one of the same keeper takes under 20 us. ext4 is up to ten times slower
-// for some seconds after many inodes were removed, which a loop like this does.
-
-// BenchmarkCold is the first Hold of a keeper with three placeholders to make and a
-// watch, in a state directory that was used before.
+// BenchmarkCold is the first round of a keeper with four watches: Hold, Finish, Release and Close.
 func BenchmarkCold(b *testing.B) {
 	p := newPlace(b)
-	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
-	check(b, wholeRun(&Keeper{State: p.state}, p.work, stands))
+	claims := p.watch(".git", ".codex", ".agents", ".sallyport")
 	for b.Loop() {
-		k := &Keeper{State: p.state}
-		h, err := k.Hold(claims)
-		b.StopTimer()
-		if err != nil || len(h.Placeholders()) != 3 {
-			b.Fatal(err)
-		}
-		check(b, k.Close())
-		b.StartTimer()
+		round(b, &Keeper{State: p.state}, claims, true)
 	}
 }
 
-// BenchmarkWarm is a Hold that finds its placeholders, and its Release.
+// BenchmarkWarm is a later round of the same keeper.
 func BenchmarkWarm(b *testing.B) {
 	p := newPlace(b)
-	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
-	k := &Keeper{State: p.state}
+	claims := p.watch(".git", ".codex", ".agents", ".sallyport")
+	k := p.keeper()
+	for b.Loop() {
+		round(b, k, claims, false)
+	}
+}
+
+func round(b *testing.B, k *Keeper, claims []Claim, ends bool) {
+	b.Helper()
 	h, err := k.Hold(claims)
 	check(b, err)
+	_, err = h.Finish()
+	check(b, err)
 	h.Release()
-	var spent time.Duration
-	for b.Loop() {
-		start := time.Now() // stopping the benchmark's timer takes longer than this
-		h, err := k.Hold(claims)
-		spent += time.Since(start)
-		if err != nil {
-			b.Fatal(err)
-		}
-		h.Release()
-	}
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/Hold")
-	check(b, k.Close())
-}
-
-// BenchmarkWarmRound is a whole round: Hold, Finish and Release.
-func BenchmarkWarmRound(b *testing.B) {
-	p := newPlace(b)
-	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
-	k := &Keeper{State: p.state}
-	for b.Loop() {
-		h, err := k.Hold(claims)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := h.Finish(); err != nil {
-			b.Fatal(err)
-		}
-		h.Release()
-	}
-	check(b, k.Close())
-}
-
-// BenchmarkClose ends a keeper with three placeholders.
-func BenchmarkClose(b *testing.B) {
-	p := newPlace(b)
-	claims := p.covers(".codex", ".agents", ".sallyport")
-	for b.Loop() {
-		b.StopTimer()
-		k := &Keeper{State: p.state}
-		_, err := k.Hold(claims)
-		check(b, err)
-		b.StartTimer()
+	if ends {
 		check(b, k.Close())
 	}
 }

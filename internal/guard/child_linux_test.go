@@ -4,12 +4,12 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -27,12 +28,6 @@ const (
 	childState = "SALLYPORT_TEST_GUARD_STATE"
 	childWork  = "SALLYPORT_TEST_GUARD_WORK"
 	childPoint = "SALLYPORT_TEST_GUARD_POINT"
-)
-
-// Ways for a child to end.
-const (
-	childFailed = 3
-	childLost   = 4
 )
 
 // child is what this binary does as a process of its own: "run" is a whole run;
@@ -50,21 +45,17 @@ func child(what string) int {
 		}
 		seen++
 	}
-	hold := func(h *Hold) error {
+	during := func() error {
 		if what == "wait" {
 			fmt.Println("held")
-			if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
-				return err
-			}
+			_, err := io.Copy(io.Discard, os.Stdin)
+			return err
 		}
-		return stands(h)
+		return nil
 	}
-	if err := wholeRun(k, os.Getenv(childWork), hold); err != nil {
+	if err := wholeRun(k, os.Getenv(childWork), during); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		if strings.HasPrefix(err.Error(), "lost") {
-			return childLost
-		}
-		return childFailed
+		return 3
 	}
 	return 0
 }
@@ -75,43 +66,59 @@ func die() {
 	select {}
 }
 
-// stands looks many times whether every placeholder of h is there.
-func stands(h *Hold) error {
-	for range 40 {
-		for _, p := range h.Placeholders() {
-			l, err := statAt(unix.AT_FDCWD, p.Path)
-			if err != nil || l.ino != p.Ino || l.dev != p.Dev {
-				return fmt.Errorf("lost %s: %w, %+v", p.Path, err, l)
-			}
-		}
-		if err := cause(h); err != nil {
-			return fmt.Errorf("lost: %w", err)
-		}
-		runtime.Gosched()
-	}
-	return nil
-}
+// theRepository is the name of the work tree in whose git directory a run plants.
+const theRepository = "w"
 
-// story holds two placeholders and a name, lets the name appear, and ends.
-func wholeRun(k *Keeper, work string, during func(*Hold) error) error {
-	h, err := k.Hold([]Claim{
-		{Path: filepath.Join(work, "a"), Placeholder: true},
-		{Path: filepath.Join(work, "b"), Placeholder: true},
-	})
+// wholeRun is a run that may write to a git directory: it remembers that, plants, waits, looks for
+// what it has planted, and ends.
+func wholeRun(k *Keeper, work string, during func() error) error {
+	tree := filepath.Join(work, theRepository)
+	h, s, err := begin(k, tree)
+	for again := new(ExistsError); errors.As(err, &again); {
+		h, s, err = begin(k, tree)
+	}
 	if err != nil {
 		return err
 	}
-	if len(h.Placeholders()) != 2 {
-		return fmt.Errorf("placeholders: %v", h.Placeholders())
-	}
-	if err := during(h); err != nil {
+	if err := os.WriteFile(filepath.Join(tree, ".git", "evil-"+newID()), nil, 0o600); err != nil {
 		return err
 	}
-	if _, err := h.Finish(); err != nil {
-		return fmt.Errorf("lost: %w", err)
+	if k.step != nil {
+		k.step("planted")
 	}
+	if err := during(); err != nil {
+		return err
+	}
+	paths, err := s.Check(nil)
+	for _, p := range paths {
+		_, e := k.Quarantine(p.Path, p.Why)
+		err = errors.Join(err, e)
+	}
+	_, e := h.Finish()
 	h.Release()
-	return k.Close()
+	return errors.Join(err, e, k.Close())
+}
+
+// begin remembers what is in a repository.
+func begin(k *Keeper, tree string) (*Hold, *gitpaths.Snapshot, error) {
+	remains := k.Remains()
+	r, err := gitpaths.Open(tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := gitpaths.Take(tree, r, gitpaths.Outside{}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := k.Hold([]Claim{{Path: filepath.Join(tree, ".codex")}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.Remember(s, remains); err != nil {
+		h.Release()
+		return nil, nil, err
+	}
+	return h, s, nil
 }
 
 // command returns a child that dies at a step; less than 0 is never.
@@ -146,40 +153,26 @@ func scenes() []scene {
 	nothing := func() error { return nil }
 	return []scene{
 		{name: "nothing there", set: func(place) func() error { return nothing }},
-		{name: "shared with a living one, long entry", set: func(p place) func() error {
+		{name: "beside a living one", set: func(p place) func() error {
 			k := &Keeper{State: p.state}
-			h := p.hold(k, p.covers("a", "c")...)
-			// As if many had come and gone.
-			file := filepath.Join(p.state, journalDir, entryName(p.path("a")))
-			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-			check(p.t, err)
-			_, err = f.WriteString(strings.Repeat(lineAdd(idA)+lineDrop(idA), longEntry/38))
-			check(p.t, err)
-			check(p.t, f.Close())
-			return func() error {
-				if err := stands(h); err != nil {
-					return err
-				}
-				return k.Close()
-			}
+			check(p.t, p.hold(k).Remember(snapshot(p.t, p.path(theRepository)), nil))
+			return func() error { return k.journal.holder.Close() } // it is killed, too
 		}},
 		{name: "after a dead one", set: func(p place) func() error {
-			leftovers(p)
+			p.dies(slices.Index(pointsOf(newScene(p.t)), "planted"))
+			if left := names(p.t, filepath.Join(p.path(theRepository), ".git")); len(left) != 4 {
+				p.t.Fatalf("the child has left %q", left)
+			}
 			return nothing
 		}},
 	}
 }
 
-// leftovers lets a child die with placeholders, and another one in the middle of
-// making one.
-func leftovers(p place) {
-	for _, at := range []string{"directory made", "unlocked"} {
-		seen := pointsOf(quickPlace(p.t))
-		p.dies(slices.Index(seen, at))
-		if at == "directory made" && !exists(p.path("a")) {
-			p.t.Fatal("the child has left nothing")
-		}
-	}
+// newScene is a place with a repository.
+func newScene(t testing.TB) place {
+	p := quickPlace(t)
+	p.repository(theRepository)
+	return p
 }
 
 // pointsOf returns the steps of a whole run in its order.
@@ -188,7 +181,7 @@ func pointsOf(p place) []string {
 	var seen []string
 	k := &Keeper{State: p.state}
 	k.step = func(point string) { seen = append(seen, point) }
-	check(p.t, wholeRun(k, p.work, stands))
+	check(p.t, wholeRun(k, p.work, func() error { return nil }))
 	return seen
 }
 
@@ -206,79 +199,62 @@ func TestCrashClean(t *testing.T) {
 	crashes(t, cleanUp)
 }
 
-// TestCrashUser ends a process at every step, and then looks that directories are not
-// touched that the user has created since.
-func TestCrashUser(t *testing.T) {
-	testenv.Long(t)
-	testenv.RunAsOrdinary(t)
-	crashes(t, userFirst)
-}
-
 // crashes ends a process at every step of every scene, and calls then.
 func crashes(t *testing.T, then func(t *testing.T, p place)) {
 	t.Helper()
 	var all []string
 	for _, sc := range scenes() {
 		t.Run(sc.name, func(t *testing.T) {
-			p := quickPlace(t)
+			p := newScene(t)
 			end := sc.set(p)
 			seen := pointsOf(p)
 			check(t, end())
-			p.wantClean()
+			then(t, p)
+			p.wantSettled()
 			all = append(all, seen...)
 			for i, point := range seen {
 				t.Run(fmt.Sprintf("%02d %s", i, point), func(t *testing.T) {
-					p := quickPlace(t)
+					p := newScene(t)
 					end := sc.set(p)
 					p.dies(i)
 					check(t, end())
 					then(t, p)
-					p.wantClean()
+					p.wantSettled()
 				})
 			}
 		})
 	}
 	slices.Sort(all)
-	want := []string{"dead holder removed", "directory made", "directory recorded", "directory removed", "entries swept", "entry opened", "entry removed",
-		"entry rewritten", "entry written", "holder locked", "holder made", "holder removed", "locked", "unlocked"}
+	want := []string{"dead holder removed", "holder locked", "holder made", "holder removed", "locked", "memory removed", "memory written", "planted", "unlocked"}
 	if diff := cmp.Diff(want, slices.Compact(all)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 }
 
+// wantSettled fails unless nothing is left of what was planted, and nothing in the journal.
+func (p place) wantSettled() {
+	p.t.Helper()
+	p.wantClean(theRepository)
+	if diff := cmp.Diff([]string{"HEAD", "objects", "refs"}, names(p.t, filepath.Join(p.path(theRepository), ".git"))); diff != "" {
+		p.t.Errorf("in the git directory (-want +got):\n%s", diff)
+	}
+}
+
 // nextStart is a run after the crash.
 func nextStart(t *testing.T, p place) {
-	check(t, wholeRun(&Keeper{State: p.state}, p.work, stands))
+	check(t, wholeRun(&Keeper{State: p.state}, p.work, func() error { return nil }))
 }
 
 // cleanUp is Clean after the crash.
 func cleanUp(t *testing.T, p place) {
 	r, err := Clean(p.state)
-	if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
+	if err != nil || len(r.Failed)+len(r.Unknown) > 0 {
 		t.Errorf("Clean: %+v, %v", r, err)
 	}
 }
 
-// userFirst is Clean after the user has created or filled directories at the names.
-func userFirst(t *testing.T, p place) {
-	_ = os.Remove(p.path("a"))
-	check(t, os.Mkdir(p.path("a"), 0o755))
-	if exists(p.path("b")) {
-		check(t, os.Chmod(p.path("b"), 0o755))
-		check(t, os.WriteFile(p.path("b/file"), nil, 0o600))
-	}
-	filled := exists(p.path("b"))
-	_, err := Clean(p.state)
-	check(t, err)
-	if !exists(p.path("a")) || filled != exists(p.path("b/file")) {
-		t.Error("a directory of the user's was removed")
-	}
-	check(t, os.RemoveAll(p.path("a")))
-	check(t, os.RemoveAll(p.path("b")))
-}
-
-// TestManyProcesses has processes in 4 workspaces that hold the same names; some are
-// killed, some kill themselves at some step, some end.
+// TestManyProcesses has processes in 4 workspaces with a repository each; some are killed, some kill
+// themselves at some step, some end.
 func TestManyProcesses(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	manyProcesses(t, 12)
@@ -299,18 +275,15 @@ func manyProcesses(t *testing.T, each int) {
 	for w := range workspaces {
 		p := place{t, first.state, filepath.Join(first.work, strconv.Itoa(w))}
 		check(t, os.Mkdir(p.work, 0o700))
+		p.repository(theRepository)
 		for i := range each {
 			wait.Go(func() { p.oneOfMany(i) })
 		}
 	}
 	wait.Wait()
-	r, err := Clean(first.state)
-	if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
-		t.Errorf("Clean: %+v, %v", r, err)
-	}
+	cleanUp(t, first)
 	for w := range workspaces {
-		p := place{t, first.state, filepath.Join(first.work, strconv.Itoa(w))}
-		p.wantClean()
+		place{t, first.state, filepath.Join(first.work, strconv.Itoa(w))}.wantSettled()
 	}
 }
 

@@ -28,16 +28,12 @@ func TestConcurrentHolds(t *testing.T) {
 		wait.Go(func() {
 			own := strconv.Itoa(i)
 			for range 30 {
-				claims := append(p.covers("all", "own"+own), p.watch("git"+own)...)
-				h, err := k.Hold(claims)
+				h, err := k.Hold(p.watch("all", "own"+own, "git"+own))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				if err := os.Mkdir(p.path("git"+own), 0o700); err != nil {
-					t.Error(err)
-				}
-				if err := stands(h); err != nil {
 					t.Error(err)
 				}
 				if found, err := h.Finish(); err != nil || len(found) != 1 || found[0].MovedTo == "" {
@@ -67,7 +63,7 @@ func TestDescriptors(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for got := 0; got <= min(limit, 1000)+10; {
 		k := &Keeper{State: p.state}
-		h := p.hold(k, p.covers("x")...)
+		h := p.hold(k, p.watch("x")...)
 		if len(h.Weaker()) == 0 {
 			got++
 		}
@@ -98,7 +94,7 @@ func TestNoClaims(t *testing.T) {
 	}
 	k := p.keeper()
 	h := p.hold(k)
-	if len(p.finish(h)) > 0 || h.Placeholders() != nil || h.Weaker() != nil || cause(h) != nil {
+	if len(p.finish(h)) > 0 || h.Weaker() != nil || cause(h) != nil {
 		t.Error("something came of nothing")
 	}
 	if k.watcher != nil {

@@ -159,7 +159,8 @@ func (e *BrokenError) Error() string {
 	case e.Unwatched:
 		return printable.Line(e.What) + "; the command was ended"
 	}
-	return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", printable.Word(e.Path), e.What)
+	return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; "+
+		"run it again", printable.Word(e.Path), e.What)
 }
 
 // A QuarantineError says that a watched name could not be looked at, or what appeared

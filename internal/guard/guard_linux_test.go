@@ -15,105 +15,81 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestPlaceholders follows placeholders from the first Hold to Close.
-func TestPlaceholders(t *testing.T) {
+// TestRound follows a watch from Hold to Close: nothing is made in the workspace, and, where nothing
+// is remembered, nothing in the state directory.
+func TestRound(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	p := newPlace(t)
 	k := p.keeper()
-	h := p.hold(k, p.covers(".codex", ".agents", "odd \xff\n\"name")...)
-	list := h.Placeholders()
-	if len(list) != 3 {
-		t.Fatalf("placeholders: %v", list)
-	}
-	for _, one := range list {
-		info, err := os.Lstat(one.Path)
-		check(t, err)
-		if info.Mode().Perm()&0o222 != 0 || !info.IsDir() {
-			t.Errorf("%s has mode %v", one.Path, info.Mode())
-		}
-		var st unix.Stat_t
-		check(t, unix.Lstat(one.Path, &st))
-		if st.Dev != one.Dev || st.Ino != one.Ino {
-			t.Errorf("%s is %d/%d, told %d/%d", one.Path, st.Dev, st.Ino, one.Dev, one.Ino)
-		}
-	}
-	if found := p.finish(h); len(found) > 0 {
-		t.Errorf("found %v", found)
+	h := p.hold(k, p.watch(".codex", ".agents", "odd \xff\n\"name")...)
+	p.wantClean()
+	if found := p.finish(h); len(found) > 0 || k.Lock() != nil || k.Remains() != nil {
+		t.Errorf("found %v, lock %v", found, k.Lock())
 	}
 	h.Release()
 	h.Release()
-	again := p.hold(k, p.covers(".codex")...)
-	if got := again.Placeholders()[0]; got != list[0] {
-		t.Errorf("the second hold has %v, the first had %v", got, list[0])
-	}
-	again.Release()
+	p.hold(k, p.watch(".codex")...).Release()
 	check(t, k.Close())
 	p.wantClean()
+	if left := names(t, p.state); len(left) > 0 {
+		t.Errorf("in the state directory: %q", left)
+	}
 	if _, err := k.Hold(nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("Hold after Close: %v", err)
 	}
 }
 
-// TestShared has two keepers, as two processes do.
-func TestShared(t *testing.T) {
+// TestTwoKeepers has two keepers watch one name, as two processes do, also with a state directory
+// each: one of them moves what appears, and neither leaves it.
+func TestTwoKeepers(t *testing.T) {
+	testenv.RunAsOrdinary(t)
 	p := newPlace(t)
-	one, two := p.keeper(), p.keeper()
-	first := p.hold(one, p.covers("a", "b")...)
-	second := p.hold(two, p.covers("b", "c")...)
-	if first.Placeholders()[1] != second.Placeholders()[0] {
-		t.Errorf("not shared: %v, %v", first.Placeholders(), second.Placeholders())
+	other := newPlace(t)
+	for _, state := range []string{p.state, other.state} {
+		one, two := p.keeper(), &Keeper{State: state}
+		first, second := p.hold(one, p.watch(".codex")...), p.hold(two, p.watch(".codex")...)
+		check(t, os.Mkdir(p.path(".codex"), 0o700))
+		moved := 0
+		for _, f := range append(p.finish(first), p.finish(second)...) {
+			if f.MovedTo != "" {
+				moved++
+			}
+		}
+		if exists(p.path(".codex")) || moved == 0 {
+			t.Errorf("it is there: %v; it was moved %d times", exists(p.path(".codex")), moved)
+		}
+		check(t, errors.Join(one.Close(), two.Close()))
 	}
-	check(t, one.Close())
-	if exists(p.path("a")) || !exists(p.path("b")) || !exists(p.path("c")) {
-		t.Errorf("after the first: %q", names(t, p.work))
-	}
-	if cause(second) != nil {
-		t.Errorf("the second is broken: %v", cause(second))
-	}
-	check(t, two.Close())
 	p.wantClean()
 }
 
-// TestExists has something at the name: it is told, and nothing is left.
+// TestExists has something at the name: it is told, stays, and nothing else is held.
 func TestExists(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	tests := []struct {
-		name  string
-		make  func(path string) error
-		cover bool
-		want  Kind
-	}{
-		{name: "file", make: func(p string) error { return os.WriteFile(p, nil, 0o600) }, cover: true, want: KindFile},
-		{name: "directory", make: func(p string) error { return os.Mkdir(p, 0o755) }, cover: true, want: KindDirectory},
-		{name: "closed empty directory of the user", make: func(p string) error { return os.Mkdir(p, 0o555) }, cover: true, want: KindDirectory},
-		{name: "link", make: func(p string) error { return os.Symlink("/etc", p) }, cover: true, want: KindLink},
-		{name: "dangling link", make: func(p string) error { return os.Symlink("nowhere", p) }, cover: true, want: KindLink},
-		{name: "pipe", make: func(p string) error { return unix.Mkfifo(p, 0o600) }, cover: true, want: KindPipe},
-		{name: "watched directory", make: func(p string) error { return os.Mkdir(p, 0o755) }, want: KindDirectory},
-		{name: "watched link", make: func(p string) error { return os.Symlink("nowhere", p) }, want: KindLink},
-	}
+	tests := append(appearing(), struct {
+		name string
+		make func(path string) error
+		want Kind
+	}{"closed empty directory", func(p string) error { return os.Mkdir(p, 0o555) }, KindDirectory})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
+			t.Chdir(p.work)
 			k := p.keeper()
-			check(t, tt.make(p.path("x")))
+			check(t, tt.make("x"))
 			before := inode(t, p.path("x"))
-			claims := append(p.covers("first"), Claim{Path: p.path("x"), Placeholder: tt.cover})
-			claims = append(claims, p.covers("last")...)
-			_, err := k.Hold(claims)
+			_, err := k.Hold(p.watch("first", "x", "last"))
 			var exist *ExistsError
 			if !errors.As(err, &exist) || exist.Kind != tt.want || exist.Path != p.path("x") {
 				t.Fatalf("Hold: %v", err)
 			}
-			if got := names(t, p.work); len(got) != 1 {
-				t.Errorf("in the workspace: %q", got)
-			}
+			check(t, os.Mkdir(p.path("first"), 0o700))
 			check(t, k.Close())
 			if inode(t, p.path("x")) != before {
 				t.Error("what stood there was replaced")
 			}
-			check(t, os.RemoveAll(p.path("x")))
-			p.wantClean()
+			p.wantClean("first", "x")
+			_ = os.Chmod(p.path("x"), 0o700) // it may be a link to nothing
 		})
 	}
 }
@@ -146,7 +122,7 @@ func TestRefused(t *testing.T) {
 		for _, cover := range []bool{true, false} {
 			name := tt.name + ", watch"
 			if cover {
-				name = tt.name + ", placeholder"
+				name = tt.name + ", cover"
 			}
 			t.Run(name, func(t *testing.T) {
 				p := newPlace(t)
@@ -155,7 +131,11 @@ func TestRefused(t *testing.T) {
 					check(t, tt.make(p))
 				}
 				path := strings.Replace(tt.path, "WORK", p.work, 1)
-				_, err := k.Hold([]Claim{{Path: path, Placeholder: cover}})
+				c := Claim{Path: path}
+				if cover {
+					c.Dev, c.Ino = 1, 1
+				}
+				_, err := k.Hold([]Claim{c})
 				var hold *HoldError
 				if !errors.As(err, &hold) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.fix) {
 					t.Errorf("Hold: %v", err)
@@ -192,16 +172,20 @@ func TestOpenDir(t *testing.T) {
 	}
 }
 
-// TestSkipped has directories that are not this user's to write.
+// TestSkipped has a directory that this user cannot search, nor any command of this user.
 func TestSkipped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedInotify(t)
 	testenv.NeedOrdinaryUser(t)
+	if info, err := os.Stat("/root"); err != nil || info.Mode().Perm()&0o001 != 0 {
+		t.Skip("/root is open here, or missing")
+	}
 	p := newPlace(t)
 	k := p.keeper()
-	h := p.hold(k, Claim{Path: "/etc/sallyport-test-name", Placeholder: true}, p.covers("x")[0])
-	if len(h.Placeholders()) != 1 || len(h.Weaker()) > 0 {
-		t.Errorf("placeholders %v, weaker %v", h.Placeholders(), h.Weaker())
+	h := p.hold(k, Claim{Path: "/root/sallyport-test-name"}, p.watch("x")[0])
+	check(t, os.Mkdir(p.path("x"), 0o700))
+	if found := p.finish(h); len(found) != 1 || len(h.Weaker()) > 0 {
+		t.Errorf("found %v, weaker %v", found, h.Weaker())
 	}
 	check(t, k.Close())
 	p.wantClean()
@@ -216,10 +200,7 @@ func TestClosedDirectory(t *testing.T) {
 	p := newPlace(t)
 	k := p.keeper()
 	check(t, os.Mkdir(p.path("d"), 0o555))
-	h := p.hold(k, p.covers("d/x")...)
-	if len(h.Placeholders()) > 0 || len(h.Weaker()) != 1 {
-		t.Errorf("placeholders %v, weaker %v", h.Placeholders(), h.Weaker())
-	}
+	h := p.hold(k, p.watch("d/x")...)
 	check(t, os.Chmod(p.path("d"), 0o755))
 	check(t, os.Mkdir(p.path("d/x"), 0o755))
 	if found := p.finish(h); len(found) != 1 || exists(p.path("d/x")) {
@@ -229,7 +210,7 @@ func TestClosedDirectory(t *testing.T) {
 
 	check(t, os.Chmod(p.path("d"), 0))
 	check(t, os.Chmod(p.work, 0))
-	_, err := k.Hold(p.covers("d/y"))
+	_, err := k.Hold(p.watch("d/y"))
 	check(t, os.Chmod(p.work, 0o700))
 	var hold *HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "chmod u+x") {
@@ -238,49 +219,55 @@ func TestClosedDirectory(t *testing.T) {
 	check(t, os.Remove(p.path("d")))
 }
 
-// TestBroken loses a placeholder in every way.
+// TestBroken replaces what a mount covers, in every way. What is removed alone needs no mount.
 func TestBroken(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedInotify(t)
+	again := func(p place) error {
+		return errors.Join(os.Mkdir(p.path("d"), 0o700), os.WriteFile(p.path("d/x"), nil, 0o600))
+	}
 	tests := []struct {
 		name string
 		do   func(p place) error
-		what string
-		late bool // no event tells it
+		what string // empty: the hold is whole
+		late bool   // no event tells it
 	}{
-		{name: "removed", do: func(p place) error { return os.Remove(p.path("d/x")) }, what: "removed"},
-		{name: "moved away", do: func(p place) error { return os.Rename(p.path("d/x"), p.path("d/y")) }, what: "moved away"},
-		{name: "replaced by a file", what: "", do: func(p place) error {
-			return errors.Join(os.Remove(p.path("d/x")), os.WriteFile(p.path("d/x"), nil, 0o600))
+		{name: "by a rename", what: "was replaced", do: func(p place) error { p.replace("d/x"); return nil }},
+		{name: "by a directory", what: "was replaced", do: func(p place) error {
+			return errors.Join(os.Rename(p.path("d/x"), p.path("d/y")), os.Mkdir(p.path("d/x"), 0o700))
 		}},
-		{name: "replaced by an empty directory", do: func(p place) error {
-			return errors.Join(os.Remove(p.path("d/x")), os.Mkdir(p.path("d/x"), 0o555))
+		{name: "with its directory", what: "with its directory", late: true, do: func(p place) error {
+			return errors.Join(os.Rename(p.path("d"), p.path("e")), again(p))
 		}},
-		{name: "replaced by rename", what: "replaced", do: func(p place) error {
-			return errors.Join(os.Mkdir(p.path("d/z"), 0o700), unix.Rename(p.path("d/z"), p.path("d/x")))
+		{name: "with one above", what: "with its directory", late: true, do: func(p place) error {
+			return errors.Join(os.Rename(p.work, p.work+"2"), os.Mkdir(p.work, 0o700), again(p))
 		}},
-		{name: "directory moved", what: "with its directory", do: func(p place) error { return os.Rename(p.path("d"), p.path("e")) }},
-		{name: "directory above moved", what: "with its directory", late: true, do: func(p place) error { return os.Rename(p.work, p.work+"2") }},
+		{name: "removed", do: func(p place) error { return os.Remove(p.path("d/x")) }},
+		{name: "moved away", do: func(p place) error { return os.Rename(p.path("d/x"), p.path("d/y")) }},
+		{name: "written to", do: func(p place) error { return os.WriteFile(p.path("d/x"), []byte("y"), 0o600) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			k := p.keeper()
 			check(t, os.Mkdir(p.path("d"), 0o700))
-			h, other := p.hold(k, p.covers("d/x")...), p.hold(k, p.covers("y")...)
+			h, other := p.hold(k, p.cover("d/x")), p.hold(k, p.watch("y")...)
 			h.OnBroken(func(error) { t.Error("the function of an earlier call was called") })
 			told := whenBroken(h)
 			check(t, tt.do(p))
-			if !tt.late {
+			if !tt.late && tt.what != "" {
 				await(t, "OnBroken", told)
 			}
 			_, err := h.Finish()
 			var broken *BrokenError
+			if tt.what == "" {
+				if err != nil || cause(h) != nil {
+					t.Errorf("Finish: %v, cause %v", err, cause(h))
+				}
+				return
+			}
 			if !errors.As(err, &broken) || broken.Path != p.path("d/x") || !strings.Contains(broken.What, tt.what) {
 				t.Errorf("Finish: %v", err)
-			}
-			if !errors.As(cause(h), &broken) {
-				t.Errorf("Cause: %v", cause(h))
 			}
 			await(t, "OnBroken", told)
 			await(t, "OnBroken after it was broken", whenBroken(h))
@@ -291,32 +278,17 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCreatedAgain loses a placeholder between two runs.
-func TestCreatedAgain(t *testing.T) {
+// TestChanged: what is not what the claim says is told.
+func TestChanged(t *testing.T) {
 	p := newPlace(t)
 	k := p.keeper()
-	p.hold(k, p.covers("x", "y")...).Release()
-	before := inode(t, p.path("x"))
-	check(t, os.Remove(p.path("x")))
-	h := p.hold(k, p.covers("x", "y")...)
-	if after := inode(t, p.path("x")); after == before || len(h.Placeholders()) != 2 {
-		t.Errorf("was %v, is %v, placeholders %v", before, after, h.Placeholders())
+	for kind, change := range map[Kind]func(){KindGone: func() { check(t, os.Remove(p.path("x"))) }, KindFile: func() { p.replace("x") }} {
+		c := p.cover("x")
+		change()
+		_, err := k.Hold([]Claim{c})
+		var exist *ExistsError
+		if !errors.As(err, &exist) || exist.Kind != kind {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
-	if _, err := h.Finish(); err != nil {
-		t.Error(err)
-	}
-	h.Release()
-	// The user makes it himself.
-	check(t, os.Remove(p.path("x")))
-	check(t, os.Mkdir(p.path("x"), 0o755))
-	var exist *ExistsError
-	if _, err := k.Hold(p.covers("y", "x")); !errors.As(err, &exist) {
-		t.Errorf("Hold: %v", err)
-	}
-	check(t, k.Close())
-	if !exists(p.path("x")) {
-		t.Error("the user's directory was removed")
-	}
-	check(t, os.Remove(p.path("x")))
-	p.wantClean()
 }

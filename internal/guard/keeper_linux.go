@@ -121,7 +121,7 @@ func distinct(claims []Claim) ([]*request, error) {
 
 // fill does the work of Hold.
 func (k *Keeper) fill(h *Hold, requests []*request) error {
-	if k.Remains() {
+	if k.Remains() != nil {
 		if err := k.join(); err != nil {
 			return k.journalError(err)
 		}

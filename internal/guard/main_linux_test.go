@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,18 +80,27 @@ func (p place) keeper() *Keeper {
 
 func (p place) path(name string) string { return filepath.Join(p.work, name) }
 
-// covers claims placeholders at the names.
-func (p place) covers(names ...string) []Claim {
+// watch claims watches at the names.
+func (p place) watch(names ...string) []Claim {
 	var list []Claim
 	for _, n := range names {
-		list = append(list, Claim{Path: p.path(n), Placeholder: true, Why: "protected"})
+		list = append(list, Claim{Path: p.path(n), Why: "git"})
 	}
 	return list
 }
 
-// watch claims a watch at the name.
-func (p place) watch(name string) []Claim {
-	return []Claim{{Path: p.path(name), Why: "git"}}
+// cover makes a file and claims it as one that a mount covers.
+func (p place) cover(name string) Claim {
+	p.t.Helper()
+	check(p.t, os.WriteFile(p.path(name), nil, 0o600))
+	id := inode(p.t, p.path(name))
+	return Claim{Path: p.path(name), Dev: id.dev, Ino: id.ino, Why: "protected"}
+}
+
+// replace puts another file at the name, as an editor does.
+func (p place) replace(name string) {
+	p.t.Helper()
+	check(p.t, errors.Join(os.WriteFile(p.path("new"), nil, 0o600), os.Rename(p.path("new"), p.path(name))))
 }
 
 // hold is Hold that must work.
@@ -143,15 +153,17 @@ func names(t testing.TB, dir string) []string {
 	return list
 }
 
-// wantClean fails unless nothing is left but an empty journal.
-func (p place) wantClean() {
+// wantClean fails unless nothing is in the workspace but what is told, and the journal, if there is
+// one, is empty.
+func (p place) wantClean(want ...string) {
 	p.t.Helper()
-	if got := names(p.t, p.work); len(got) > 0 {
-		p.t.Errorf("left in the workspace: %q", got)
+	if diff := cmp.Diff(append([]string{}, want...), names(p.t, p.work)); diff != "" {
+		p.t.Errorf("in the workspace (-want +got):\n%s", diff)
 	}
-	journal := filepath.Join(p.state, journalDir)
-	if diff := cmp.Diff([]string{lockFile}, names(p.t, journal)); diff != "" {
-		p.t.Errorf("left in the journal (-want +got):\n%s", diff)
+	for _, name := range names(p.t, filepath.Join(p.state, journalDir)) {
+		if name != lockFile {
+			p.t.Errorf("left in the journal: %s", name)
+		}
 	}
 }
 

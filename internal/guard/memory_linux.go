@@ -89,14 +89,11 @@ func (j *journal) writeMemory(name string, holders []string, text []byte) error 
 	return err
 }
 
-// living returns the holders that live, without the keeper gone.
-func (j *journal) living(holders []string, gone string) []string {
-	return slices.DeleteFunc(slices.Clone(holders), func(id string) bool { return id == gone || !j.alive(id) })
-}
-
 // Remember keeps what a snapshot says for other runs and the next start, until Release. Where a
-// run that is not checked yet has an older one of the same repository, s adopts that.
-func (h *Hold) Remember(s *gitpaths.Snapshot) error {
+// run that is not checked yet has an older one of the same repository, s adopts that. Remains is what
+// [Keeper.Remains] returned before s was taken: an [*ExistsError] says that the older one was there
+// then, and is gone, so that s may hold what that run has planted, and another one is to be taken.
+func (h *Hold) Remember(s *gitpaths.Snapshot, remains []string) error {
 	k := h.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,9 +110,12 @@ func (h *Hold) Remember(s *gitpaths.Snapshot) error {
 	name, j := memoryName(s.Key()), k.journal
 	defer j.unlock()
 	holders, older, err := j.readMemory(name)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.Adopt(older)
-	} else if errors.Is(err, unix.ENOENT) {
+	case errors.Is(err, unix.ENOENT) && slices.Contains(remains, name):
+		return &ExistsError{Path: s.Place(), Kind: KindGone}
+	case errors.Is(err, unix.ENOENT):
 		err = nil
 	}
 	if err == nil {
@@ -150,7 +150,8 @@ func (k *Keeper) forgetMemories(h *Hold) {
 	h.memories = nil
 }
 
-// leaveMemory takes this keeper out of a memory. It takes the lock.
+// leaveMemory takes this keeper out of a memory. One with another holder stays, though that may be
+// dead: what it did since this keeper has looked is for the next start. It takes the lock.
 func (j *journal) leaveMemory(name string) {
 	if j.lock() != nil {
 		return
@@ -160,8 +161,8 @@ func (j *journal) leaveMemory(name string) {
 	if err != nil {
 		return
 	}
-	if living := j.living(holders, j.id); len(living) > 0 {
-		_ = j.writeMemory(name, living, text)
+	if others := slices.DeleteFunc(holders, func(id string) bool { return id == j.id }); len(others) > 0 {
+		_ = j.writeMemory(name, others, text)
 		return
 	}
 	_ = j.forget(name)
@@ -175,7 +176,7 @@ func (j *journal) claimDead(names []string, own map[string]int) (dead []string, 
 			continue
 		}
 		holders, text, err := j.readMemory(name)
-		if err == nil && len(j.living(holders, "")) > 0 {
+		if err == nil && slices.ContainsFunc(holders, j.alive) {
 			continue
 		}
 		if err == nil {
@@ -240,14 +241,21 @@ func (k *Keeper) settle(name string) (found []Found, notes []string, err error) 
 	return found, notes, err
 }
 
-// Remains reports whether a run was killed that may have planted something, or another run goes
-// on that may.
-func (k *Keeper) Remains() bool {
+// Remains returns the names of what runs remember that go on, or were killed and may have planted
+// something. Nil is nothing.
+func (k *Keeper) Remains() []string {
 	dir, err := openBelow(k.State, journalDir, false)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer dir.Close()
 	names, err := listRoot(dir)
-	return err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, memoryPrefix) })
+	if err != nil {
+		return []string{memoryPrefix} // whoever wants to use it meets the error
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, memoryPrefix) })
+	if len(names) == 0 {
+		return nil
+	}
+	return names
 }

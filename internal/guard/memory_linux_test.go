@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func (p place) repository(name string) string {
 }
 
 // snapshot takes one of a work tree.
-func snapshot(t *testing.T, work string) *gitpaths.Snapshot {
+func snapshot(t testing.TB, work string) *gitpaths.Snapshot {
 	t.Helper()
 	r, err := gitpaths.Open(work)
 	check(t, err)
@@ -49,7 +50,7 @@ func TestRememberTogether(t *testing.T) {
 	work := p.repository("w")
 	one, two, three := p.keeper(), p.keeper(), p.keeper()
 	first := p.hold(one)
-	check(t, first.Remember(snapshot(t, work)))
+	check(t, first.Remember(snapshot(t, work), nil))
 	at := plant(t, work, "rebase-merge/strategy")
 	linked := filepath.Join(work, ".git", "worktrees", "l")
 	check(t, os.MkdirAll(linked, 0o700))
@@ -59,7 +60,7 @@ func TestRememberTogether(t *testing.T) {
 			t.Fatalf("a snapshot alone knows the plant: %v", found)
 		}
 		h := p.hold(k)
-		check(t, h.Remember(s))
+		check(t, h.Remember(s, nil))
 		if found, err := s.Check(nil); err != nil || len(found) != 1 || found[0].Path != at {
 			t.Errorf("%v, %v", found, err)
 		}
@@ -87,7 +88,7 @@ func TestRememberKilled(t *testing.T) {
 				p.hold(other).Release()
 			}
 			k := &Keeper{State: p.state} // it is never closed
-			check(t, p.hold(k).Remember(snapshot(t, work)))
+			check(t, p.hold(k).Remember(snapshot(t, work), nil))
 			at := plant(t, work, "rebase-merge/strategy")
 			k.journal.holder.Close() // its lock ends with its process
 			if by == "Clean" {
@@ -108,6 +109,53 @@ func TestRememberKilled(t *testing.T) {
 	}
 }
 
+// TestRememberAgain: a snapshot that may hold what another run has planted, because that run was there
+// when it was taken and is not any more, is not taken for what was there before.
+func TestRememberAgain(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		p := newPlace(t)
+		work := p.repository("w")
+		k, first := p.keeper(), &Keeper{State: p.state}
+		h := p.hold(first)
+		check(t, h.Remember(snapshot(t, work), nil))
+		at := plant(t, work, "rebase-merge/strategy")
+		remains, s := k.Remains(), snapshot(t, work)
+		if killed {
+			check(t, first.journal.holder.Close())
+			p.hold(k).Release() // settles it
+		} else {
+			_, err := first.Quarantine(at, "")
+			check(t, err)
+			h.Release()
+			check(t, first.Close())
+		}
+		h = p.hold(k)
+		var exist *ExistsError
+		if err := h.Remember(s, remains); !errors.As(err, &exist) || exists(at) {
+			t.Errorf("killed %v: %v", killed, err)
+		}
+		check(t, h.Remember(snapshot(t, work), k.Remains()))
+		h.Release()
+	}
+}
+
+// TestRememberBeside: what a run plants that is killed while another one of the repository goes on is
+// found by the next start, also when that other one has ended in order, and has looked before.
+func TestRememberBeside(t *testing.T) {
+	p := newPlace(t)
+	work := p.repository("w")
+	one, two, next := p.keeper(), &Keeper{State: p.state}, p.keeper()
+	first := p.hold(one)
+	check(t, first.Remember(snapshot(t, work), nil))
+	check(t, p.hold(two).Remember(snapshot(t, work), nil))
+	at := plant(t, work, "rebase-merge/strategy")
+	check(t, two.journal.holder.Close())
+	first.Release()
+	if found := p.finish(p.hold(next)); len(found) != 1 || exists(at) {
+		t.Errorf("%+v; it exists: %v", found, exists(at))
+	}
+}
+
 // TestRememberBroken: a record that cannot be read is not taken for none.
 func TestRememberBroken(t *testing.T) {
 	p := newPlace(t)
@@ -116,16 +164,17 @@ func TestRememberBroken(t *testing.T) {
 	h := p.hold(k)
 	s := snapshot(t, work)
 	name := filepath.Join(p.state, journalDir, memoryName(s.Key()))
+	check(t, os.Mkdir(filepath.Dir(name), 0o700))
 	for _, text := range []string{"", memoryMagic, memoryMagic + "\nx", memoryMagic + "+ 1\n\n" + string(s.Text())} {
 		check(t, os.WriteFile(name, []byte(text), 0o600))
-		if err := h.Remember(s); err == nil {
+		if err := h.Remember(s, nil); err == nil {
 			t.Errorf("%q was taken", text)
 		}
 	}
 	if r, err := Clean(p.state); err != nil || len(r.Unknown) == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	check(t, h.Remember(s))
+	check(t, h.Remember(s, nil))
 }
 
 // TestWatchEnds: a command that plants again and again is ended, and one that cannot be watched

@@ -325,8 +325,7 @@ func snapshot(t testing.TB, dir string) string {
 	return b.String()
 }
 
-// nameAll makes the protected names that a workspace lacks, so that no placeholder
-// is in it: one that is moved away ends the run.
+// nameAll makes the protected names that a workspace lacks.
 func nameAll(t *testing.T, ws string) {
 	t.Helper()
 	for _, n := range sandbox.ProtectedNames() {

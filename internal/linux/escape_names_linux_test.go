@@ -59,8 +59,7 @@ func TestGitElsewhere(t *testing.T) {
 	})
 }
 
-// TestVanishedName: a protected name that is gone at the launch, as somebody else's
-// placeholder may be, is planned for anew.
+// TestVanishedName: a protected name that is gone at the launch is planned for anew.
 func TestVanishedName(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)

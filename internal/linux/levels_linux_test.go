@@ -176,7 +176,7 @@ func TestLandlockOrdinaryWork(t *testing.T) {
 }
 
 // TestLandlockNames: where nothing can be mounted over a name, what appears there
-// is moved away, also when the same host has had placeholders before.
+// is denied, or moved away.
 func TestLandlockNames(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)

@@ -6,6 +6,8 @@ package linux
 import (
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,49 +21,134 @@ import (
 // missingAttempts try to get something to a protected name that does not exist.
 // Each ends with 0 when it has.
 var missingAttempts = []struct{ name, script string }{
-	{"make", "mkdir .codex"},
-	{"write", "echo x >.codex"},
-	{"write in it", "echo x >.codex/config"},
-	{"open it", "chmod 755 .codex && echo x >.codex/config"},
-	{"rename over it", "mkdir new && mv -T new .codex"},
-	{"remove it", "rmdir .codex"},
-	{"move it", "mv .codex old"},
-	{"link", "ln -sfn dir .codex"},
+	{"mkdir", "mkdir .codex"},
+	{"open", "echo x >.codex"},
 	{"on the way", "mkdir -p .codex/deep"},
+	{"rename", "mkdir new && mv -T new .codex"},
+	{"exchange of the file's name", "echo x >new && mv new .codex"},
+	{"link", "ln file .codex"},
+	{"symlink", "ln -s dir .codex"},
+	{"mknod", "mkfifo .codex"},
+	{"bind", `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(".codex")'`},
+	{"through a link", "ln -s . here && mkdir here/.codex"},
+	{"by a descriptor", `python3 -c 'import os; os.mkdir(".codex", dir_fd=os.open(".", os.O_RDONLY))'`},
+	{"through /proc", "mkdir /proc/self/cwd/.codex"},
+	{"at its whole path", `mkdir "$PWD/.codex"`},
 }
 
-// TestMissingNames: what stands for a missing name cannot be changed where there
-// are mounts, and is gone afterwards.
+// TestMissingNames: nothing can be made at a protected name that is missing. With an observer the call
+// is denied; without one, what it made is in quarantine before the result, which says so. Nothing
+// stands for the name: neither before nor afterwards is anything there.
 func TestMissingNames(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for _, level := range []string{plan.LevelNative, plan.LevelBwrap} {
-		t.Run(level, func(t *testing.T) {
-			a := newArena(t)
-			if level == plan.LevelBwrap {
+	testenv.NeedProgram(t, "python3")
+	for _, c := range []struct {
+		name, level string
+		blind       bool
+		errno       string // of the denial; empty: it is not denied
+	}{
+		{"native", plan.LevelNative, false, "EROFS"},
+		{"native without an observer", plan.LevelNative, true, ""},
+		{"bwrap", plan.LevelBwrap, false, ""},
+		{"landlock", plan.LevelLandlock, false, "EACCES"},
+		{"landlock without an observer", plan.LevelLandlock, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := atLevel(t, c.level)
+			if c.level == plan.LevelBwrap {
 				a = bwrapArena(t)
 			}
 			for _, try := range missingAttempts {
-				t.Run(try.name, func(t *testing.T) {
-					if res := mustRun(t, a, &job{args: sh(try.script)}); res.code == 0 {
-						t.Errorf("%q succeeded", try.script)
-					}
-				})
-			}
-			must(t, a.host.Close())
-			for _, n := range sandbox.ProtectedNames() {
-				if _, err := os.Lstat(a.ws + "/" + n); (err == nil) != (n == ".git") {
-					t.Errorf("%s afterwards: %v", n, err)
-				}
+				t.Run(try.name, func(t *testing.T) { a.missing(t, try.script, c.blind, c.errno) })
 			}
 		})
 	}
-	t.Run("without the mount", func(t *testing.T) {
-		a := newArena(t)
-		j := &job{args: sh("chmod 755 .codex && echo x >.codex/config"), change: func(p *plan.Plan) { dropAt("WS/.codex")(a, p) }}
-		if res := mustRun(t, a, j); res.code != 0 {
-			t.Errorf("%+v", res)
-		}
+}
+
+// missing makes one attempt.
+func (a *arena) missing(t *testing.T, script string, blind bool, errno string) {
+	t.Helper()
+	var after executor.Exit
+	res := mustRun(t, a, &job{blind: blind, after: &after, args: sh("ls -A; exec 2>/dev/null\n" + script)})
+	if strings.Contains(res.out, ".codex") || strings.Contains(res.out, ".agents") {
+		t.Errorf("inside there is %q", res.out)
+	}
+	if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) {
+		t.Errorf("it is there: %v", err)
+	}
+	denied := slices.ContainsFunc(after.Denials, func(d sandbox.Denial) bool {
+		return d.Path == a.ws+"/.codex" && d.Op == sandbox.Write && d.Errno == errno && d.Source == sandbox.Notified
 	})
+	moved := slices.ContainsFunc(after.Quarantined, func(q executor.Quarantined) bool {
+		_, err := os.Lstat(q.MovedTo)
+		return q.Path == a.ws+"/.codex" && err == nil
+	})
+	if res.code == 0 == (errno != "") || denied != (errno != "") || moved != (errno == "") {
+		t.Errorf("%+v, denials %+v, quarantined %+v", res, after.Denials, after.Quarantined)
+	}
+	for _, left := range []string{"new", "here"} {
+		_ = os.RemoveAll(a.ws + "/" + left)
+	}
+}
+
+// TestEmptyNames: a protected name at which there is an empty directory is read-only, as one with
+// something in it, and is nobody's to remove: also one without a right to write, as an older sallyport
+// has put there.
+func TestEmptyNames(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, mode := range []os.FileMode{0o755, 0o555} {
+		a := newArena(t)
+		must(t, os.Mkdir(a.ws+"/.codex", mode))
+		before := snapshot(t, a.ws+"/.codex")
+		for _, script := range []string{"echo x >.codex/config", "chmod 700 .codex", "rmdir .codex", "mv .codex old", "mkdir n && mv -T n .codex"} {
+			if res := mustRun(t, a, &job{blind: true, args: sh(script)}); res.code == 0 {
+				t.Errorf("%o: %q succeeded", mode, script)
+			}
+		}
+		must(t, a.host.Close())
+		if after := snapshot(t, a.ws+"/.codex"); after != before {
+			t.Errorf("%o: it was %s and is %s", mode, before, after)
+		}
+	}
+}
+
+// TestMissingRace: a program that makes and removes a protected name in a loop, with threads that
+// change what the observer reads, leaves nothing there.
+func TestMissingRace(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "python3")
+	// One thread changes the name that the other one makes between the look of the observer and the call.
+	const race = `import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+name = ctypes.create_string_buffer(b"./xcodex")
+begin, over = time.time(), False
+def flip():
+    while not over:
+        name[2] = b"x"
+        name[2] = b"."
+thread = threading.Thread(target=flip)
+thread.start()
+made = 0
+while time.time() < begin + 2:
+    libc.mkdir(name, 0o755)
+    if os.path.exists(".codex"):
+        made += 1
+        if time.time() > begin + 0.5: break # it ends with the name there
+    for n in "xcodex", ".codex":
+        try: os.rmdir(n)
+        except OSError: pass
+over = True
+thread.join()
+print(made)`
+	for _, blind := range []bool{false, true} {
+		a := newArena(t)
+		var after executor.Exit
+		res := mustRun(t, a, &job{blind: blind, after: &after, args: []string{"python3", "-c", race}})
+		if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) || res.code != 0 {
+			t.Errorf("without an observer %v: it is there: %v, %+v", blind, err, res)
+		}
+		t.Logf("made %s, quarantined %d", res.out, len(after.Quarantined))
+	}
 }
 
 // TestPins: a directory that holds a denied or protected path stays where it is, so
@@ -112,18 +199,16 @@ func TestPins(t *testing.T) {
 	})
 }
 
-// TestPlaceholderOfAnother: where two runs with state directories of their own, as those of
-// two users, work in one directory, the first removes its placeholders while the second still
-// runs. What the command makes there is denied or quarantined, and nothing of it is left.
-func TestPlaceholderOfAnother(t *testing.T) {
+// TestMissingOfTwo: where two runs with state directories of their own, as those of two users, work in
+// one directory, the end of one takes nothing from the other.
+func TestMissingOfTwo(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, blind := range []bool{false, true} {
 		a := newArena(t)
-		var first *Child
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		must(t, err)
 		defer null.Close()
-		first, err = a.start(a.request(&job{args: sh(`:`)}), nil, null, null, null)
+		first, err := a.start(a.request(&job{args: sh(`:`)}), nil, null, null, null)
 		must(t, err)
 		t.Setenv("XDG_STATE_HOME", a.base+"/other")
 		b := &arena{host: new(Host), base: a.base, ws: a.ws, out: a.out}
@@ -143,29 +228,33 @@ func TestPlaceholderOfAnother(t *testing.T) {
 	}
 }
 
-// TestPlaceholderOfKilled: the placeholders of a killed front end stay as long as its command
-// can still run, though another run begins. Here the command runs on for long, because what
-// ends it is left out.
-func TestPlaceholderOfKilled(t *testing.T) {
+// TestKilledRemembers: what a killed front end remembers is not settled as long as its command can still
+// run, though another run begins. Here the command runs on for long, because what ends it is left out.
+func TestKilledRemembers(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
+	must(t, os.RemoveAll(a.ws+"/.git"))
 	f := startFront(t, a, "hold-orphan", "hold")
-	before, err := os.Lstat(a.ws + "/.codex")
-	must(t, err)
 	root, err := unix.PidfdOpen(f.root, 0)
 	must(t, err)
 	defer unix.Close(root)
 	must(t, f.cmd.Process.Kill())
 	_ = f.cmd.Wait()
-	mustRun(t, a, &job{args: sh(`:`)})
-	if after, err := os.Lstat(a.ws + "/.codex"); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
-		t.Errorf("the placeholder was removed: %v, %v", after, err)
+	must(t, os.Mkdir(a.ws+"/.git", 0o755))
+	write(t, a.ws+"/.git/HEAD", "ref: refs/heads/main\n")
+	told := func() (yes bool) {
+		mustRun(t, a, &job{args: sh(`:`), during: func(c *Child) {
+			yes = slices.ContainsFunc(c.Sandbox().Warnings, func(w string) bool { return strings.Contains(w, "was killed") })
+		}})
+		return yes
+	}
+	if told() {
+		t.Error("it was settled while the command ran")
 	}
 	must(t, unix.PidfdSendSignal(root, unix.SIGKILL, nil, 0))
 	_, err = io.Copy(io.Discard, f.reader)
 	must(t, err)
-	must(t, a.host.Close())
-	if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) {
-		t.Errorf("the placeholder is left: %v", err)
+	if !told() {
+		t.Error("it was not settled when the command had ended")
 	}
 }

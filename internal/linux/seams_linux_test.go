@@ -225,7 +225,7 @@ func (s *seam) try(t *testing.T, level string) {
 			t.Logf("refused: %v", err)
 		}
 	}
-	must(t, a.host.Close()) // what stood for names is gone
+	must(t, a.host.Close())
 	if s.evil(a) {
 		t.Errorf("%s was written to", s.planted)
 	}
@@ -246,35 +246,6 @@ func (s *seam) evil(a *arena) bool {
 	}
 	text, err := os.ReadFile(name)
 	return err == nil && strings.Contains(string(text), "evil")
-}
-
-// TestPlaceholderUmask: a placeholder is known for one whatever the umask took from
-// its mode, so that it does not go with the run that has made it.
-func TestPlaceholderUmask(t *testing.T) {
-	testenv.RunAsOrdinary(t)
-	for _, mask := range []int{0o022, 0o077} {
-		a := newArena(t)
-		other := &Host{}
-		old := syscall.Umask(mask)
-		t.Cleanup(func() { syscall.Umask(old) })
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		must(t, err)
-		defer null.Close()
-		first, err := other.Start(t.Context(), a.request(&job{args: sh(`exec sleep 100`)}), [3]*os.File{null, null, null})
-		must(t, err)
-		in, hand := waiting(t)
-		defer in.Close()
-		res, err := a.run(t, &job{args: sh(`read go; mkdir -p .codex; echo evil >.codex/x`), stdin: in, during: func(*Child) {
-			must(t, first.Kill())
-			must(t, first.WaitAll())
-			must(t, first.Close(new(executor.Exit)))
-			must(t, other.Close())
-			must(t, hand.Close())
-		}})
-		if _, made := os.Lstat(a.ws + "/.codex/x"); err != nil || res.code == 0 || made == nil {
-			t.Errorf("umask %o: the name could be made: %v, %+v", mask, err, res)
-		}
-	}
 }
 
 // TestForeignDirectory: that the real root cannot reach a directory of another user's in a

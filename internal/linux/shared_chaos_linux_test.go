@@ -265,7 +265,7 @@ func TestSharedFrontKilled(t *testing.T) {
 	must(t, a.host.Close())
 	for _, n := range []string{".codex", ".agents", ".sallyport"} {
 		if _, err := os.Lstat(a.ws + "/" + n); err == nil {
-			t.Errorf("the placeholder %s is left", n)
+			t.Errorf("%s is left", n)
 		}
 	}
 }

@@ -28,13 +28,13 @@ import (
 // A gathering is what was found at the paths of a policy, with what every policy protects.
 type gathering struct {
 	*ruleset
-	base    sandbox.Level // of what no rule is about
-	dir     string        // the working directory
-	tmp     *plan.Tmp
-	tmpAt   string // where sallyport mounts a /tmp; no file of the host exists below it
-	mounts  bool   // the level can mount something over what exists
-	alone   bool   // the command has the rights of this user, and none of root's over others' files
-	table   *hostfacts.MountTable
+	base   sandbox.Level // of what no rule is about
+	dir    string        // the working directory
+	tmp    *plan.Tmp
+	tmpAt  string // where sallyport mounts a /tmp; no file of the host exists below it
+	mounts bool   // the level can mount something over what exists
+	alone  bool   // the command has the rights of this user, and none of root's over others' files
+	table  *hostfacts.MountTable
 
 	git     bool // the grant git is given
 	outside gitpaths.Outside
@@ -277,8 +277,8 @@ func (g *gathering) close(paths []gitpaths.Path) error {
 	return nil
 }
 
-// closePath makes a path that exists read-only. The directories on the way to it are resolved, so that none has to
-// be looked at; the launch refuses to follow a link that has taken the place of one since.
+// closePath makes a path that exists read-only. The directories on the way to it are resolved, so that
+// none has to be looked at; the launch refuses to follow a link that has taken the place of one since.
 func (g *gathering) closePath(p gitpaths.Path) error {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(p.Path, &st); err != nil {

@@ -71,6 +71,7 @@ type Protection struct {
 	keeper  *guard.Keeper
 	held    *guard.Hold
 	before  []*gitpaths.Snapshot
+	remains []string // of other runs, before those were taken
 	seen    seen
 	search  *search          // goes on since Started
 	opened  []string         // paths in git directories that the policy itself makes writable
@@ -170,7 +171,8 @@ func (p *Protection) Observed() rulings.Names {
 	}
 	for _, c := range slices.Concat(g.claims, g.unreachable) {
 		if !c.ReportOnly {
-			n.Protected = append(n.Protected, c.Path)
+			aliases, _ := g.table.Aliases(c.Path)
+			n.Protected = append(append(n.Protected, c.Path), aliases...)
 		}
 	}
 	for _, w := range g.granted {
@@ -191,6 +193,7 @@ func (p *Protection) hold() error {
 		return nil
 	}
 	g := p.found
+	p.remains = p.keeper.Remains() // before the snapshots
 	for _, w := range g.granted {
 		if w.repo != nil {
 			p.opened = append(p.opened, g.openedIn(w.repo)...)
@@ -209,7 +212,7 @@ func (p *Protection) hold() error {
 	if g.mounts {
 		claims = append(claims, g.covered()...)
 	}
-	if len(claims) == 0 && len(g.unreachable) == 0 && len(p.before) == 0 && !p.keeper.Remains() {
+	if len(claims) == 0 && len(g.unreachable) == 0 && len(p.before) == 0 && p.remains == nil {
 		return nil
 	}
 	var err error
@@ -230,7 +233,7 @@ func (p *Protection) watch() error {
 	}
 	p.walls.rules = maps.Clone(g.rules)
 	for i, s := range p.before {
-		if err := p.held.Remember(s); err != nil {
+		if err := p.held.Remember(s, p.remains); err != nil {
 			return err
 		}
 		repo := g.granted[i].repo != nil

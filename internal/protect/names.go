@@ -17,8 +17,7 @@ import (
 )
 
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
-// Stores of secrets in homes are hidden, and directories of
-// settings are read-only.
+// Stores of secrets in homes are hidden, and directories of settings are read-only.
 func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []plan.Pattern, error) {
 	s, err := newRuleset(policy, true, matchAnew)
 	if err != nil {

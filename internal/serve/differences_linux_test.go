@@ -65,8 +65,8 @@ func TestFileLinks(t *testing.T) {
 	}
 }
 
-// TestListings: while a sandbox holds the missing protected names of a workspace, clients see nothing of it,
-// in that sandbox, beside it, and in a copy.
+// TestListings: nothing is in a workspace for its missing protected names, in a sandbox, beside it, and
+// in a copy.
 func TestListings(t *testing.T) {
 	testenv.NeedUserNS(t)
 	ws, url := realDir(t), run(t, options())
@@ -77,14 +77,10 @@ func TestListings(t *testing.T) {
 	if m := in.write("file", "x"); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}
-	held := 0
 	for _, name := range sandbox.ProtectedNames() {
 		if exists(filepath.Join(ws, name)) {
-			held++
+			t.Errorf("%s is there", name)
 		}
-	}
-	if held == 0 {
-		t.Fatal("no name is held, so nothing is tested")
 	}
 	for place, c := range map[string]*fileCaller{"in the sandbox": in, "beside it": beside} {
 		for _, m := range []message{

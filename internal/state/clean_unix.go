@@ -23,10 +23,10 @@ import (
 )
 
 // Clean removes what killed runs of this user left in the state directories: files of the journal,
-// private /tmp directories, and quarantined things that are too old or too many. What living processes need stays. There is one report for each of
-// [Existing], and one with an error for what stands in the place of the first; nil means that
-// no run has left a state directory. It blocks while another process starts or ends a run, and
-// for as long as removing takes.
+// private /tmp directories, and quarantined things that are too old or too many. What living
+// processes need stays. There is one report for each of [Existing], and one with an error for what
+// stands in the place of the first; nil means that no run has left a state directory. It blocks while
+// another process starts or ends a run, and for as long as removing takes.
 func Clean() []Report {
 	var out []Report
 	// Only the first candidate: in /tmp another user may have taken the name of the other.

@@ -80,13 +80,13 @@ func TestRead(t *testing.T) {
 	dir := newProject(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(dir, link), write(dir, rules+"/.hidden.rules", "x"), write(dir, rules+"/notes.txt", "x"),
-		os.MkdirAll(dir+"/below", 0o755), os.MkdirAll(dir+"/placeholder/.sallyport", 0o755), os.MkdirAll(dir+"/norules/.sallyport/rules", 0o755))
+		os.MkdirAll(dir+"/below", 0o755), os.MkdirAll(dir+"/empty/.sallyport", 0o755), os.MkdirAll(dir+"/norules/.sallyport/rules", 0o755))
 	p := read(t, link)
 	if p.State != Untrusted || p.Dir != dir || len(p.Files) != 2 || p.Files[0].Name != config || p.Files[1].Name != rule ||
 		p.Files[1].Path != dir+"/"+rule || string(p.Files[1].Data) != "# one\n" {
 		t.Errorf("%+v", p)
 	}
-	for _, name := range []string{"below", "placeholder", "norules", "missing"} {
+	for _, name := range []string{"below", "empty", "norules", "missing"} {
 		if p := read(t, filepath.Join(dir, name)); p.State != None || len(p.Files) != 0 {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -275,8 +275,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOwners: root's files are as good as the user's own, and it does not matter who owns the
-// placeholder of a run.
+// TestOwners: root's files are as good as the user's own, and it does not matter who owns an
+// empty directory.
 func TestOwners(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	f, err := os.Open("/etc/passwd")
@@ -287,7 +287,7 @@ func TestOwners(t *testing.T) {
 		empty := filepath.Join(t.TempDir(), ".sallyport")
 		must(t, os.Mkdir(empty, 0o755), os.Lchown(empty, ordinary, ordinary))
 		if p, err := Read(filepath.Dir(empty)); err != nil || p.State != None {
-			t.Errorf("a placeholder: %+v, %v", p, err)
+			t.Errorf("an empty directory: %+v, %v", p, err)
 		}
 	}
 }
