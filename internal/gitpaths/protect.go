@@ -93,9 +93,8 @@ func Writable(name string) bool {
 }
 
 // Shut returns what stays protected while a command runs that may write to Dir and
-// Common, for commits, in a stable order. A missing path with IsDir set can be
-// protected by an empty directory; the others must be watched, because git ends when
-// it finds a directory in their place.
+// Common, for commits, in a stable order. Nothing may be put at a missing path to protect it: git ends
+// when it finds a directory in the place of some.
 //
 // The error is that of [Repository.Protected].
 func (r *Repository) Shut(o Outside) ([]Path, error) {
@@ -120,9 +119,7 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 	}
 	if r.Common != r.Dir {
 		if !r.DirMissing {
-			// The submodules of a linked work tree have their git directories here. With
-			// an empty directory there "git worktree remove" would take the tree for one
-			// with submodules.
+			// The submodules of a linked work tree have their git directories here.
 			l.follow(r.Dir, "modules", "git modules")
 		}
 		if !r.CommonMissing {
