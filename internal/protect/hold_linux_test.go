@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -22,7 +23,10 @@ import (
 // TestObserved: the observer denies every claimed name but those that are only reported,
 // and is told of the git directories that the grant opens.
 func TestObserved(t *testing.T) {
-	g := &gathering{ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}}, tmpAt: "/ws/tmp", mounts: true}
+	g := &gathering{
+		ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}}, tmpAt: "/ws/tmp", mounts: true,
+		table: new(hostfacts.MountTable),
+	}
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/.git"}})
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/reported", ReportOnly: true}})
 	g.granted = []workTree{{dir: "/ws/none"}, {dir: "/ws", repo: &gitpaths.Repository{Dir: "/ws/.git/worktrees/w", Common: "/ws/.git"}}}
