@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestGitAndEmptyDirs has git work with an empty directory in place of everything
-// that may be missing: IsDir in a Path says that this does not disturb it.
+// TestGitAndEmptyDirs has git work with an empty directory in place of everything that may be missing.
 func TestGitAndEmptyDirs(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -37,7 +36,7 @@ func TestGitAndEmptyDirs(t *testing.T) {
 			}
 			remove(t, dir+"/.git/"+test.name)
 			p, ok := find(shut(t, open(t, dir), Outside{}), dir+"/.git/"+test.name)
-			if !ok || !p.Missing || p.IsDir != test.works {
+			if !ok || !p.Missing || p.IsDir {
 				t.Errorf("%+v", p)
 			}
 			put(t, dir+"/.git/"+test.name+"/", "")

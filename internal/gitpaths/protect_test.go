@@ -46,7 +46,7 @@ func TestProtectedPlain(t *testing.T) {
 	remove(t, dir+"/.git/branches")
 	paths := shut(t, r, Outside{})
 	for path, marks := range map[string]string{
-		"config": "", "hooks": "mf", "info": "f", "modules": "mf", "branches": "mf", "remotes": "mf",
+		"config": "", "hooks": "m", "info": "f", "modules": "m", "branches": "m", "remotes": "m",
 		"commondir": "m", "gitdir": "m", "config.worktree": "m",
 	} {
 		want(t, paths, dir+"/.git/"+path, marks)
@@ -77,12 +77,12 @@ func TestProtectedHooks(t *testing.T) {
 	paths := protected(t, open(t, dir+"/work"), o)
 	for path, marks := range map[string]string{
 		dir + "/work/.git":                "f",
-		dir + "/work/.hooks/in":           "mf",
-		dir + "/work/from-deep":           "mf",
-		dir + "/work/global":              "mf",
+		dir + "/work/.hooks/in":           "m",
+		dir + "/work/from-deep":           "m",
+		dir + "/work/global":              "m",
 		dir + "/work/.husky":              "f",
 		dir + "/work/.husky/_":            "f",
-		home + "/home-hooks":              "mf",
+		home + "/home-hooks":              "m",
 		home + "/conditional":             "",
 		home + "/.gitconfig":              "",
 		home + "/.config/git/config":      "m",
@@ -100,7 +100,7 @@ func TestProtectedHooks(t *testing.T) {
 	}
 	paths = shut(t, open(t, dir+"/work"), o)
 	want(t, paths, dir+"/work/.git/gone-script", "m")
-	want(t, paths, dir+"/work/.git/.hooks/in", "mf") // a push into the work tree runs them
+	want(t, paths, dir+"/work/.git/.hooks/in", "m") // a push into the work tree runs them
 }
 
 func TestProtectedBroken(t *testing.T) {
@@ -238,7 +238,7 @@ func TestLinksInGitDir(t *testing.T) {
 	}
 	want(t, paths, dir+"/.git/config", "s")
 	want(t, paths, dir+"/config", "")
-	want(t, paths, dir+"/h", "mf")
+	want(t, paths, dir+"/h", "m")
 }
 
 func TestSurroundings(t *testing.T) {
@@ -288,7 +288,7 @@ func TestHugeConfig(t *testing.T) {
 	}
 	text.WriteString("[core]hooksPath=last\n")
 	put(t, dir+"/.git/config", text.String())
-	want(t, protected(t, open(t, dir), Outside{}), dir+"/last", "mf")
+	want(t, protected(t, open(t, dir), Outside{}), dir+"/last", "m")
 	put(t, dir+"/.git/config", strings.Repeat("#", maxConfig+1))
 	var config *ConfigError
 	if _, err := open(t, dir).Protected(Outside{}); !errors.As(err, &config) {

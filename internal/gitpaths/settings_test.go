@@ -20,7 +20,7 @@ func TestSettings(t *testing.T) {
 		not          []string
 	}{
 		{name: "templates that exist", config: "[init]\ntemplateDir = tpl", files: []string{"tpl/hooks/x"}, want: map[string]string{"tpl": "f"}},
-		{name: "templates that are missing", config: "[init]\ntemplateDir = WORK/tpl", want: map[string]string{"tpl": "mf"}},
+		{name: "templates that are missing", config: "[init]\ntemplateDir = WORK/tpl", want: map[string]string{"tpl": "m"}},
 		{name: "attributes", config: "[core]\nattributesFile = WORK/attr", want: map[string]string{"attr": "m"}},
 		{name: "attributes that exist", config: "[core]\nattributesFile = attr", files: []string{"attr"}, want: map[string]string{"attr": ""}},
 		{name: "a filter", config: "[filter \"x\"]\nclean = ./tools/clean %f", files: []string{"tools/clean"}, want: map[string]string{"tools/clean": ""}},
@@ -68,7 +68,7 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, paths, "/of/templates", "mf")
+		want(t, paths, "/of/templates", "m")
 	})
 	t.Run("GIT_CONFIG_COUNT", func(t *testing.T) {
 		given := map[string]string{
@@ -79,8 +79,8 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, paths, "/of/templates", "mf")
-		want(t, paths, "/of/hooks", "mf")
+		want(t, paths, "/of/templates", "m")
+		want(t, paths, "/of/hooks", "m")
 		for _, name := range []string{"/of/safe", "/of/more"} {
 			if p, ok := find(paths, name); ok {
 				t.Errorf("%+v", p)
