@@ -196,10 +196,10 @@ func TestWholeDirectory(t *testing.T) {
 			`git clone -q ../from . && git log --oneline`, true},
 		{"git clean", "git", ``, `touch new && git clean -fdx && test ! -e new && test ! -e ignored`, false},
 		{"git stash", "git", `git config user.name a && git config user.email a`, `echo new >new && git stash -q -u && test ! -e new && git stash pop -q && cat new`, true},
-		{"rsync", "rsync", `mkdir ../from && echo x >../from/x && rm -rf .git`, `rsync -a --delete ../from/ ./ && test "$(ls -A)" = x`, false},
-		{"tar", "tar", `rm -rf .git`, `tar -cf /tmp/all . && rm -rf ./* .gitignore && tar -xf /tmp/all && cat a/file`, false},
+		{"rsync", "rsync", `mkdir ../from && echo x >../from/x && rm -rf .git a/b`, `rsync -a --delete ../from/ ./ && test "$(ls -A)" = x`, false},
+		{"tar", "tar", `rm -rf .git a/b`, `tar -cf /tmp/all . && rm -rf ./* .gitignore && tar -xf /tmp/all && cat a/file`, false},
 		{"rm all", "rm", `rm -rf .git && rm -rf a`, `rm -rf -- "$PWD"/* .gitignore && test -z "$(ls -A)"`, false},
-		{"npm-like rename", "mv", `rm -rf .git`, `mkdir .new && mv a .new/ && mv .new/a . && rmdir .new && cat a/file`, false},
+		{"npm-like rename", "mv", `rm -rf .git a/b`, `mkdir .new && mv a .new/ && mv .new/a . && rmdir .new && cat a/file`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := exec.LookPath(c.program); err != nil {

@@ -211,7 +211,7 @@ func TestStanding(t *testing.T) {
 		blind          bool
 	}{
 		{"native", LevelNative, 7, 0, 0, false},
-		{"native without an observer", LevelNative, 7, 2, 0, true},
+		{"native without an observer", LevelNative, 7, 3, 0, true},
 		{"landlock 7", LevelLandlock, 7, 9, 3, false},
 		{"landlock 5", LevelLandlock, 5, 10, 3, false},
 		{"landlock 3", LevelLandlock, 3, 11, 3, false},
