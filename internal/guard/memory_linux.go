@@ -251,7 +251,7 @@ func (k *Keeper) Remains() []string {
 	defer dir.Close()
 	names, err := listRoot(dir)
 	if err != nil {
-		return []string{memoryPrefix} // whoever wants to use it meets the error
+		return []string{memoryPrefix} // whatever uses it meets the error
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, memoryPrefix) })
 	if len(names) == 0 {

@@ -31,6 +31,7 @@ func Walls() []Wall {
 }
 
 const (
+	stopsMissing     = "make protected names that are missing, such as .codex or .git (by name, see Names and races)"
 	missingNames     = "what a command makes at a missing protected name is not denied, but moved to quarantine when it is seen, at the latest before the result"
 	lateFiles        = "files that come to match a denied pattern while the command runs can be read and changed"
 	lateRepositories = "git repositories that others make while the command runs, or that the search did not reach, can be changed"
@@ -48,11 +49,7 @@ func fileWalls() []Wall {
 			Name: wallProtected, Stops: "change protected names such as .git in a workspace",
 			Landlock: Gap{Lacks: "protected names in writable directories, such as .git, can be changed"},
 		},
-		{
-			Name: "missing-names", Stops: "make protected names that are missing, such as .codex or .git (by name, see Names and races)",
-			Bwrap: Gap{Lacks: missingNames},
-			Blind: missingNames,
-		},
+		{Name: "missing-names", Stops: stopsMissing, Bwrap: Gap{Lacks: missingNames}, Blind: missingNames},
 		{
 			Name: "denied-paths", Stops: "read what the policy denies, by path or pattern",
 			Landlock: Gap{Lacks: "denied paths cannot be hidden", Refused: true},
