@@ -51,7 +51,6 @@ var layers = map[string]int{
 	"internal/roff":       layerText,
 	"internal/shellwords": layerText,
 	"internal/strictjson": layerText,
-	"internal/lazyjson":   layerText,
 
 	"internal/caller":   layerTables,
 	"internal/environ":  layerTables,

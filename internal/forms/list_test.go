@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lazyjson
+package forms
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ func TestList(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"nil", List[int](nil), "[]\n"},
+		{"nil", list[int](nil), "[]\n"},
 		{"empty and left out", struct {
-			L List[int] `json:"l,omitempty"`
+			L list[int] `json:"l,omitempty"`
 		}{}, "{}\n"},
-		{"letters of HTML", struct{ L List[string] }{List[string]{"<a>&"}}, `{"L":["<a>&"]}` + "\n"},
-		{"a list of lists", List[List[int]]{{1}, nil}, "[[1],[]]\n"},
-		{"an error", List[broken]{{}}, ""},
+		{"letters of HTML", struct{ L list[string] }{list[string]{"<a>&"}}, `{"L":["<a>&"]}` + "\n"},
+		{"a list of lists", list[list[int]]{{1}, nil}, "[[1],[]]\n"},
+		{"an error", list[broken]{{}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -37,7 +37,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	}
-	var back List[int]
+	var back list[int]
 	if err := json.Unmarshal([]byte("[1,2]"), &back); err != nil || len(back) != 2 {
 		t.Errorf("%v, %v", back, err)
 	}
