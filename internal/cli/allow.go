@@ -57,8 +57,8 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 		return err
 	case len(settings) == 0:
 		return failure.New("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
-	case seccomp.Complete(o.run.Allowed) != nil: // every run would be refused
-		return runargs.Openings(seccomp.Complete(o.run.Allowed))
+	case seccomp.Complete(o.run.Cmd.Allow) != nil: // every run would be refused
+		return runargs.Openings(seccomp.Complete(o.run.Cmd.Allow))
 	case o.noConfig:
 		return failure.New("--no-config reads no settings that could be changed; leave it out")
 	case o.user:

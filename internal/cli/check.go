@@ -67,7 +67,7 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return failure.New("the current directory no longer exists; change to another one")
 	}
 	run := &o.run
-	run.NoConfig, run.Script, run.HasScript = o.noConfig, o.script, o.script != ""
+	run.NoConfig, run.Cmd.Script, run.HasScript = o.noConfig, o.script, o.script != ""
 	dir, err := run.Directory(&env.Env)
 	if err != nil {
 		return err
@@ -127,8 +127,8 @@ func explainRunOf(ctx context.Context, env *Env, q checking.Question, run *runar
 	defer post.Close()
 	q.Site = run.Site(&env.Env, e, policy, cmd.Dir)
 	x, err := checking.ExplainRun(ctx, r, cmd, q, checking.Sandbox{
-		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Level, "bwrap"),
-		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Allowed, Base: e.Base,
+		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Cmd.Level, "bwrap"),
+		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Cmd.Allow, Base: e.Base,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"slices"
@@ -205,12 +204,6 @@ func flagOf(flags []getopt.Flag, word string) (f *getopt.Flag, inline bool) {
 	return f, false
 }
 
-// completions say what completes the values of flags that have no words.
-var completions = map[string]getopt.Kind{
-	"rw": getopt.Files, "ro": getopt.Files, "deny": getopt.Files, "rules": getopt.Files, "config": getopt.Files,
-	"grant": getopt.Grants, "allow": getopt.Openings, "tmp": getopt.Directories, "cd": getopt.Directories, "ask-for": getopt.Files, "approver": getopt.Programs,
-}
-
 // choices are the words that fit as the value of a flag.
 func choices(f *getopt.Flag) []string {
 	if k := config.Find(f.Key); k != nil && f.Words == nil && !k.IsList() {
@@ -225,7 +218,7 @@ func values(f *getopt.Flag, prefix, word string) (getopt.Kind, []candidate) {
 	for _, w := range choices(f) {
 		all = append(all, candidate{prefix + w, ""})
 	}
-	kind := cmp.Or(f.Kind, completions[f.Long])
+	kind := f.Kind
 	switch kind {
 	case getopt.Openings:
 		for _, o := range seccomp.Openings() {

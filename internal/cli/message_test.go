@@ -133,7 +133,11 @@ func usageMakers() []maker {
 		}
 	}
 	for kind, check := range map[string]func(word string) error{
-		"words behind -c": func(word string) error { return (&runargs.Options{HasScript: true, Script: "x"}).Check([]string{word}) },
+		"words behind -c": func(word string) error {
+			o := new(runargs.Options)
+			o.Cmd.Script, o.HasScript = "x", true
+			return o.Check([]string{word})
+		},
 		"--shell alone": func(word string) error {
 			var o runargs.Options
 			words, err := getopt.Parse(runargs.Flags(&o), []string{"--shell", word, "--", "x"})
@@ -148,13 +152,13 @@ func usageMakers() []maker {
 		"--rw, missing": func(word string) error { return runargs.CheckPath("--rw", "/nonexistent/"+word, true) },
 		"--tmp, missing": func(word string) error {
 			o := new(runargs.Options)
-			o.Tmp = "/nonexistent/" + word
+			o.Cmd.Tmp = "/nonexistent/" + word
 			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
 			return err
 		},
 		"--tmp, relative": func(word string) error {
 			o := new(runargs.Options)
-			o.Tmp = "n" + word
+			o.Cmd.Tmp = "n" + word
 			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
 			return err
 		},

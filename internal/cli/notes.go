@@ -28,7 +28,7 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 			lines = append(lines, line)
 		}
 	}
-	add(res.TimedOut, fmt.Sprintf("timed out after %v", r.o.Timeout))
+	add(res.TimedOut, fmt.Sprintf("timed out after %v", r.o.Cmd.Timeout))
 	text, flag := notes.Exceeded(string(res.End), res.Limits)
 	add(flag != "", text+"; raise "+flag)
 	add(true, notes.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
@@ -38,14 +38,14 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	lines = append(lines, notes.Denials(ds, res.DenialsOmitted, home)...)
 	add(!r.o.Verbose, notes.Ownership(res.OwnershipIgnored))
 	level := res.Sandbox.Level
-	add(level == "bwrap" && r.o.Level == "", "level native is not available here; this ran at level "+level+", which is weaker (run `sallyport doctor` for details)")
+	add(level == "bwrap" && r.o.Cmd.Level == "", "level native is not available here; this ran at level "+level+", which is weaker (run `sallyport doctor` for details)")
 	return lines
 }
 
 // tmpLine guesses that a program failed because a path that its words name is in the host's
 // /tmp and was not there inside; empty when none is.
 func (r *report) tmpLine(res *sallyport.Result) string {
-	if r.o.Tmp != "" && r.o.Tmp != "private" || res.Sandbox.Level != "native" && res.Sandbox.Level != "bwrap" {
+	if r.o.Cmd.Tmp != "" && r.o.Cmd.Tmp != "private" || res.Sandbox.Level != "native" && res.Sandbox.Level != "bwrap" {
 		return ""
 	}
 	policy, err := r.policy.Bind(sandbox.Places{Dir: res.Dir}).Resolve()

@@ -151,7 +151,7 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
 	entry := runlog.Record{Start: start, Flags: r.o.Shape, Result: *res}
 	if entry.Args == nil && r.o.HasScript {
-		entry.Args = []string{"-c", r.o.Script} // no shell was chosen for it
+		entry.Args = []string{"-c", r.o.Cmd.Script} // no shell was chosen for it
 	}
 	done := make(chan error, 1)
 	go func() {

@@ -19,8 +19,7 @@ import (
 // does is an error.
 func (e *Effective) bound() error {
 	for _, m := range e.config.managed {
-		for i := range keys {
-			k := &keys[i]
+		for _, k := range Keys() {
 			set, ok := m.values[k.Name]
 			if err := e.boundDenied(k, m); err != nil {
 				return err

@@ -204,29 +204,13 @@ func Denied(name, dir string) []sandbox.Entry {
 
 // Limits are those of [Effective.Values], and the time that a command has; 0 is no limit.
 func (e *Effective) Limits() (r executor.Resources, most time.Duration) {
-	for _, k := range keys {
-		if text := e.Values[k.Name].Text(); text != "" {
-			SetLimit(&r, k.Name, text)
+	var run Run
+	for _, k := range Keys() {
+		if text := e.Values[k.Name].Text(); strings.HasPrefix(k.Name, "limits.") && text != "" {
+			k.put(&run, text)
 		}
 	}
-	most, _ = ParseDuration(e.Values["limits.timeout"].Text()) // it was checked, or is empty
-	return r, most
-}
-
-// SetLimit sets the limit that a key is for, if it is for one, to a checked text.
-func SetLimit(r *executor.Resources, key, text string) {
-	switch key {
-	case "limits.memory":
-		r.Memory, _ = ParseLimit(text)
-	case "limits.cpus":
-		r.CPUs, _ = ParseCPUs(text)
-	case "limits.pids":
-		r.PIDs, _ = ParsePIDs(text)
-	case "limits.disk":
-		r.Disk, _ = ParseLimit(text)
-	case "limits.output":
-		r.Output, _ = ParseLimit(text)
-	}
+	return run.Cmd.Resources, run.Cmd.Timeout
 }
 
 // Approval returns when to ask.

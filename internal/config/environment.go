@@ -14,8 +14,7 @@ import (
 func (e *Effective) noteEnvironment() {
 	var said []string
 	say := func(k *Key, text string) { said = append(said, k.Variable()+"="+printable.Word(k.shown(text))) }
-	for i := range keys {
-		k := &keys[i]
+	for _, k := range Keys() {
 		for _, s := range e.Values[k.Name].Settings {
 			switch {
 			case s.Origin.Layer != Environment, s.Text == BuiltinReadOnly, k.Name == "read" && e.Base != Minimal && e.Base != NoBase:

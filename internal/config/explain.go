@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,11 +15,8 @@ import (
 
 // Explain returns what is known of a key, a profile or a grant, for people.
 func (e *Effective) Explain(name string) (string, error) {
-	for _, f := range RunFlags() {
-		if f.Key != "" && (name == "--"+f.Long || f.Short != 0 && name == "-"+string(rune(f.Short))) {
-			name = f.Key
-			break
-		}
+	if f := FindFlag(name); f != nil {
+		name = cmp.Or(f.Key, name)
 	}
 	if k := Find(name); k != nil {
 		return e.explainKey(k), nil
@@ -32,8 +30,8 @@ func (e *Effective) Explain(name string) (string, error) {
 		}
 	}
 	known := e.config.Profiles()
-	for i := range keys {
-		known = append(known, keys[i].Name)
+	for _, k := range Keys() {
+		known = append(known, k.Name)
 	}
 	for _, g := range protect.NamedGrants() {
 		known = append(known, g.Name)
@@ -61,14 +59,12 @@ func (e *Effective) explainKey(k *Key) string {
 			fmt.Fprintf(&b, "  %-10s %s\n", name, text)
 		}
 	}
-	row("type", shapes[k.Type])
+	row("type", types[k.Type].shape)
 	row("values", strings.Join(k.Words, ", "))
 	row("default", k.Default)
 	var flags []string
-	for _, f := range RunFlags() {
-		if f.Key == k.Name {
-			flags = append(flags, "--"+f.Long)
-		}
+	for _, f := range k.Flags {
+		flags = append(flags, f.Name())
 	}
 	row("flag", strings.Join(flags, ", "))
 	row("variable", k.Variable())
@@ -102,8 +98,8 @@ func (e *Effective) explainProfile(name string) string {
 		b.WriteString("\n")
 	}
 	v := merged(profiles)
-	for i := range keys {
-		if k := &keys[i]; len(v[k.Name]) > 0 {
+	for _, k := range Keys() {
+		if len(v[k.Name]) > 0 {
 			fmt.Fprintf(&b, "  %s = %s\n", k.Profile, printable.Line(encode(k.data(Value{Settings: v[k.Name]}))))
 		}
 	}

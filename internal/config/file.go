@@ -173,8 +173,8 @@ func keyOf(path []string, name func(*Key) string) (*Key, []string) {
 func (r *fileReader) table(i *toml.Item, path []string, name func(*Key) string, where string) error {
 	full := toml.Join(path)
 	var known []string
-	for k := range keys {
-		n := name(&keys[k])
+	for _, k := range Keys() {
+		n := name(k)
 		if n == "" {
 			continue
 		}
@@ -198,8 +198,8 @@ func elsewhere(path, known []string, where string) string {
 	if where == "" && slices.Contains([]string{"extends", "description"}, full) {
 		return "; it is a key of profiles, below [profiles.NAME]"
 	}
-	for i := range keys {
-		switch k := &keys[i]; {
+	for _, k := range Keys() {
+		switch {
 		case where != "" && k.Name == full:
 			return "; it cannot stand in " + where + ", but at the top of the file"
 		case where == "" && len(path) == 1 && strings.HasSuffix(k.Name, "."+last):
@@ -352,8 +352,8 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 		return nil
 	case k.Type == Tables:
 		return r.member(k, rest, i, add)
-	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), !fits(k.Type, v):
-		return r.fail(v.Pos, "%s is %s, not %s", i.Key(), shapes[k.Type], v.Kind)
+	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), len(types[k.Type].kinds) > 0 && !slices.Contains(types[k.Type].kinds, v.Kind):
+		return r.fail(v.Pos, "%s is %s, not %s", i.Key(), types[k.Type].shape, v.Kind)
 	case k.Type == Map && strings.Contains(rest[0], "="):
 		return r.fail(i.Pos, "%s: the name %s has a =; leave it out", k.Name, quoted(rest[0]))
 	case k.Type == Map:
@@ -364,7 +364,7 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 	to[k.Name] = []Setting{} // an empty list says something, too
 	for _, e := range v.List {
 		if e.Kind != toml.String {
-			return r.fail(e.Pos, "%s is %s; an element is %s", i.Key(), shapes[List], e.Kind)
+			return r.fail(e.Pos, "%s is %s; an element is %s", i.Key(), types[List].shape, e.Kind)
 		}
 		if err := add(e.Text, e.Pos); err != nil {
 			return err
@@ -402,27 +402,4 @@ func (r *fileReader) element(k *Key, text, profile string) (string, error) {
 		return "", fmt.Errorf("this user has no home directory in the user database; write %s in full", quoted(text))
 	}
 	return Expand(text, r.home), nil
-}
-
-// shapes are the values of types as they stand in a sentence.
-var shapes = [...]string{
-	Word: "a string", Text: "a string", Bool: "true or false", Size: `a size such as "512MiB", or a number of bytes`,
-	Duration: `a duration such as "30s", or a number of seconds`, Count: "a number", CPUs: "a number", List: "an array of strings", Map: "a table of strings", Tables: "a table of tables",
-}
-
-// fits reports whether a value has the shape of a type.
-func fits(t Type, v *toml.Value) bool {
-	switch t {
-	case Word, Text:
-		return v.Kind == toml.String
-	case Bool:
-		return v.Kind == toml.Bool
-	case Size, Duration:
-		return v.Kind == toml.String || v.Kind == toml.Number
-	case Count, CPUs:
-		return v.Kind == toml.Number
-	case List:
-		return v.Kind == toml.Array
-	}
-	return true
 }

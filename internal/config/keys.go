@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
@@ -20,42 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Type is what the value of a key is. As a text, of a flag or a variable, a Bool is "true" or
-// "false", a List has commas between its elements, an element of a Map is "K=V", and one of
-// Tables "NAME.MEMBER=V".
-type Type uint8
-
-// The types. Size, Duration, Count and CPUs are strings with a unit or numbers.
-const (
-	Word     Type = iota // one of Key.Words
-	Text                 // a string that is not empty
-	Bool                 // true or false
-	Size                 // bytes: "512MiB" or a number
-	Duration             // "30s" or a number of seconds
-	Count                // a whole number
-	CPUs                 // a number such as 1.5
-	List                 // an array of strings
-	Map                  // a table of strings
-	Tables               // a table of tables by name, which have the members of Key.table
-)
-
-// An Order says which of two values is the narrower one. The project and the ceiling move values
-// towards narrow only; keys without an order cannot be set by them.
-type Order uint8
-
-// The orders.
-const (
-	None       Order = iota
-	Words            // earlier in Key.Words
-	Smaller          // the smaller number; none at all is the widest
-	TrueFirst        // true
-	FalseFirst       // false
-	Narrows          // a list that takes away: all layers add to it
-	Opens            // a list that opens: the ceiling lists what may be in it
-	Fixes            // the value of the ceiling holds; a project cannot set it
-)
-
-// A Key is one setting.
+// A Key is one setting: a row of the table. One without a name is a flag that concerns one run only.
 type Key struct {
 	Name    string // in a file, with dots: "limits.memory"
 	Type    Type
@@ -68,13 +34,15 @@ type Key struct {
 	InProject bool
 	// Later names what is not built yet: files that set the key are refused.
 	Later string
-
 	// Whole says that a List is one value: that of the last layer counts, and nothing is added.
 	Whole bool
+	// Flags are the flags of run that set it.
+	Flags []Flag
 
 	table *table              // of Tables
 	check func(string) error  // of a text or an element, beyond its type; nil for none
 	mask  func(string) string // of a text that may have a secret in it, as it is shown; nil for none
+	to    func(*Run) any      // the member of a run that gets its value, for put; nil for none
 }
 
 // The modes of the sandbox, narrow ones first, as they are named in settings. Minimal and
@@ -108,108 +76,6 @@ const (
 // have none.
 const NetProxy = "proxy"
 
-// keys is the table of all settings. Flags of run, the schema, the environment and the messages
-// are made from it.
-var keys = []Key{
-	{
-		Name: "sandbox", Type: Text, Words: []string{ReadOnly, WorkspaceWrite, FullAccess, Minimal}, Order: Words, Default: WorkspaceWrite,
-		Help: "What commands may touch: read-only, workspace-write, full-access (no sandbox), :minimal, or the name of a profile.",
-	},
-	{Name: "approval_wait", Type: Duration, Default: "0s", Help: "How long a question without a terminal waits for sallyport approve or deny: 30s, or seconds."},
-	{
-		Name: "approval", Type: Word, Words: []string{"untrusted", "granular", "on-request", "on-failure", "never"}, Order: Words, Default: "on-request",
-		Help: "When to ask. Without a terminal and approval_wait the default is never. A table of sandbox_approval, rules, request_permissions, skill_approval and mcp_elicitations is granular.",
-	},
-	{Name: "level", Type: Word, Words: []string{"native", "bwrap", "landlock"}, Order: Words, Default: "bwrap", Help: "The least level of the sandbox that is accepted."},
-	{
-		Name: "rules", Type: List, Words: []string{BuiltinReadOnly}, Order: Narrows, Default: BuiltinReadOnly,
-		Help: "Rule files beside those in the directory rules. builtin:read-only lets commands that only read run without approval.",
-	},
-	{Name: "read", Profile: "read", InProject: true, Type: List, Words: tokens, Order: Opens, check: checkPlace, Help: "Paths to read and not to write: paths, :workspace, :tmp, :home, :minimal."},
-	{Name: "write", Profile: "write", InProject: true, Type: List, Words: tokens, Order: Opens, check: checkPlace, Help: "Paths to write below: paths, :workspace, :tmp, :home."},
-	{Name: "deny", Profile: "deny", InProject: true, Type: List, Order: Narrows, check: checkDenied, Help: "Paths and globs, such as **/.env, that are neither read nor written. Deny wins."},
-	{Name: "grants", Profile: "grants", InProject: true, Type: List, Order: Opens, check: checkGrant, Help: "Named grants, such as git, cache:npm or net:npm. sallyport doctor lists them."},
-	{Name: "allow", Profile: "allow", InProject: true, Type: List, Order: Opens, check: checkOpening, Help: "Things that are closed by default, such as unix or userns. sallyport doctor lists them."},
-	{Name: "tmp", Type: Text, Words: []string{"private", "host"}, Order: Words, Default: "private", Help: "What commands see as /tmp: private (removed afterwards), host, or a directory."},
-	{Name: "caches", Type: Bool, Order: FalseFirst, Default: "true", Help: "Private layers over the caches of toolchains."},
-	{Name: "observer", Type: Bool, Order: TrueFirst, Default: "true", Help: "Observe system calls, so that denials are known."},
-	{Name: "protect_hard_links", Type: Bool, Order: TrueFirst, Default: "false", Help: "Deny writing to files that have names elsewhere."},
-	{Name: "ownership", Type: Word, Words: []string{"error", "ignore"}, Order: Words, Default: "ignore", Help: "What changes of owners by root do, which the sandbox cannot make: ignore or error."},
-	{Name: "shell", Type: Text, Words: []string{"bash", "zsh", "sh", "pwsh"}, Help: "The shell for scripts. By default $SHELL."},
-	{Name: "login", Type: Bool, Default: "false", Help: "Run scripts in a login shell."},
-	{Name: "tty", Type: Bool, Help: "Give commands a terminal of their own. By default where stdin and stdout are terminals."},
-	{Name: "max_output", Type: Size, Default: "1MiB", Help: "Bytes of each stream that a result keeps."},
-	{Name: "quiet", Type: Bool, Default: "false", Help: "Print no messages."},
-	{Name: "verbose", Type: Bool, Default: "false", Help: "Print the launch script, limits and usage."},
-
-	{Name: "limits.timeout", Profile: "limits.timeout", Type: Duration, Order: Smaller, Help: "How long a command may run."},
-	{Name: "limits.kill_after", Profile: "limits.kill_after", Type: Duration, Order: Smaller, Default: "2s", Help: "Time between SIGTERM and SIGKILL when a command is stopped."},
-	{Name: "limits.memory", Profile: "limits.memory", Type: Size, Order: Smaller, check: notZero, Help: "Memory of a command and all that it starts."},
-	{Name: "limits.cpus", Profile: "limits.cpus", Type: CPUs, Order: Smaller, Help: "Processors, such as 1.5."},
-	{Name: "limits.pids", Profile: "limits.pids", Type: Count, Order: Smaller, Help: "Processes and threads at once."},
-	{Name: "limits.disk", Profile: "limits.disk", Type: Size, Order: Smaller, check: notZero, Help: "Growth of the writable directories, /tmp included."},
-	{Name: "limits.output", Profile: "limits.output", Type: Size, Order: Smaller, check: notZero, Help: "Bytes on stdout and stderr, which are pipes then."},
-
-	{
-		Name: "network.mode", Profile: "network", InProject: true, Type: Word, Words: []string{NetNone, NetLimited, NetFull, NetHost}, Order: Words,
-		Help: "none, host, or the managed network: limited (reading requests only) or full. By default none, and host with full-access.",
-	},
-	{Name: "network.allow", Type: List, Order: Opens, check: checkAllowed, Help: "Patterns of hosts that may be reached, such as *.example.com:443. Without network.mode the mode is full."},
-	{Name: "network.deny", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts that may not be reached. Deny wins."},
-	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Default: "false", Help: "Let allowed names have private addresses, but not those of cloud metadata."},
-	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Default: "false", Help: "Have programs that use the proxy reach servers of their own command at localhost (NO_PROXY)."},
-	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
-	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names, while the command runs that wants to reach them."},
-	{Name: keyPublish, Type: List, Order: Opens, check: checkPublish, Help: "Ports of commands that this machine reaches at its 127.0.0.1: PORT, or PORT:HOSTPORT."},
-	{
-		Name: "network.upstream", Type: Text, Words: []string{network.UpstreamEnvironment, network.UpstreamNone}, Order: Fixes, Default: network.UpstreamEnvironment,
-		check: checkUpstream, mask: network.MaskUpstream,
-		Help: "The proxy by which allowed hosts are reached: http://[USER:PASSWORD@]HOST:PORT, https://..., socks5h://..., none, or environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY).",
-	},
-	{Name: "network.mitm.exclude", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts whose TLS is not opened. The mode limited refuses TLS to them."},
-	{Name: "network.mitm.extra_ca", Type: List, check: checkFile, Help: "Files of certificates (PEM) that servers are verified by, beside those of the system, where TLS is opened."},
-	{
-		Name: "network.mitm.rules", Type: Tables, table: requestRules, check: checkRequestRule,
-		Help: "Rules by name that permit some requests to hosts, and no others: hosts, and optionally methods, paths, query, headers, strip, set.",
-	},
-	{
-		Name: "network.credentials", Type: Tables, table: credentials, check: checkCredential,
-		Help: "Credentials by name that commands use and do not get: env, hosts, and optionally file, find, form, where, shape.",
-	},
-
-	{Name: "environment.inherit", Type: Word, Words: []string{"none", "core", "all"}, Order: Words, Default: "all", Help: "Which variables commands get: all, core or none, except what looks like a secret."},
-	{Name: "environment.exclude", Type: List, Order: Narrows, Help: "Patterns of names that commands do not get."},
-	{Name: "environment.include_only", Type: List, Help: "Patterns of the only names that commands get."},
-	{Name: "environment.pass", Profile: "environment.pass", InProject: true, Type: List, Order: Opens, Help: "Names of variables to pass on, also if they look like secrets."},
-	{Name: "environment.set", Profile: "environment.set", InProject: true, Type: Map, Help: "Variables to set."},
-	{Name: "environment.ignore_default_excludes", Type: Bool, Order: FalseFirst, Default: "false", Help: "Pass on what looks like a secret, too."},
-
-	{Name: "hooks.approver", Type: List, Whole: true, Help: "A program, and its arguments, that is asked for approval before a person."},
-	{Name: "hooks.approver_timeout", Type: Duration, Default: "60s", Help: "How long it may take."},
-	{Name: "hooks.approver_failure", Type: Word, Words: []string{"deny", "none"}, Default: "deny", Help: "What its failure means: deny, or none, which asks the next approver."},
-	{
-		Name: "reviewer.base_url", Type: Text, check: guardian.CheckURL,
-		Help: "The address of the API of the reviewing model, such as https://api.openai.com/v1.",
-	},
-	{Name: "reviewer.model", Type: Text, Help: "The model that reviews before a person is asked, with on-request and granular."},
-	{Name: "reviewer.api_key_env", Type: Text, Help: "The variable with its key, which commands get only by environment.pass."},
-	{Name: "reviewer.timeout", Type: Duration, Default: "90s", Help: "How long a review may take."},
-	{
-		Name: "reviewer.thresholds", Type: Map, check: checkThreshold,
-		Help: "The authorization that a risk needs, such as high = \"medium\"; deny denies it always.",
-	},
-	{Name: "reviewer.strict", Type: Bool, Order: TrueFirst, Default: "false", Help: "Have the model review every command, each time anew, also those that need no approval."},
-	{Name: "reviewer.shadow", Type: Bool, Default: "false", Help: "Ask the model, print what it says, and decide without it."},
-	{Name: "audit.path", Type: Text, Later: "the audit log", Help: "Where the audit log is."},
-	{Name: "audit.checkpoint_key_file", Type: Text, Later: "the audit log", Help: "The key of its checkpoints."},
-	{Name: "audit.retention", Type: Duration, Later: "the audit log", Help: "How long it is kept."},
-	{Name: "telemetry.enabled", Type: Bool, Later: "telemetry", Help: "Send traces and metrics, as the OTEL_ variables say."},
-	{Name: "sessions.max", Type: Count, Later: "sessions of the command line", Help: "How many sessions may be alive."},
-	{Name: "sessions.spill", Type: Size, Later: "sessions of the command line", Help: "Output of a session that is kept in a file."},
-	{Name: "sessions.detached_for", Type: Duration, Later: "sessions of the command line", Help: "How long a session lives without a client."},
-	{Name: "remote", Type: Text, Later: "running on other machines", Help: "The exec-server to run on."},
-}
-
 // BuiltinReadOnly is the rule set of commands that are known to only read.
 const BuiltinReadOnly = "builtin:read-only"
 
@@ -226,17 +92,22 @@ var tokens = []string{placeWorkspace, placeTmp, placeHome, placeMinimal}
 // granular are the members of the table of approval.
 var granular = []string{"sandbox_approval", "rules", "request_permissions", "skill_approval", "mcp_elicitations"}
 
-// Keys returns the table. It must not be changed.
-func Keys() []Key { return keys }
+// Keys returns the rows of the table that have a name. They must not be changed.
+var Keys = sync.OnceValue(func() (named []*Key) {
+	for i := range keys {
+		if keys[i].Name != "" {
+			named = append(named, &keys[i])
+		}
+	}
+	return named
+})
 
 // Find returns the key with a name, or nil.
 func Find(name string) *Key { return findKey(func(k *Key) bool { return k.Name == name }) }
 
 func findKey(match func(*Key) bool) *Key {
-	for i := range keys {
-		if match(&keys[i]) {
-			return &keys[i]
-		}
+	if i := slices.IndexFunc(Keys(), match); i >= 0 {
+		return Keys()[i]
 	}
 	return nil
 }
@@ -250,31 +121,19 @@ func (k *Key) hasNames() bool { return k.Type == Map || k.Type == Tables }
 // Check returns what is wrong with the text of a value, or of an element of a List or Map.
 func (k *Key) Check(text string) error {
 	var err error
-	switch k.Type {
-	case Word:
-		if !slices.Contains(k.Words, text) {
-			return fmt.Errorf("invalid value %s (%s)%s", quoted(text), strings.Join(k.Words, ", "), nearest.Clause(text, k.Words, ""))
-		}
-	case Bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("invalid value %s (true, false)", quoted(text))
-		}
-	case Size:
-		_, err = ParseSize(text)
-	case Duration:
-		_, err = ParseDuration(text)
-	case Count:
-		_, err = ParsePIDs(text)
-	case CPUs:
-		_, err = ParseCPUs(text)
-	case Map, Tables:
+	switch read := types[k.Type].number; {
+	case k.Type == Word && !slices.Contains(k.Words, text):
+		return fmt.Errorf("invalid value %s (%s)%s", quoted(text), strings.Join(k.Words, ", "), nearest.Clause(text, k.Words, ""))
+	case k.Type == Bool && text != "true" && text != "false":
+		return fmt.Errorf("invalid value %s (true, false)", quoted(text))
+	case read != nil:
+		_, err = read(text)
+	case k.hasNames():
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
 			err = fmt.Errorf("%s names no variable; use K=V", quoted(text))
 		}
-	default:
-		if text == "" {
-			err = errEmpty
-		}
+	case text == "" && k.Type != Any:
+		err = errEmpty
 	}
 	if err == nil && strings.ContainsRune(text, 0) {
 		err = errNUL
@@ -301,20 +160,11 @@ func (k *Key) rank(text string) (float64, bool) {
 		}
 		return 1, true
 	case Smaller:
-		switch k.Type {
-		case Size:
-			n, err := ParseSize(text)
-			return float64(n), err == nil
-		case Duration:
-			n, err := ParseDuration(text)
-			if n == 0 && k.Name == "limits.timeout" {
-				return math.Inf(1), err == nil // none, as with timeout(1)
-			}
-			return float64(n), err == nil
-		default:
-			n, err := ParseCPUs(text)
-			return n, err == nil
+		n, err := types[k.Type].number(text)
+		if n == 0 && k.Name == "limits.timeout" {
+			n = math.Inf(1) // none, as with timeout(1)
 		}
+		return n, err == nil
 	}
 	return 0, false
 }

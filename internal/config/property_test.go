@@ -91,8 +91,7 @@ func widens(a, b *Effective) string {
 	if opensMore(b.Base, a.Base) {
 		return "sandbox: " + b.Base + " over " + a.Base
 	}
-	for i := range keys {
-		k := &keys[i]
+	for _, k := range Keys() {
 		x, y := a.Values[k.Name], b.Values[k.Name]
 		in := func(list []string) func(string) bool {
 			return func(s string) bool { return !slices.Contains(list, s) }

@@ -95,8 +95,8 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range keys {
-		switch k := &keys[i]; {
+	for _, k := range Keys() {
+		switch {
 		case k.Name == "sandbox":
 		case k.IsList():
 			e.gather(k, stack)

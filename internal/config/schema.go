@@ -20,8 +20,7 @@ func Schema() any {
 	profile.put("description", node{"type": "string", "description": "What the profile is for."})
 	project := object("What a project opens, in its own file only, once it is trusted.")
 	project.put("allow_rules", node{"type": "boolean", "description": "Let the allow rules of the project count."})
-	for i := range keys {
-		k := &keys[i]
+	for _, k := range Keys() {
 		root.put(k.Name, k.schema())
 		if k.Profile != "" && k.Name != "environment.pass" && k.Name != "environment.set" {
 			profile.put(k.Profile, k.schema())
@@ -93,27 +92,22 @@ func (k *Key) schema() node {
 		help += " Not supported in this version."
 	}
 	n := node{"description": help}
-	switch k.Type {
-	case Bool:
-		n["type"] = "boolean"
-	case Word:
+	switch in := types[k.Type].schema; len(in) {
+	case 0:
 		n["enum"] = k.Words
-	case Size:
-		n["type"] = []string{"string", "integer"}
-	case Duration:
-		n["type"] = []string{"string", "number"}
-	case Count:
-		n["type"] = "integer"
-	case CPUs:
-		n["type"] = "number"
-	case List:
-		n["type"], n["items"] = "array", node{"type": "string"}
-	case Map:
-		n["type"], n["additionalProperties"] = "object", node{"type": "string"}
-	case Tables:
-		n["type"], n["additionalProperties"] = "object", k.table.schema()
+	case 1:
+		n["type"] = in[0]
 	default:
-		n["type"] = "string"
+		n["type"] = in
+	}
+	switch k.Type {
+	case List:
+		n["items"] = node{"type": "string"}
+	case Map:
+		n["additionalProperties"] = node{"type": "string"}
+	case Tables:
+		n["additionalProperties"] = k.table.schema()
+	case Text:
 		if len(k.Words) > 0 {
 			n["examples"] = k.Words
 		}

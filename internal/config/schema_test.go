@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport/internal/toml"
 )
@@ -33,12 +36,74 @@ func TestFlags(t *testing.T) {
 		case (k == nil) == (reason == ""):
 			t.Errorf("--%s: key %q, reason %q", f.Long, f.Key, reason)
 		case k == nil:
-		case (f.Value == "") != (f.Sets != ""):
-			t.Errorf("--%s is a switch without a value to set, or sets %q", f.Long, f.Sets)
+		case f.Value != "" && f.Sets != "":
+			t.Errorf("--%s is no switch, and sets %q", f.Long, f.Sets)
 		case f.Sets != "" && k.Check(f.Sets) != nil:
 			t.Errorf("--%s: %v", f.Long, k.Check(f.Sets))
 		case k.Later != "":
 			t.Errorf("--%s: %s is for later", f.Long, k.Name)
+		}
+	}
+}
+
+// helpOrder is the order of the flags in the help text.
+const helpOrder = `sandbox profile rw ro deny grant tmp no-caches no-observer protect-hard-links ownership net allow-host
+	deny-host ask-net publish allow level approval approval-wait rules escalate ask-for justification prefix-rule approver
+	cd command shell login env env-inherit tty fd interactive timeout detach join idle remote remote-token-file
+	remote-tls-cert remote-tls-key remote-tls-ca kill-after memory cpus pids disk output json jsonl jsonl-drop
+	max-output quiet verbose help config no-config`
+
+// TestFlagOrder: the help text has the flags of all rows, in an order of its own.
+func TestFlagOrder(t *testing.T) {
+	var got []string
+	for _, f := range RunFlags() {
+		got = append(got, f.Long)
+		if FindFlag(f.Name()) != f || FindFlag(f.Shortest()) != f || f.row == nil || f.Key != f.row.Name {
+			t.Errorf("--%s is not found, or has another row", f.Long)
+		}
+	}
+	if diff := cmp.Diff(strings.Fields(helpOrder), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// asked are the keys that no member of a run is for, because what holds is asked itself.
+const asked = `sandbox approval rules network.allow network.deny network.allow_private network.allow_local_binding
+	network.require_sni network.ask network.publish network.upstream network.mitm.exclude network.mitm.extra_ca
+	network.mitm.rules network.credentials reviewer.base_url reviewer.model reviewer.api_key_env reviewer.timeout
+	reviewer.thresholds reviewer.strict reviewer.shadow`
+
+// TestMembers: each row has a member of a run that takes its values and forgets them, or is read elsewhere.
+func TestMembers(t *testing.T) {
+	for i := range keys {
+		k := &keys[i]
+		name := k.Name
+		if name == "" {
+			name = "--" + k.Flags[0].Long
+		}
+		if k.to == nil {
+			if k.Later == "" && !slices.Contains(strings.Fields(asked), name) {
+				t.Errorf("%s changes nothing", name)
+			}
+			continue
+		}
+		if slices.Contains(strings.Fields(asked), name) {
+			t.Errorf("%s is read elsewhere, too", name)
+		}
+		changed := false
+		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix"}, k.Words...) {
+			if k.Check(text) != nil {
+				continue
+			}
+			var r Run
+			k.put(&r, text)
+			changed = changed || !reflect.ValueOf(r).IsZero()
+			if clearMember(k.to(&r)); k.Name != "" && !reflect.ValueOf(r).IsZero() {
+				t.Errorf("%s keeps %s", name, text)
+			}
+		}
+		if !changed {
+			t.Errorf("no value of %s changes a run", name)
 		}
 	}
 }
@@ -308,8 +373,8 @@ func TestShow(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	for i := range keys {
-		if k := &keys[i]; said(e, k.Name) != said(again, k.Name) {
+	for _, k := range Keys() {
+		if said(e, k.Name) != said(again, k.Name) {
 			t.Errorf("%s: %s, was %s", k.Name, said(again, k.Name), said(e, k.Name))
 		}
 	}

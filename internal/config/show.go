@@ -62,8 +62,7 @@ func (e *Effective) Show(origin bool) *Shown {
 	if note := e.upstreamNote(); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
-	for i := range keys {
-		k := &keys[i]
+	for _, k := range Keys() {
 		v, ok := e.Values[k.Name]
 		if !ok {
 			continue
@@ -117,8 +116,7 @@ func (k *Key) data(v Value) any {
 func (s *Shown) String() string {
 	var b strings.Builder
 	table := ""
-	for i := range keys {
-		k := &keys[i]
+	for _, k := range Keys() {
 		l := s.Values[k.Name]
 		if l == nil || l.Value == nil && len(l.Cut) == 0 {
 			continue

@@ -13,6 +13,72 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/toml"
+)
+
+// A Type is what the value of a key is. As a text, of a flag or a variable, a Bool is "true" or
+// "false", a List has commas between its elements, an element of a Map is "K=V", and one of
+// Tables "NAME.MEMBER=V".
+type Type uint8
+
+// The types. Size, Duration, Count and CPUs are strings with a unit or numbers.
+const (
+	Word     Type = iota // one of Key.Words
+	Text                 // a string that is not empty
+	Any                  // any string
+	Bool                 // true or false
+	Size                 // bytes: "512MiB" or a number
+	Duration             // "30s" or a number of seconds
+	Count                // a whole number
+	CPUs                 // a number such as 1.5
+	List                 // an array of strings
+	Map                  // a table of strings
+	Tables               // a table of tables by name, which have the members of Key.table
+)
+
+// types say what is known of each type.
+var types = [...]struct {
+	shape  string                        // in a sentence
+	kinds  []toml.Kind                   // in a file; nil where each value is read by itself
+	schema []string                      // the types of JSON Schema; nil for one of Key.Words
+	number func(string) (float64, error) // what a text means; nil if it is no number
+}{
+	Word:     {"a string", []toml.Kind{toml.String}, nil, nil},
+	Text:     {"a string", []toml.Kind{toml.String}, []string{"string"}, nil},
+	Bool:     {"true or false", []toml.Kind{toml.Bool}, []string{"boolean"}, nil},
+	Size:     {`a size such as "512MiB", or a number of bytes`, numbers, []string{"string", "integer"}, numeric(ParseSize)},
+	Duration: {`a duration such as "30s", or a number of seconds`, numbers, []string{"string", "number"}, numeric(ParseDuration)},
+	Count:    {"a number", numbers[1:], []string{"integer"}, numeric(ParsePIDs)},
+	CPUs:     {"a number", numbers[1:], []string{"number"}, ParseCPUs},
+	List:     {"an array of strings", []toml.Kind{toml.Array}, []string{"array"}, nil},
+	Map:      {"a table of strings", nil, []string{"object"}, nil},
+	Tables:   {"a table of tables", nil, []string{"object"}, nil},
+}
+
+var numbers = []toml.Kind{toml.String, toml.Number}
+
+// numeric is a function that reads numbers, for values of any kind.
+func numeric[N int | int64 | time.Duration](read func(string) (N, error)) func(string) (float64, error) {
+	return func(text string) (float64, error) {
+		n, err := read(text)
+		return float64(n), err
+	}
+}
+
+// An Order says which of two values is the narrower one. The project and the ceiling move values
+// towards narrow only; keys without an order cannot be set by them.
+type Order uint8
+
+// The orders.
+const (
+	None       Order = iota
+	Words            // earlier in Key.Words
+	Smaller          // the smaller number; none at all is the widest
+	TrueFirst        // true
+	FalseFirst       // false
+	Narrows          // a list that takes away: all layers add to it
+	Opens            // a list that opens: the ceiling lists what may be in it
+	Fixes            // the value of the ceiling holds; a project cannot set it
 )
 
 const digits = "0123456789"

@@ -39,8 +39,7 @@ type Flag struct {
 	Group  string // heading in the help text
 	Words  []string
 	Key    string // of the settings, whose words are offered when there are none; "" for none
-	// Kind is what the completion offers for the value when there are no words; "" is that of
-	// completions.
+	// Kind is what the completion offers for the value when there are no words; "" is nothing.
 	Kind Kind
 	// Set takes the value, "" for a switch that stands alone. Its error follows the
 	// flag's name.

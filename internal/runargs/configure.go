@@ -6,11 +6,9 @@ package runargs
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
@@ -103,23 +101,15 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.settings = settings{base: e.Base}
-	for _, k := range config.Keys() {
-		for _, s := range e.Values[k.Name].Settings {
-			if s.Origin.Layer == config.BuiltIn && k.Name != "approval" || o.superseded(&k, s) || missing(&k, s, dir, env.Variable("HOME")) {
-				continue
-			}
-			o.set(k.Name, s.Text)
-		}
-	}
+	o.Apply(e)
 	if !o.HasScript {
-		o.shell, o.login = "", false // they are for scripts
+		o.Cmd.Shell, o.Cmd.Login = "", false // they are for scripts
 	}
 	if o.Quiet && o.Verbose { // the one that was asked for last
 		o.Verbose = len(o.Given["verbose"]) > 0
 		o.Quiet = !o.Verbose
 	}
-	o.reviewerKey, o.Publish = e.ReviewerKey(), e.Publish()
+	o.reviewerKey, o.Cmd.Publish = e.ReviewerKey(), e.Publish()
 	if err := cmp.Or(e.CheckReview(), e.CheckHosts()); err != nil {
 		return nil, failure.New("%v", err)
 	}
@@ -127,23 +117,6 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 		return nil, err
 	}
 	return e, o.check()
-}
-
-// superseded reports whether a variable is set by a file, and a flag passes it on.
-func (o *Options) superseded(k *config.Key, s config.Setting) bool {
-	name, _, _ := strings.Cut(s.Text, "=")
-	return k.Name == "environment.set" && s.Origin.Layer != config.Flags &&
-		slices.ContainsFunc(o.Given["environment.pass"], func(p config.Setting) bool { return p.Text == name })
-}
-
-// missing reports whether a setting of a file opens a path that is not there on this machine.
-// Nothing is lost then, while a flag for it is likely a mistake.
-func missing(k *config.Key, s config.Setting, dir, home string) bool {
-	if s.Origin.Layer == config.Flags || k.Name != "read" && k.Name != "write" || strings.HasPrefix(s.Text, ":") {
-		return false
-	}
-	_, err := os.Stat(Absolute(s.Text, dir, home))
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // Runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
@@ -156,11 +129,11 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
-	if len(o.approver) > 0 {
+	if len(o.Approver) > 0 {
 		if err := o.approverFiles(e, policy, dir); err != nil {
 			return nil, nil, err
 		}
-		before = append(before, &program.Approver{Args: o.approver, Timeout: o.approverTimeout, PassOnFailure: o.approverPasses})
+		before = append(before, &program.Approver{Args: o.Approver, Timeout: o.ApproverTimeout, PassOnFailure: o.ApproverPasses})
 	}
 	switch g := o.guardian(env, e, policy); {
 	case g == nil:

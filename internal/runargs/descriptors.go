@@ -4,7 +4,6 @@
 package runargs
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/front"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 // namedDescriptor is how words name a descriptor, as shells do for process substitution. It is
@@ -50,16 +48,4 @@ func (o *Options) files(words []string) (map[int]*os.File, error) {
 		}
 	}
 	return files, nil
-}
-
-// descriptor takes a value of --fd.
-func (o *Options) descriptor(v string) error {
-	for s := range strings.SplitSeq(v, ",") {
-		n, err := strconv.ParseUint(s, 10, 20)
-		if err != nil || n < 3 {
-			return fmt.Errorf("%s is no descriptor beyond the standard ones; use numbers from 3 on", getopt.Quote(s))
-		}
-		o.Descriptors = append(o.Descriptors, int(n))
-	}
-	return nil
 }

@@ -8,20 +8,9 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 )
-
-// idle takes a value of --idle.
-func (o *Options) idle(v string) error {
-	d, err := config.ParseDuration(v)
-	if err == nil && d <= 0 {
-		err = errors.New("it must be more than zero")
-	}
-	o.Idle = d
-	return err
-}
 
 // joins reports whether a flag about named sandboxes was given.
 func (o *Options) joins() bool {
@@ -43,7 +32,7 @@ func (o *Options) checkJoin() error {
 		return failure.New("--join and --detach cannot be combined; let the shell run it in the background")
 	case len(o.Descriptors) > 0:
 		return failure.New("--join and --fd cannot be combined; descriptors stay with this process")
-	case o.escalate:
+	case o.Cmd.Unsandboxed:
 		return failure.New("--join and --escalate cannot be combined; nothing runs outside of a named sandbox")
 	}
 	return nil

@@ -43,8 +43,8 @@ func TestLimitFlags(t *testing.T) {
 			switch {
 			case test.err == "" && err != nil, test.err != "" && (err == nil || !strings.HasPrefix(err.Error(), test.err)):
 				t.Errorf("%v, want %q", err, test.err)
-			case test.err == "" && o.Resources != test.want:
-				t.Errorf("%+v", o.Resources)
+			case test.err == "" && o.Cmd.Resources != test.want:
+				t.Errorf("%+v", o.Cmd.Resources)
 			}
 		})
 	}

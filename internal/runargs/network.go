@@ -25,14 +25,14 @@ import (
 // rules may be nil; if they did not load, nothing runs, and the Runner says why.
 func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, error) {
 	proxied, loaded := o.networkOf() == sandbox.NetworkProxy, set.Err() == nil
-	if !loaded || o.networkOf() == sandbox.NetworkHost && !slices.ContainsFunc(o.askFor, isHost) {
+	if !loaded || o.networkOf() == sandbox.NetworkHost && !slices.ContainsFunc(o.AskFor, isHost) {
 		return nil, nil
 	}
 	c, err := netpolicy.Config(e, set)
 	if err != nil {
 		return nil, failure.New("%v", err)
 	}
-	if c.Upstream, err = e.Upstream(); err != nil && (proxied || slices.ContainsFunc(o.askFor, isHost)) {
+	if c.Upstream, err = e.Upstream(); err != nil && (proxied || slices.ContainsFunc(o.AskFor, isHost)) {
 		return nil, failure.New("%v", err)
 	}
 	broken := err != nil // nothing can be reached, so a run without a network goes on
@@ -42,7 +42,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 		if broken {
 			c.Mode = network.None
 		}
-		if len(c.Entries) == 0 && len(c.Rules) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.askFor, isHost) {
+		if len(c.Entries) == 0 && len(c.Rules) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.AskFor, isHost) {
 			return nil, nil // what is approved after a failure is open without a policy, too
 		}
 	}

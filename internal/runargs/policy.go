@@ -25,7 +25,7 @@ import (
 // mode is the mode of the sandbox: that of the configuration, or before it was read that of the
 // flags.
 func (o *Options) mode() string {
-	return cmp.Or(o.base, config.Mode(o.profile), config.Mode(o.sandbox), config.WorkspaceWrite)
+	return cmp.Or(o.Base, config.Mode(o.Profile), config.Mode(o.Sandbox), config.WorkspaceWrite)
 }
 
 // preset returns the policy of the mode before anything is added.
@@ -48,7 +48,7 @@ func (o *Options) preset() sandbox.Policy {
 
 // networkOf returns the network that was chosen, or that of the mode.
 func (o *Options) networkOf() sandbox.Network {
-	switch o.network {
+	switch o.Network {
 	case config.NetNone:
 		return sandbox.NetworkNone
 	case config.NetHost:
@@ -110,7 +110,7 @@ func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
 // or a host.
 func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 	var grants []sandbox.Grant
-	for _, name := range o.askFor {
+	for _, name := range o.AskFor {
 		if isHost(name) {
 			g, err := askForHost(name)
 			if err != nil {
@@ -164,14 +164,14 @@ func (o *Options) Directory(env *Env) (string, error) {
 // host's /tmp where the program gets a private one: what it wrote there would be gone,
 // and what it should read would be missing.
 func (o *Options) tmpDir(dir, home string) (string, error) {
-	if o.Tmp != "" && o.Tmp != "private" && o.Tmp != "host" {
-		o.Tmp = Absolute(o.Tmp, dir, home)
-		if err := CheckPath("--tmp", o.Tmp, true); err != nil {
+	if o.Cmd.Tmp != "" && o.Cmd.Tmp != "private" && o.Cmd.Tmp != "host" {
+		o.Cmd.Tmp = Absolute(o.Cmd.Tmp, dir, home)
+		if err := CheckPath("--tmp", o.Cmd.Tmp, true); err != nil {
 			return "", err
 		}
 	}
-	if o.Tmp == "host" || o.preset().Mode() == sandbox.Full {
-		return o.Tmp, nil
+	if o.Cmd.Tmp == "host" || o.preset().Mode() == sandbox.Full {
+		return o.Cmd.Tmp, nil
 	}
 	tmp := hostfacts.RealPath("/tmp")
 	isTmp := func(name string) bool { return hostfacts.RealPath(Absolute(name, dir, home)) == tmp }
@@ -182,10 +182,10 @@ func (o *Options) tmpDir(dir, home string) (string, error) {
 	switch {
 	case slices.ContainsFunc(slices.Concat(o.Writable, o.Readable), isTmp):
 		return "", failure.New("%s: the program gets a private /tmp; add --tmp host to use the host's, or name a directory below it", flag)
-	case o.Tmp == "" && isTmp(dir):
+	case o.Cmd.Tmp == "" && isTmp(dir):
 		return "", failure.New("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", printable.Word(dir))
 	}
-	return o.Tmp, nil
+	return o.Cmd.Tmp, nil
 }
 
 // Absolute returns the path that a flag names, for a program in dir.
@@ -199,10 +199,11 @@ func Absolute(name, dir, home string) string {
 // environment returns what the program gets of our variables: the same on a terminal, in a
 // pipeline and in CI. Only what a terminal of its own is called depends on there being one.
 func (o *Options) environment(env *Env) sallyport.EnvPolicy {
-	policy := sallyport.EnvPolicy{Base: append([]string{}, env.Environ...), Inherit: sallyport.InheritAll, KeepSecrets: o.keepSecrets, Exclude: o.exclude, IncludeOnly: o.only}
-	_ = policy.Inherit.UnmarshalText([]byte(o.inherit)) // "" changes nothing
+	policy := o.Cmd.EnvPolicy
+	policy.Base, policy.Inherit = append([]string{}, env.Environ...), sallyport.InheritAll
+	_ = policy.Inherit.UnmarshalText([]byte(o.Inherit)) // "" changes nothing
 	if o.reviewerKey != "" {
-		policy.Exclude = append(slices.Clone(o.exclude), o.reviewerKey)
+		policy.Exclude = append(slices.Clone(policy.Exclude), o.reviewerKey)
 	}
 	policy.Runtime = o.secrets.Env() // wins over all that is set, and over profiles
 	if o.OwnTerminal(env) {

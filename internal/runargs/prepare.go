@@ -45,10 +45,10 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 
 // callers refuses flags of the program that a run is for: a run of a client has none of them.
 func (o *Options) callers() error {
-	if len(o.local) == 0 {
+	if len(o.Local) == 0 {
 		return nil
 	}
-	f := o.local[0]
+	f := o.Local[0]
 	return failure.New("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 

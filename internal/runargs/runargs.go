@@ -47,26 +47,14 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 	if err != nil {
 		return nil, err
 	}
-	cmd := &sallyport.Cmd{
-		Args: words, Script: o.Script, Shell: o.shell, Login: o.login,
-		Dir: dir, EnvPolicy: o.environment(env),
-		Timeout: o.Timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
-		Publish: o.Publish, Allow: o.Allowed, Level: o.Level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
-		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.Verbose,
-		Resources: o.Resources, Unsandboxed: o.escalate, Justification: o.justification, PrefixRule: o.prefixRule,
-	}
+	made := o.Cmd
+	cmd := &made
+	cmd.Args, cmd.Dir, cmd.EnvPolicy, cmd.Tmp, cmd.Explain = words, dir, o.environment(env), tmp, o.Verbose
 	if cmd.AskFor, err = o.asksFor(dir, env.Variable("HOME")); err != nil {
 		return nil, err
 	}
 	if cmd.Files, err = o.files(words); err != nil {
 		return nil, err
-	}
-	// Zero would be the default.
-	if o.hasMaxOutput && o.maxOutput == 0 {
-		cmd.Retention.Bytes = -1
-	}
-	if o.hasGrace && o.grace == 0 {
-		cmd.Grace = -1
 	}
 	if env.Stdin != nil {
 		cmd.Stdin = env.Stdin
@@ -77,8 +65,8 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 // OwnTerminal reports whether the program gets a terminal of its own.
 func (o *Options) OwnTerminal(env *Env) bool {
 	switch {
-	case o.HasTTY:
-		return o.TTY
+	case o.TTY != nil:
+		return *o.TTY
 	case o.Captures():
 		return false
 	}

@@ -6,11 +6,9 @@ package runargs
 import (
 	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -26,41 +24,4 @@ func Complete(o *execserver.Options) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		o.RunNumber = func(after uint64) (uint64, error) { return state.Number("sessions", after) }
 	}
-}
-
-// A Server is an exec-server that flags name. The zero Server is none.
-type Server struct {
-	URL       string
-	TokenFile string // holds the token for it; empty for none
-	// Cert has the certificate of this client with those between it and the root, and Key its private
-	// key; CA has the certificates of which one signed the server's, in place of the system's. All are
-	// files in PEM form; empty for none.
-	Cert, Key, CA string
-}
-
-// A ServerFile is a file of a Server: the flag and its value, which may be empty.
-type ServerFile struct{ Flag, Name string }
-
-// Files returns the files with which this client and the server prove who they are.
-func (s *Server) Files() []ServerFile {
-	return []ServerFile{
-		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
-	}
-}
-
-// Check returns what is wrong with the flags together.
-func (s *Server) Check() error {
-	for _, f := range s.Files() {
-		switch {
-		case f.Name == "":
-		case s.URL == "":
-			return failure.New("%s is for --remote URL", f.Flag)
-		case f.Name != s.TokenFile && !strings.HasPrefix(strings.ToLower(s.URL), "wss:"):
-			return failure.New("%s needs --remote wss://HOST:PORT: other URLs are not encrypted", f.Flag)
-		}
-	}
-	if (s.Cert == "") != (s.Key == "") {
-		return failure.New("--remote-tls-cert and --remote-tls-key are needed together")
-	}
-	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/daemon"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
@@ -48,7 +49,7 @@ type Env struct {
 // Options are the flags of all verbs. The zero value of a member means that its flag was not given.
 type Options struct {
 	json, follow, noNewline, eof bool
-	target                       runargs.Server
+	target                       config.Server
 	detachKeys, signal           string
 	conditions                   map[string]any // of run/wait
 	timeout                      time.Duration

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/reach"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 // tokenVariable holds the token for a remote server.
@@ -56,7 +56,7 @@ func token(env *Env, file string) (string, error) {
 }
 
 // encryption returns the configuration that the files of a server make; nil for none of them.
-func encryption(env *Env, s *runargs.Server) (*tls.Config, error) {
+func encryption(env *Env, s *config.Server) (*tls.Config, error) {
 	if s.Cert == "" && s.CA == "" {
 		return nil, nil //nolint:nilnil // that of the system
 	}
@@ -89,7 +89,7 @@ func absolute(env *Env, name string) string {
 
 // secrets returns the files with the secrets of the connection, where the server may be on this machine:
 // a command in a sandbox there must not read them.
-func secrets(env *Env, s *runargs.Server) []string {
+func secrets(env *Env, s *config.Server) []string {
 	var files []string
 	for _, name := range []string{s.Key, s.TokenFile} {
 		if name == "" || !isHere(s.URL) {

@@ -27,7 +27,7 @@ func Command(r runlog.Record, here string) []string {
 	words := []string{"sallyport", "run"}
 	placed := false
 	for i := 0; i < len(r.Flags); i++ {
-		f := flagNamed(r.Flags[i])
+		f := config.FindFlag(r.Flags[i])
 		if f == nil || f.Value == "" || i+1 == len(r.Flags) {
 			words = append(words, r.Flags[i])
 			continue
@@ -51,17 +51,6 @@ func Command(r runlog.Record, here string) []string {
 		words = slices.Insert(words, 2, "-C", r.Dir)
 	}
 	return append(append(append(words, slices.Concat(added...)...), "--"), r.Args...)
-}
-
-// flagNamed returns the flag of run that a recorded word names: records have the value of a
-// flag in the next word. It returns nil for other words.
-func flagNamed(word string) *config.Flag {
-	for _, f := range config.RunFlags() {
-		if word == "--"+f.Long || f.Short != 0 && word == "-"+string(rune(f.Short)) {
-			return &f
-		}
-	}
-	return nil
 }
 
 // Keep returns the command line that adds to the settings of the project what would allow the

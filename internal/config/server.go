@@ -1,0 +1,47 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Server is an exec-server that flags name. The zero Server is none.
+type Server struct {
+	URL       string
+	TokenFile string // holds the token for it; empty for none
+	// Cert has the certificate of this client with those between it and the root, and Key its private
+	// key; CA has the certificates of which one signed the server's, in place of the system's. All are
+	// files in PEM form; empty for none.
+	Cert, Key, CA string
+}
+
+// A ServerFile is a file of a Server: the flag and its value, which may be empty.
+type ServerFile struct{ Flag, Name string }
+
+// Files returns the files with which this client and the server prove who they are.
+func (s *Server) Files() []ServerFile {
+	return []ServerFile{
+		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
+	}
+}
+
+// Check returns what is wrong with the flags together.
+func (s *Server) Check() error {
+	for _, f := range s.Files() {
+		switch {
+		case f.Name == "":
+		case s.URL == "":
+			return fmt.Errorf("%s is for --remote URL", f.Flag)
+		case f.Name != s.TokenFile && !strings.HasPrefix(strings.ToLower(s.URL), "wss:"):
+			return fmt.Errorf("%s needs --remote wss://HOST:PORT: other URLs are not encrypted", f.Flag)
+		}
+	}
+	if (s.Cert == "") != (s.Key == "") {
+		return errors.New("--remote-tls-cert and --remote-tls-key are needed together")
+	}
+	return nil
+}
