@@ -5,8 +5,9 @@
 // and what the ceiling of the machine cuts.
 //
 // [Load] reads all layers and refuses what it does not understand. [Config.Resolve] adds the
-// flags of one run and says what holds, and for each value who set it. The keys are a table,
-// [Keys]; the flags of run are another one, [RunFlags], with the key of each.
+// flags of one run and says what holds, and for each value who set it. The table has a row for
+// each setting, with the flags of run that set it and the member of a [Run] that gets its value:
+// [Keys] are the rows, [RunFlags] the flags.
 package config
 
 import (
