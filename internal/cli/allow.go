@@ -28,7 +28,7 @@ import (
 func allowFlags(o *options) []getopt.Flag {
 	const group = "For config allow"
 	var flags []getopt.Flag
-	for _, f := range runargs.Flags(&o.run) {
+	for _, f := range o.run.Flags() {
 		switch f.Long {
 		case "net":
 			words, set, net := []string{config.NetNone, config.NetHost}, f.Set, ""

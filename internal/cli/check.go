@@ -41,7 +41,7 @@ func checkFlags(o *options) []getopt.Flag {
 		{Long: "help", Short: 'h', Set: getopt.On(&o.help), Hidden: true},
 		o.jsonFlag(),
 	}
-	own, ofRun := flags, runargs.Flags(&o.run)
+	own, ofRun := flags, o.run.Flags()
 	for i := range ofRun {
 		f := &ofRun[i]
 		if getopt.FindLong(own, f.Long) == nil && f.Long != "command" {

@@ -50,7 +50,7 @@ type outcome struct {
 func ran(t *testing.T, dir string, words []string) outcome {
 	t.Helper()
 	env, o := &runargs.Env{Environ: testenv.Environ(), Dir: dir}, new(runargs.Options)
-	args, err := getopt.Parse(runargs.Flags(o), words)
+	args, err := getopt.Parse(o.Flags(), words)
 	if err == nil {
 		err = o.Check(args)
 	}

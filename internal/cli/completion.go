@@ -145,7 +145,7 @@ func flagNames(flags []getopt.Flag) []candidate {
 
 // completeRun is complete for the words after run.
 func completeRun(before []string, word string) (getopt.Kind, []candidate) {
-	flags := runargs.Flags(&runargs.Options{})
+	flags := new(runargs.Options).Flags()
 	script := false
 	for len(before) > 0 {
 		w := before[0]

@@ -16,7 +16,7 @@ import (
 func TestHelpNamesEveryFlag(t *testing.T) {
 	help := runHelp()
 	_, offered := complete([]string{"run"}, "-")
-	for _, f := range runargs.Flags(&runargs.Options{}) {
+	for _, f := range new(runargs.Options).Flags() {
 		inHelp := strings.Contains(help, f.Name())
 		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.Name() && c.about != "" })
 		if !inHelp || !inCompletion {

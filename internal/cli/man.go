@@ -24,7 +24,7 @@ func manual(c *command) string {
 	p.Text("sallyport-" + c.name + " - " + c.short)
 	help, flags := c.help, c.flags
 	if flags == nil {
-		help, flags = runHelpText, func(*options) []getopt.Flag { return runargs.Flags(&runargs.Options{}) }
+		help, flags = runHelpText, func(*options) []getopt.Flag { return new(runargs.Options).Flags() }
 	}
 	purpose, rest, _ := strings.Cut(help, "\n\n")
 	synopsis, rest, _ := strings.Cut(rest, "\n\n")

@@ -25,7 +25,7 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 		page := plainRoff(manual(&c))
 		above, flags := c.help, c.flags
 		if c.flags == nil {
-			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return runargs.Flags(&runargs.Options{}) }
+			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return new(runargs.Options).Flags() }
 		}
 		for line := range strings.Lines(above) {
 			if line = strings.TrimSpace(line); !strings.Contains(page, line) {

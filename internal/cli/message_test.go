@@ -119,16 +119,16 @@ func usageMakers() []maker {
 		}})
 	}
 	all = append(all, maker{"a short flag", func(env *Env, word string) {
-		_, err := getopt.Parse(runargs.Flags(&runargs.Options{}), []string{"-" + word})
+		_, err := getopt.Parse(new(runargs.Options).Flags(), []string{"-" + word})
 		said(env, err)
 	}})
-	for i, f := range runargs.Flags(&runargs.Options{}) {
+	for i, f := range new(runargs.Options).Flags() {
 		if f.Value != "" {
 			all = append(all, maker{"a value of " + f.Name(), func(env *Env, word string) {
 				if f.Value == "PATTERN" {
 					word += "/x" // else many words are names of hosts
 				}
-				said(env, runargs.Flags(&runargs.Options{})[i].Give(f.Name(), word))
+				said(env, new(runargs.Options).Flags()[i].Give(f.Name(), word))
 			}})
 		}
 	}
@@ -140,7 +140,7 @@ func usageMakers() []maker {
 		},
 		"--shell alone": func(word string) error {
 			var o runargs.Options
-			words, err := getopt.Parse(runargs.Flags(&o), []string{"--shell", word, "--", "x"})
+			words, err := getopt.Parse(o.Flags(), []string{"--shell", word, "--", "x"})
 			return cmp.Or(err, o.Check(words))
 		},
 		"--rw, relative": func(word string) error {

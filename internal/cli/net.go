@@ -14,7 +14,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/netpolicy"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -42,7 +41,7 @@ func netFlags(o *options) []getopt.Flag {
 		{Long: "method", Value: "METHOD", Set: getopt.Text(&o.method), Help: "judge an HTTP request with this method, such as POST"},
 		o.jsonFlag(),
 	}
-	for _, f := range runargs.Flags(&o.run) {
+	for _, f := range o.run.Flags() {
 		if slices.Contains(netRunFlags, f.Long) {
 			f.Group = ""
 			flags = append(flags, f)

@@ -23,7 +23,7 @@ import (
 // runCommand runs one program. It returns the program's exit code as an failure.ExitCode.
 func runCommand(ctx context.Context, env *Env, _ *options, args []string) error {
 	var o runargs.Options
-	words, err := getopt.Parse(runargs.Flags(&o), args)
+	words, err := getopt.Parse(o.Flags(), args)
 	if o.Help && err == nil {
 		return env.print(runHelp())
 	}
@@ -153,5 +153,5 @@ error of sallyport; 126 cannot be executed; 127 not found.
 
 // runHelp is the help text of run.
 func runHelp() string {
-	return runHelpText + getopt.Describe(runargs.Flags(&runargs.Options{})) + "\n" + exitCodesHelp
+	return runHelpText + getopt.Describe(new(runargs.Options).Flags()) + "\n" + exitCodesHelp
 }

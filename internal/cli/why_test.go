@@ -36,7 +36,7 @@ func TestRecordedFlags(t *testing.T) {
 		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach", "--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key", "--remote-tls-ca", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
-	for _, f := range runargs.Flags(new(runargs.Options)) {
+	for _, f := range new(runargs.Options).Flags() {
 		if slices.Contains(ignored, f.Name()) {
 			continue
 		}
@@ -67,7 +67,7 @@ func TestRecordedFlags(t *testing.T) {
 			case f.Long == "pids":
 				value = "200"
 			}
-			for _, g := range runargs.Flags(&o) {
+			for _, g := range o.Flags() {
 				if g.Long == f.Long {
 					if err := g.Set(value); err != nil {
 						t.Fatal(err)

@@ -30,9 +30,6 @@ type Options struct {
 	secrets     *credswap.Set // credentials that the command does not get; nil for none
 }
 
-// Flags returns all flags of run, bound to o.
-func Flags(o *Options) []getopt.Flag { return o.Run.Flags() }
-
 // Openings returns an error about --allow.
 func Openings(err error) error {
 	var more *seccomp.MissingOpeningsError

@@ -36,7 +36,7 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var o Options
-			words, err := getopt.Parse(Flags(&o), append(test.args, "--", "true"))
+			words, err := getopt.Parse(o.Flags(), append(test.args, "--", "true"))
 			if err == nil {
 				err = errors.Join(o.Check(words), o.check())
 			}

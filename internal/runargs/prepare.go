@@ -22,7 +22,7 @@ import (
 func Prepare(managed string, proxies []string) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
-		words, err := getopt.Parse(Flags(&o), r.Args)
+		words, err := getopt.Parse(o.Flags(), r.Args)
 		if err == nil {
 			err = o.callers()
 		}

@@ -11,9 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/network"
@@ -84,7 +89,7 @@ func TestWords(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var here, there Options
-			words, err := getopt.Parse(Flags(&here), strings.Fields(test.args))
+			words, err := getopt.Parse(here.Flags(), strings.Fields(test.args))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +97,7 @@ func TestWords(t *testing.T) {
 			if got := strings.Join(sent, " "); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
-			again, err := getopt.Parse(Flags(&there), sent)
+			again, err := getopt.Parse(there.Flags(), sent)
 			if err != nil || !slices.Equal(again, words) || there.callers() != nil || !slices.Equal(there.Words(again), sent) {
 				t.Errorf("%v: %q, %v", err, there.Words(again), there.callers())
 			}
@@ -159,5 +164,43 @@ func TestPrepareUpstream(t *testing.T) {
 			t.Error(err)
 		}
 		p.Close()
+	}
+}
+
+// TestConfigure: what files and flags say reaches the command, each element once, and a zero is not the default.
+func TestConfigure(t *testing.T) {
+	w := newWorkbench(t, `max_output = 0
+protect_hard_links = true
+ownership = "error"
+caches = false
+observer = false
+shell = "sh"
+read = ["/usr", "/nonexistent/dir"]
+deny = ["a"]
+environment = { exclude = ["A*"], inherit = "core", set = { X = "1", Y = "2" } }
+limits = { kill_after = 0, memory = "1GiB", cpus = 1.5, pids = 7, disk = "2GiB", output = "3MB", timeout = 5 }
+`, "")
+	o, _, err := w.options("--ro", "/etc", "--deny", "b", "-e", "X", "-e", "Z=3", "--pids", "9", "--level", "native", "--publish", "80,81:82")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := o.Command(&w.env, w.dir, []string{"true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &sallyport.Cmd{
+		Args: []string{"true"}, Dir: w.dir, Timeout: 5 * time.Second, Grace: -1, Retention: sallyport.Retention{Bytes: -1},
+		ProtectHardLinks: true, OwnershipErrors: true, NoCaches: true, NoObserver: true, Level: "native",
+		Resources: executor.Resources{Memory: 1 << 30, CPUs: 1.5, PIDs: 9, Disk: 2 << 30, Output: 3e6},
+		Publish:   []network.Publish{{Port: 80, HostPort: 80}, {Port: 81, HostPort: 82}}, Files: map[int]*os.File{},
+		EnvPolicy: sallyport.EnvPolicy{
+			Base: w.env.Environ, Inherit: sallyport.InheritCore, Exclude: []string{"A*"}, Named: []string{"X"}, Set: map[string]string{"Y": "2", "Z": "3"},
+		},
+	}
+	if diff := cmp.Diff(want, cmd, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.Equal(o.Readable, []string{"/usr", "/etc"}) || !slices.Equal(o.Denied, []string{"a", "b"}) {
+		t.Errorf("%q, %q", o.Readable, o.Denied)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // TestSpelledElsewhere: every flag that a hint names exists.
 func TestSpelledElsewhere(t *testing.T) {
-	flags := Flags(new(Options))
+	flags := new(Options).Flags()
 	for written, ours := range getopt.SpelledElsewhere() {
 		if getopt.FindLong(flags, written[2:]) != nil {
 			t.Errorf("%s is a flag", written)
@@ -21,7 +21,7 @@ func TestSpelledElsewhere(t *testing.T) {
 		if err := getopt.Unknown(flags, written); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
 			t.Errorf("%s: %v", written, err)
 		}
-		if _, err := getopt.Parse(Flags(new(Options)), append(strings.Fields(ours), "host")); err != nil {
+		if _, err := getopt.Parse(new(Options).Flags(), append(strings.Fields(ours), "host")); err != nil {
 			t.Errorf("%s: %v", ours, err)
 		}
 	}

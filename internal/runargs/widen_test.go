@@ -62,7 +62,7 @@ func newWorkbench(t *testing.T, settings, managed string) *workbench {
 // options returns what flags and settings say together; an error is that of the flags or of the settings.
 func (w *workbench) options(flags ...string) (*Options, *config.Effective, error) {
 	o := new(Options)
-	words, err := getopt.Parse(Flags(o), append(slices.Clone(flags), "--", "true"))
+	words, err := getopt.Parse(o.Flags(), append(slices.Clone(flags), "--", "true"))
 	if err == nil {
 		err = o.Check(words)
 	}
