@@ -312,7 +312,7 @@ var roomModules = map[string][]string{
 	"golang.org/x/text":               {"internal/screen", "internal/text", "rules"},
 	"golang.org/x/term":               {"internal/tty"},
 	"golang.org/x/net/dns/dnsmessage": {"internal/synthdns"},
-	"golang.org/x/net/http/httpguts":  {"network", "internal/fetch"},
+	"golang.org/x/net/http/httpguts":  {"network", "internal/fetch", "internal/netproxy"},
 	"golang.org/x/net/http/httpproxy": {"network"},
 	"golang.org/x/net/idna":           {"network"},
 	"golang.org/x/net/proxy":          {"internal/netproxy"},

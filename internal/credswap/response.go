@@ -85,54 +85,34 @@ func isZipped(host network.Host, codings []string) (bool, error) {
 	return false, &EncodingError{host.String()}
 }
 
+// Hide replaces real values in the reason, the headers and the body of a response over plain HTTP by their dummies.
+// A body with gzip is decoded, and no header names that any more; another coding is an [*EncodingError].
+func (s *Set) Hide(host network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
+	if s == nil {
+		return reason, body, nil
+	}
+	if !s.enter() {
+		return "", nil, errClosed
+	}
+	defer s.mu.RUnlock()
+	zipped, err := isZipped(host, header["Content-Encoding"])
+	if err != nil {
+		return "", nil, err
+	}
+	if zipped {
+		delete(header, "Content-Encoding")
+	}
+	reason, _ = s.inward.text(reason)
+	s.hide(header)
+	return reason, s.hidden(io.NopCloser(body), zipped), nil
+}
+
 // hidden replaces real values in a body, while it is read.
 func (s *Set) hidden(src io.ReadCloser, zipped bool) *stream {
 	if zipped {
 		src = &unzipped{src: src}
 	}
 	return newStream(s, src, s.inward)
-}
-
-// Hide replaces real values in a text by their dummies. Of a Set that was closed, nothing is left of the text.
-func (s *Set) Hide(text string) string {
-	if s == nil {
-		return text
-	}
-	if !s.enter() {
-		return ""
-	}
-	defer s.mu.RUnlock()
-	text, _ = s.inward.text(text)
-	return text
-}
-
-// HideField replaces real values in a header of a response. It is not ok for one whose name has a value in it.
-func (s *Set) HideField(name, value string) (text string, ok bool) {
-	if s == nil {
-		return value, true
-	}
-	if !s.enter() {
-		return "", false
-	}
-	defer s.mu.RUnlock()
-	if s.inName(name) {
-		return "", false
-	}
-	text, _ = s.inward.text(value)
-	return text, true
-}
-
-// HideBody returns the body of a response with dummies in the place of real values. One with gzip is decoded;
-// another coding is an [*EncodingError].
-func (s *Set) HideBody(host network.Host, codings []string, body io.Reader) (hidden io.Reader, decoded bool, err error) {
-	if s == nil {
-		return body, false, nil
-	}
-	zipped, err := isZipped(host, codings)
-	if err != nil {
-		return nil, false, err
-	}
-	return s.hidden(io.NopCloser(body), zipped), zipped, nil
 }
 
 // hide replaces real values in headers.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -186,7 +187,7 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 	if switchesHTTP(r.Header) {
 		r.Header.Del("Upgrade")
 	}
-	if change(r.Header, rule); rule != nil {
+	if netproxy.Change(r.Header, rule); rule != nil {
 		r.Trailer = nil // no rule can be asked about what comes behind the body
 	}
 	if s.rewriter != nil {
@@ -200,32 +201,18 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// hops are the headers that are about one connection. Upgrade, and Te where it has trailers, are left to
+// dropHops removes the headers that are about one connection. Te and Upgrade, where Connection names it, are left to
 // [httputil.ReverseProxy], which asks for them anew.
-var hops = []string{"Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Keep-Alive", "Trailer", "Transfer-Encoding"}
-
-// dropHops removes the headers that are about one connection, and those that Connection names.
 func dropHops(h http.Header) {
-	upgrade := ""
-	for _, value := range h.Values("Connection") {
-		for name := range strings.SplitSeq(value, ",") {
-			switch name = http.CanonicalHeaderKey(textproto.TrimString(name)); name {
-			case "Upgrade":
-				upgrade = name
-			case "Te", "":
-			default:
-				h.Del(name)
-			}
-		}
+	kept := http.Header{}
+	if te := h["Te"]; te != nil {
+		kept["Te"] = te
 	}
-	for _, name := range hops {
-		h.Del(name)
+	if upgrade := h["Upgrade"]; upgrade != nil && netproxy.Lists(h, "Connection", "upgrade") {
+		kept["Upgrade"], kept["Connection"] = upgrade, []string{"Upgrade"}
 	}
-	if h.Del("Connection"); upgrade != "" {
-		h.Set("Connection", upgrade)
-	} else {
-		h.Del("Upgrade")
-	}
+	netproxy.DropHops(h)
+	maps.Copy(h, kept)
 }
 
 // switchesHTTP reports whether a request asks for a protocol in which there would be requests that nothing sees.
@@ -237,21 +224,6 @@ func switchesHTTP(h http.Header) bool {
 		}
 	}
 	return false
-}
-
-// change changes headers as a rule says; nil for none.
-func change(h http.Header, rule *network.RequestRule) {
-	if rule == nil {
-		return
-	}
-	for name := range h {
-		if rule.Drops(name) {
-			delete(h, name)
-		}
-	}
-	for _, set := range rule.Set {
-		h.Add(set.Name, set.Value)
-	}
 }
 
 // answer answers for the server.

@@ -166,12 +166,8 @@ func (unhidden) Guards(h network.Host) bool { return h.String() == "example.com"
 
 func (unhidden) Names() []network.Host { return []network.Host{authorityHost("example.com")} }
 
-func (unhidden) Hide(text string) string { return text }
-
-func (unhidden) HideField(_, value string) (string, bool) { return value, true }
-
-func (unhidden) HideBody(_ network.Host, _ []string, body io.Reader) (io.Reader, bool, error) {
-	return body, false, nil
+func (unhidden) Hide(_ network.Host, reason string, _ map[string][]string, body io.Reader) (string, io.Reader, error) {
+	return reason, body, nil
 }
 
 func authorityHost(name string) network.Host { h, _ := network.ParseHost(name); return h }

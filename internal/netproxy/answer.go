@@ -6,7 +6,7 @@ package netproxy
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"net/textproto"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -59,27 +59,25 @@ type refusedBody struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// refusal is the answer to a request that was not allowed: JSON for plain HTTP and for those that
-// ask for it, a sentence otherwise.
-func (a *access) refusal(q *request, c *Command) []byte {
-	if a.decision.Ruling == network.Reject {
-		return q.plainAnswer(400, "the request is refused: "+string(a.decision.Reason))
-	}
+// refusal is the answer to a request that was not allowed: JSON, or a sentence.
+func (a *access) refusal(inWords bool) *Refusal {
 	texts := textsOf(a.decision.Reason)
-	headers := "x-proxy-error: " + texts.header + "\r\n"
-	if q.method == "CONNECT" && !q.names("Accept", "application/json") {
-		return answerBytes(403, "text/plain", headers+q.closing(), texts.message, true)
+	switch {
+	case a.decision.Ruling == network.Reject:
+		return sentence(400, "the request is refused: "+string(a.decision.Reason))
+	case inWords:
+		return &Refusal{403, "text/plain", texts.header, texts.message}
 	}
-	return answerBytes(403, "application/json", headers+q.closing(), a.refusedBody(c), q.method != "HEAD")
+	return &Refusal{403, "application/json", texts.header, a.refusedBody()}
 }
 
 // refusedBody is the body of the answer to a request that was not allowed, as JSON.
-func (a *access) refusedBody(c *Command) string {
+func (a *access) refusedBody() string {
 	texts := textsOf(a.decision.Reason)
 	body := refusedBody{
 		Status: "blocked", Host: a.req.Host.String(), Reason: a.decision.Reason, Decision: "deny",
 		Source: a.decision.Source, Protocol: a.req.Protocol.String(), Port: a.req.Port,
-		Message: texts.message, CallID: c.CallID, Hint: a.decision.Hint(a.req),
+		Message: texts.message, CallID: a.s.command.CallID, Hint: a.decision.Hint(a.req),
 	}
 	if a.decision.Ruling == network.Ask {
 		body.Decision = "ask"
@@ -94,77 +92,59 @@ func (a *access) refusedBody(c *Command) string {
 	return string(text)
 }
 
-// unreachable is the answer when no vetted address could be connected to.
-func (a *access) unreachable(q *request, err error) []byte {
-	return q.plainAnswer(502, "cannot connect to "+a.host()+": "+err.Error())
+// sentence is an answer of one line.
+func sentence(status int, line string) *Refusal {
+	return &Refusal{status, "text/plain", "", line + "\n"}
 }
 
-// plainAnswer is an answer of one line.
-func (q *request) plainAnswer(status int, line string) []byte {
-	return answerBytes(status, "text/plain", q.closing(), line+"\n", q.method != "HEAD")
-}
-
-// lastAnswer is an answer of one line behind which the connection is closed.
-func lastAnswer(status int, line string) []byte {
-	return answerBytes(status, "text/plain", closing, line+"\n", true)
-}
-
-// answerBytes is an answer of ours. The headers are lines that end with CR LF.
-func answerBytes(status int, kind, headers, body string, withBody bool) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%scontent-length: %d\r\n\r\n",
-		status, statusTexts[status], kind, headers, len(body))
-	if withBody {
-		b.WriteString(body)
+// bytes is the answer as it is sent, to HEAD without its body. Last closes the connection behind it.
+func (r *Refusal) bytes(isHead, last bool) []byte {
+	reason, connection, body := "", "", r.Body
+	if r.Error != "" {
+		reason = "x-proxy-error: " + r.Error + "\r\n"
 	}
-	return []byte(b.String())
-}
-
-// dropped are the headers that are about one connection, or about a proxy. Host and those about
-// the length are made anew.
-var dropped = map[string]bool{
-	"connection": true, "proxy-connection": true, "keep-alive": true, "te": true, "trailer": true,
-	"transfer-encoding": true, "upgrade": true, "proxy-authenticate": true, "proxy-authorization": true,
-	"host": true, "content-length": true,
-}
-
-// dropHops removes the headers that are about one connection, so that what is judged and set is what the other
-// side gets.
-func (h *head) dropHops() {
-	var named []string
-	for _, value := range h.values("Connection") {
-		named = append(named, strings.Split(value, ",")...)
+	if last {
+		connection = "connection: close\r\n"
 	}
-	h.fields = slices.DeleteFunc(h.fields, func(f field) bool {
-		return dropped[strings.ToLower(f.name)] || slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(strings.Trim(n, " \t"), f.name) })
-	})
+	if isHead {
+		body = ""
+	}
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%s%scontent-length: %d\r\n\r\n%s",
+		r.Status, statusTexts[r.Status], r.Kind, reason, connection, len(r.Body), body)
 }
 
-// forwarded appends the headers that go on to the other side.
-func (h *head) forwarded(b *strings.Builder) {
-	for _, f := range h.fields {
-		b.WriteString(f.name + ": " + f.value + "\r\n")
+// hops are the headers that are about one connection, or about a proxy.
+var hops = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
+	"Proxy-Authorization",
+}
+
+// DropHops removes the headers that are about one connection, and those that Connection names, so that what is
+// judged and set is what the other side gets.
+func DropHops(h map[string][]string) {
+	for _, value := range h["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			textproto.MIMEHeader(h).Del(strings.Trim(name, " \t"))
+		}
+	}
+	for _, name := range hops {
+		delete(h, name)
 	}
 }
 
-// rebuild is the head of the request for the server. More is a header line, or empty.
-func (q *request) rebuild(target string, r network.Request, more string, websocket bool) []byte {
-	var b strings.Builder
-	b.WriteString(q.method + " " + target + " HTTP/1.1\r\nHost: " + authority(r) + "\r\n" + more)
-	q.dropHops()
-	q.forwarded(&b)
-	switch q.body.kind {
-	case chunked:
-		b.WriteString("Transfer-Encoding: chunked\r\n")
-	case sized:
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", q.body.length)
+// Change changes the headers of a request as a rule says; nil for none.
+func Change(h map[string][]string, rule *network.RequestRule) {
+	if rule == nil {
+		return
 	}
-	if websocket {
-		b.WriteString("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	} else {
-		b.WriteString("Connection: close\r\n\r\n")
+	for name := range h {
+		if rule.Drops(name) {
+			delete(h, name)
+		}
 	}
-	return []byte(b.String())
+	for _, set := range rule.Set {
+		textproto.MIMEHeader(h).Add(set.Name, set.Value)
+	}
 }
 
 // authority is the normalized host of a request, with its port where that is not the usual one.
@@ -177,20 +157,4 @@ func authority(r network.Request) string {
 		return text
 	}
 	return fmt.Sprintf("%s:%d", text, r.Port)
-}
-
-// rebuild is the head of the response for the client. The framing is that of its body.
-func (p *response) rebuild(f framing, connection string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", p.status, p.reason)
-	p.dropHops()
-	p.forwarded(&b)
-	switch f.kind {
-	case chunked:
-		b.WriteString("Transfer-Encoding: chunked\r\n")
-	case sized:
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", f.length)
-	}
-	b.WriteString(connection + "\r\n")
-	return []byte(b.String())
 }

@@ -4,10 +4,14 @@
 package netproxy
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -99,6 +103,37 @@ func BenchmarkGet(b *testing.B) {
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "us/p50")
+		})
+	}
+}
+
+// BenchmarkPlain makes requests over plain HTTP by the proxy, on one connection: the server gets a new one for each.
+func BenchmarkPlain(b *testing.B) {
+	text := strings.Repeat("x", 1<<20)
+	for _, way := range []struct{ name, request, answer string }{
+		{"GET", "GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\nUser-Agent: x\r\nAccept: */*\r\n\r\n", okResponse},
+		{"large", "GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n\r\n", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)},
+		{"chunks", "GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n\r\n", fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(text), text)},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(way.answer)), func(l *lab) { l.command.Report = nil })
+			l.zone.names["api.example.com"] = []string{"93.184.216.34"}
+			conn := open(b, l.addr, "", "")
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			var took []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				_, _ = io.WriteString(conn, way.request)
+				p, err := http.ReadResponse(r, nil)
+				if err != nil || p.StatusCode != 200 {
+					b.Fatal(p, err)
+				}
+				_, _ = io.Copy(io.Discard, p.Body)
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "us/p50")
 		})
 	}
 }

@@ -17,61 +17,8 @@ const (
 	maxTrailers  = 8 << 10 // bytes in all
 )
 
-// The ways in which the length of a body is known.
-type bodyKind uint8
-
-const (
-	emptyBody bodyKind = iota
-	sized
-	chunked
-	untilClose
-)
-
-// framing says where a body ends.
-type framing struct {
-	kind   bodyKind
-	length int64 // of sized
-}
-
-// parseFraming reads Content-Length and Transfer-Encoding. Whatever two readers could understand
-// differently is refused: both, one of them twice, an encoding other than chunked, a length that
-// is not only digits.
-func parseFraming(h *head, minor int) (framing, error) {
-	lengths, encodings := h.values("Content-Length"), h.values("Transfer-Encoding")
-	switch {
-	case len(lengths)+len(encodings) > 1:
-		return framing{}, malformed("more than one of Content-Length and Transfer-Encoding")
-	case len(encodings) == 1:
-		if minor == 0 || !strings.EqualFold(encodings[0], "chunked") {
-			return framing{}, malformed("unsupported Transfer-Encoding")
-		}
-		return framing{kind: chunked}, nil
-	case len(lengths) == 1:
-		n, ok := parseSize(lengths[0], 10)
-		if !ok {
-			return framing{}, malformed("malformed Content-Length")
-		}
-		if n == 0 {
-			return framing{kind: sized}, nil
-		}
-		return framing{kind: sized, length: n}, nil
-	}
-	return framing{kind: untilClose}, nil
-}
-
-// parseSize reads digits only: no sign, no blank, no prefix.
-func parseSize(text string, base int) (int64, bool) {
-	for i := range len(text) {
-		if !isAlphanumeric(text[i]) {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(text, base, 63)
-	return n, err == nil
-}
-
-// A body reads the data of a body, and nothing behind it. A body that is cut gives
-// io.ErrUnexpectedEOF.
+// A body reads the data of a body, and nothing behind it. One that is cut gives io.ErrUnexpectedEOF. Trailers and
+// extensions are dropped.
 type body struct {
 	r       *bufio.Reader
 	kind    bodyKind
@@ -85,29 +32,20 @@ func newBody(r *bufio.Reader, f framing) *body {
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
+func (b *body) Read(p []byte) (n int, err error) {
+	if b.err == nil {
+		n, b.err = b.read(p)
 	}
-	n, err := b.read(p)
-	if err != nil {
-		b.err = err
-	}
-	return n, err
+	return n, b.err
 }
 
 func (b *body) read(p []byte) (int, error) {
-	switch b.kind {
-	case untilClose:
+	if b.kind == unframed {
 		return b.r.Read(p)
-	case chunked:
-		if b.left == 0 {
-			if err := b.nextChunk(); err != nil {
-				return 0, whole(err)
-			}
-			if b.left == 0 {
-				return 0, io.EOF
-			}
+	}
+	if b.kind == chunked && b.left == 0 {
+		if err := b.nextChunk(); err != nil {
+			return 0, whole(err)
 		}
 	}
 	if b.left == 0 {
@@ -115,22 +53,12 @@ func (b *body) read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	if b.left -= int64(n); b.left == 0 {
-		b.between = b.kind == chunked
-		err = nil
+		b.between, err = true, nil
 	}
 	return n, whole(err)
 }
 
-// whole makes an end that came too early an error.
-func whole(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// nextChunk reads a size, and behind the last chunk the trailers, which are dropped. Extensions
-// are dropped too.
+// nextChunk reads a size, and behind the last chunk the trailers.
 func (b *body) nextChunk() error {
 	left := maxChunkLine
 	if b.between {
@@ -141,32 +69,32 @@ func (b *body) nextChunk() error {
 		if line != "" {
 			return malformed("a chunk is longer than its size")
 		}
-		b.between = false
 	}
 	line, err := readLine(b.r, &left)
 	if err != nil {
 		return err
 	}
 	size, _, _ := strings.Cut(line, ";")
-	var ok bool
-	if b.left, ok = parseSize(strings.TrimRight(size, " \t"), 16); !ok {
+	n, err := strconv.ParseUint(strings.TrimRight(size, " \t"), 16, 63) // digits only
+	if err != nil {
 		return malformed("malformed size of a chunk")
 	}
-	if b.left > 0 {
-		return nil
+	if b.left = int64(n); n == 0 {
+		left = maxTrailers
+		_, err = readHeader(b.r, &left)
 	}
-	for left = maxTrailers; ; {
-		line, err := readLine(b.r, &left)
-		if err != nil || line == "" {
-			return err
-		}
-		if _, err := parseField(line); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
-// chunks writes each piece as a chunk.
+// whole makes an end that came too early an error.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// chunks writes each piece as a chunk, at once.
 type chunks struct{ w io.Writer }
 
 // Write implements io.Writer.
@@ -183,12 +111,6 @@ func (c chunks) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end writes the last chunk.
-func (c chunks) end() error {
-	_, err := io.WriteString(c.w, "0\r\n\r\n")
-	return err
-}
-
 // copyBody copies a body with a new framing: in chunks, or its data alone.
 func copyBody(w io.Writer, b io.Reader, inChunks bool) error {
 	if !inChunks {
@@ -198,7 +120,8 @@ func copyBody(w io.Writer, b io.Reader, inChunks bool) error {
 	if _, err := io.Copy(chunks{w}, b); err != nil {
 		return err
 	}
-	return chunks{w}.end()
+	_, err := io.WriteString(w, "0\r\n\r\n")
+	return err
 }
 
 // writerOnly has no other method than Write: a copy that knows more would write past it.

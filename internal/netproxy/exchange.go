@@ -6,10 +6,11 @@ package netproxy
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/textproto"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,7 @@ func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
 // nothing of one response can be taken for the next.
 func (x *exchange) run(target string, websocket bool) Cause {
 	defer func() { x.a.up += x.up.out.Load(); x.a.down += x.up.in.Load() }()
-	if _, err := x.up.Write(x.head(target, websocket)); err != nil {
+	if _, err := x.up.Write(x.request(target, websocket)); err != nil {
 		x.fail("the server closed the connection")
 		return Failed
 	}
@@ -116,15 +117,28 @@ func (x *exchange) run(target string, websocket bool) Cause {
 	return cause
 }
 
-// head is the head of the request. An upstream proxy gets it as a client's.
-func (x *exchange) head(target string, websocket bool) []byte {
-	if !x.a.absolute() {
-		return x.q.rebuild(target, x.a.req, "", websocket)
+// request is the head of the request, rebuilt from what was judged. An upstream proxy gets it as a client's.
+func (x *exchange) request(target string, websocket bool) []byte {
+	q, host := x.q, authority(x.a.req)
+	DropHops(q.header) // once more: a rule may have set some
+	if x.a.absolute() {
+		target = "http://" + host + strings.TrimPrefix(target, "*")
+		x.a.authorize(q.head)
 	}
-	if target == "*" {
-		target = ""
+	q.header.Del("Host")
+	q.body.set(q.header)
+	q.header.Set("Connection", "close")
+	if websocket {
+		switching(q.header)
 	}
-	return x.q.rebuild("http://"+authority(x.a.req)+target, x.a.req, x.a.authorization(), websocket)
+	q.start = q.method + " " + target + " HTTP/1.1\r\nHost: " + host
+	return q.bytes()
+}
+
+// switching are the headers of a message that begins a websocket.
+func switching(h textproto.MIMEHeader) {
+	h.Set("Connection", "Upgrade")
+	h.Set("Upgrade", "websocket")
 }
 
 // isSent reports whether the whole request was sent. It does not wait.
@@ -163,27 +177,37 @@ func (x *exchange) sendBody() bool {
 // respond forwards the response. Switched means that the connection is a websocket now.
 func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 	for range maxInterim {
-		p, err := readResponse(x.r, x.q.method)
+		p, err := readResponse(x.r)
 		if err != nil {
 			x.fail("the response of the server is malformed or was cut: " + wordsOf(err))
 			return Failed, false
 		}
+		frame := framing{kind: sized}
+		if p.hasBody(x.q.method) {
+			frame = p.body
+		}
+		body := io.Reader(newBody(x.r, frame))
+		if x.hide != nil {
+			if body, err = x.hidden(p, body); err != nil {
+				x.fail(err.Error())
+				return Failed, false
+			}
+		}
+		DropHops(p.header)
 		switch {
 		case p.status == statusLogin && x.a.absolute():
-			if x.hide != nil {
-				p.start = x.hide.Hide(p.start) // before it is cut: it may be that of the host
-			}
 			x.fail(upstreamError(x.a.via, p.refusal()).Error())
 			return Failed, false
 		case p.status == 101 && websocket:
-			return Ended, x.send(p.rebuild(framing{}, "Connection: Upgrade\r\nUpgrade: websocket\r\n")) == nil
+			switching(p.header)
+			return Ended, x.send(p, framing{}) == nil
 		case p.status == 101:
 			x.fail("the server switched to a protocol that was not asked for")
 			return Failed, false
 		case p.status >= 200:
-			return x.finish(p), false
+			return x.finish(p, body), false
 		case x.q.minor == 1 && x.hide == nil:
-			if x.send(p.rebuild(framing{}, "")) != nil {
+			if x.send(p, framing{}) != nil {
 				return Failed, false
 			}
 		}
@@ -192,34 +216,31 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 	return Failed, false
 }
 
+// hidden replaces values of credentials in a response, and returns its body. The error is that of the Rewriter.
+func (x *exchange) hidden(p *response, body io.Reader) (hidden io.Reader, err error) {
+	coded := len(p.header["Content-Encoding"]) > 0
+	p.reason, hidden, err = x.hide.Hide(x.a.req.Host, p.reason, p.header, body)
+	if coded && len(p.header["Content-Encoding"]) == 0 {
+		p.body = framing{} // how long it is now is not known
+	}
+	return hidden, err
+}
+
 // finish forwards the final response. What has no length of its own goes on in chunks, and to a
 // client that does not know chunks until the connection is closed.
-func (x *exchange) finish(p *response) Cause {
-	var body io.Reader = newBody(x.r, p.body)
-	if x.hide != nil {
-		var err error
-		if body, err = x.hidden(p, body); err != nil {
-			x.fail(err.Error())
-			return Failed
-		}
-	}
-	frame := p.declared
-	hasBody := p.body.kind != emptyBody
+func (x *exchange) finish(p *response, body io.Reader) Cause {
+	hasBody := p.hasBody(x.q.method)
+	frame := p.body
 	switch {
-	case !hasBody && (p.status < 200 || p.status == 204 || frame.kind != sized):
-		frame = framing{}
-	case hasBody && frame.kind != sized:
+	case hasBody && frame.kind != sized && x.q.minor == 1:
 		frame = framing{kind: chunked}
-		if x.q.minor == 0 {
-			frame = framing{kind: untilClose}
-		}
+	case frame.kind != sized || p.status == 204:
+		frame = framing{}
 	}
-	x.again = x.q.keep && x.isSent()
-	connection := ""
-	if !x.again {
-		connection = "Connection: close\r\n"
+	if x.again = x.q.keep && x.isSent(); !x.again {
+		p.header.Set("Connection", "close")
 	}
-	err := x.send(p.rebuild(frame, connection))
+	err := x.send(p, frame)
 	if err == nil && hasBody {
 		err = copyBody(x.c.in, body, frame.kind == chunked)
 	}
@@ -228,29 +249,6 @@ func (x *exchange) finish(p *response) Cause {
 		return Failed
 	}
 	return Ended
-}
-
-// hidden replaces values of credentials in a response, and returns its body. The error is that of the Rewriter.
-func (x *exchange) hidden(p *response, body io.Reader) (io.Reader, error) {
-	hidden, decoded, err := x.hide.HideBody(x.a.req.Host, p.values("Content-Encoding"), body)
-	if err != nil {
-		return nil, err
-	}
-	if decoded {
-		p.fields = slices.DeleteFunc(p.fields, func(f field) bool { return strings.EqualFold(f.name, "Content-Encoding") })
-		if p.declared.kind == sized {
-			p.declared = framing{kind: untilClose} // how long it is now is not known
-		}
-	}
-	p.reason = x.hide.Hide(p.reason)
-	kept := p.fields[:0]
-	for _, f := range p.fields {
-		if value, ok := x.hide.HideField(f.name, f.value); ok {
-			kept = append(kept, field{f.name, value})
-		}
-	}
-	p.fields = kept
-	return hidden, nil
 }
 
 // wordsOf is an error without anything that a server has sent.
@@ -265,10 +263,12 @@ func wordsOf(err error) string {
 	return "the connection ended"
 }
 
-// send writes to the client.
-func (x *exchange) send(b []byte) error {
+// send writes the head of a response to the client. The framing is that of its body.
+func (x *exchange) send(p *response, f framing) error {
 	x.wrote = true
-	_, err := x.c.in.Write(b)
+	p.start = fmt.Sprintf("HTTP/1.1 %d %s", p.status, p.reason)
+	f.set(p.header)
+	_, err := x.c.in.Write(p.bytes())
 	return err
 }
 
@@ -276,10 +276,10 @@ func (x *exchange) send(b []byte) error {
 func (x *exchange) fail(why string) {
 	x.again = false
 	if refused := x.refused.Load(); refused != nil && !x.wrote {
-		_ = x.c.write(refused.refusal(x.q, x.c.s.command))
+		_ = x.c.write(x.q.bytesOf(refused.refusal(x.q.wantsWords())))
 		x.wrote = true
 	}
 	if !x.wrote {
-		_ = x.c.write(lastAnswer(502, why))
+		_ = x.c.write(sentence(502, why).bytes(false, true))
 	}
 }

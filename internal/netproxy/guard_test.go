@@ -37,18 +37,26 @@ func (keeper) Plain(string, string) error { return nil }
 
 func (keeper) PlainBody(_ string, body io.Reader) io.Reader { return body }
 
-func (keeper) Hide(text string) string { return strings.ReplaceAll(text, realValue, dummyValue) }
-
-func (k keeper) HideField(name, value string) (string, bool) {
-	return k.Hide(value), !strings.Contains(name, realValue)
-}
-
-func (k keeper) HideBody(_ network.Host, codings []string, body io.Reader) (io.Reader, bool, error) {
-	if len(codings) > 0 {
-		return nil, false, errors.New("a coding")
+func (keeper) Hide(_ network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
+	switch strings.Join(header["Content-Encoding"], ",") {
+	case "":
+	case "gzip":
+		delete(header, "Content-Encoding")
+		body = io.MultiReader(strings.NewReader("decoded "), body)
+	default:
+		return "", nil, errors.New("a coding")
+	}
+	hide := func(text string) string { return strings.ReplaceAll(text, realValue, dummyValue) }
+	for name, values := range header {
+		if strings.EqualFold(name, realValue) {
+			delete(header, name)
+		}
+		for i := range values {
+			values[i] = hide(values[i])
+		}
 	}
 	text, err := io.ReadAll(body)
-	return strings.NewReader(k.Hide(string(text))), false, err
+	return hide(reason), strings.NewReader(hide(string(text))), err
 }
 
 // kept is a lab with a keeper, whose server answers with text whatever it gets, and tells what that is.
@@ -110,7 +118,9 @@ func TestGuardedPlain(t *testing.T) {
 		{"an interim response", "HTTP/1.1 103 Early\r\nLink: " + realValue + "\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 OK"},
 		{"a malformed status", "HTTP/1.1 " + realValue + "\r\n\r\n", "502"},
 		{"a malformed header", "HTTP/1.1 200 OK\r\n" + realValue + "\r\n\r\n", "502"},
+		{"a coding that is decoded", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\n" + realValue, "Transfer-Encoding: chunked\r\n\r\n10\r\ndecoded " + dummyValue},
 		{"a coding that cannot be read", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 8\r\n\r\n" + realValue, "502"},
+		{"a coding that Connection names", "HTTP/1.1 200 OK\r\nConnection: content-encoding\r\nContent-Encoding: br\r\nContent-Length: 8\r\n\r\n" + realValue, "502"},
 	} {
 		for _, way := range []struct {
 			name string

@@ -5,9 +5,15 @@ package netproxy
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"maps"
+	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Bounds of an HTTP head.
@@ -27,13 +33,10 @@ func (e *headError) Error() string { return e.reason }
 
 func malformed(reason string) error { return &headError{400, reason} }
 
-// A field is one header. Its name is as it arrived.
-type field struct{ name, value string }
-
-// A head is the start line of a message, and its headers.
+// A head is the start line of a message, and its headers by their canonical names.
 type head struct {
 	start  string
-	fields []field
+	header textproto.MIMEHeader
 }
 
 // readHead reads up to the empty line, no byte further. Every line ends with CR LF; there is no
@@ -45,23 +48,26 @@ func readHead(r *bufio.Reader) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &head{start: start}
-	for {
-		line, err := readLine(r, &left)
-		if err != nil {
-			return nil, err
+	h, err := readHeader(r, &left)
+	return &head{start, h}, err
+}
+
+// readHeader reads headers, or trailers, up to the empty line, and takes their bytes from left.
+func readHeader(r *bufio.Reader, left *int) (textproto.MIMEHeader, error) {
+	h := textproto.MIMEHeader{}
+	for n := 0; ; n++ {
+		line, err := readLine(r, left)
+		if err != nil || line == "" {
+			return h, err
 		}
-		if line == "" {
-			return h, nil
-		}
-		if len(h.fields) == maxFields {
+		name, value, ok := strings.Cut(line, ":")
+		switch {
+		case n == maxFields:
 			return nil, &headError{431, "more than 128 headers"}
+		case !ok || !httpguts.ValidHeaderFieldName(name):
+			return nil, malformed("malformed header")
 		}
-		f, err := parseField(line)
-		if err != nil {
-			return nil, err
-		}
-		h.fields = append(h.fields, f)
+		h.Add(name, strings.Trim(value, " \t"))
 	}
 }
 
@@ -82,73 +88,42 @@ func readLine(r *bufio.Reader, left *int) (string, error) {
 		}
 	}
 	text, ok := strings.CutSuffix(string(line), "\r\n")
-	if !ok {
+	switch {
+	case !ok:
 		return "", malformed("a line does not end with CR LF")
-	}
-	for i := range len(text) {
-		if c := text[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return "", malformed("control byte in the head")
-		}
+	case strings.ContainsFunc(text, isControl):
+		return "", malformed("control byte in the head")
 	}
 	return text, nil
 }
 
-func parseField(line string) (field, error) {
-	name, value, ok := strings.Cut(line, ":")
-	if !ok || !isToken(name) {
-		return field{}, malformed("malformed header")
-	}
-	return field{name, strings.Trim(value, " \t")}, nil
-}
-
-// isToken reports whether s is a token of HTTP.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !isAlphanumeric(c) && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
-}
+// isControl reports whether a character may not be in a head.
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// values returns the values of the headers of a name.
-func (h *head) values(name string) []string {
-	var list []string
-	for _, f := range h.fields {
-		if strings.EqualFold(f.name, name) {
-			list = append(list, f.value)
+// bytes is the head as it is sent, with headers in the order of their names.
+func (h *head) bytes() []byte {
+	var b bytes.Buffer
+	b.WriteString(h.start + "\r\n")
+	for _, name := range slices.Sorted(maps.Keys(h.header)) {
+		for _, value := range h.header[name] {
+			b.WriteString(name + ": " + value + "\r\n")
 		}
 	}
-	return list
+	b.WriteString("\r\n")
+	return b.Bytes()
 }
 
-// names reports whether a header that is a list has the element.
-func (h *head) names(name, element string) bool {
-	for _, value := range h.values(name) {
-		for one := range strings.SplitSeq(value, ",") {
-			if strings.EqualFold(strings.Trim(one, " \t"), element) {
-				return true
-			}
-		}
-	}
-	return false
+// Lists reports whether a header that is a list has the element.
+func Lists(h map[string][]string, name, element string) bool {
+	return httpguts.HeaderValuesContainsToken(h[name], element)
 }
 
-// version splits off "HTTP/1.0" or "HTTP/1.1"; minor is its last digit.
-func version(text string) (minor int, ok bool) {
-	switch text {
-	case "HTTP/1.0":
-		return 0, true
-	case "HTTP/1.1":
-		return 1, true
-	}
-	return 0, false
-}
+// versions are those of HTTP that are read, by their last digit.
+var versions = []string{"HTTP/1.0", "HTTP/1.1"}
 
 // A request is the head of a request, understood as far as a proxy needs.
 type request struct {
@@ -167,34 +142,26 @@ func readRequest(r *bufio.Reader) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseRequest(h)
-}
-
-func parseRequest(h *head) (*request, error) {
 	parts := strings.Split(h.start, " ")
-	if len(parts) != 3 || !isToken(parts[0]) || parts[1] == "" || strings.Contains(parts[1], "\t") {
+	if len(parts) != 3 || !httpguts.ValidHeaderFieldName(parts[0]) || parts[1] == "" || strings.Contains(parts[1], "\t") {
 		return nil, malformed("malformed request line")
 	}
 	q := &request{head: h, method: parts[0], target: parts[1]}
-	var ok bool
-	if q.minor, ok = version(parts[2]); !ok {
+	if q.minor = slices.Index(versions, parts[2]); q.minor < 0 {
 		return nil, malformed("the version is not HTTP/1.0 or HTTP/1.1")
 	}
-	hosts := h.values("Host")
+	hosts := h.header["Host"]
 	if len(hosts) > 1 {
 		return nil, malformed("more than one Host header")
 	}
 	if q.hasHost = len(hosts) == 1; q.hasHost {
 		q.host = hosts[0]
+		h.header.Del("Host") // it is made anew
 	}
-	var err error
-	if q.body, err = parseFraming(h, q.minor); err != nil {
+	if q.body, err = parseFraming(h.header, q.minor); err != nil {
 		return nil, err
 	}
-	if q.body.kind == untilClose {
-		q.body = framing{kind: emptyBody}
-	}
-	q.keep = q.minor == 1 && !h.names("Connection", "close") && !h.names("Proxy-Connection", "close")
+	q.keep = q.minor == 1 && !Lists(h.header, "Connection", "close") && !Lists(h.header, "Proxy-Connection", "close")
 	return q, nil
 }
 
@@ -203,34 +170,78 @@ type response struct {
 	*head
 	status int
 	reason string
-	// Declared is what the headers say, and body what follows, which is nothing after some.
-	declared, body framing
+	body   framing // as the headers say
 }
 
-// readResponse reads a head that answers a request of the method.
-func readResponse(r *bufio.Reader, method string) (*response, error) {
+// readResponse reads a head. The error is a *headError or that of r.
+func readResponse(r *bufio.Reader) (*response, error) {
 	h, err := readHead(r)
 	if err != nil {
 		return nil, err
 	}
-	return parseResponse(h, method)
-}
-
-func parseResponse(h *head, method string) (*response, error) {
-	first, rest, _ := strings.Cut(h.start, " ")
+	version, rest, _ := strings.Cut(h.start, " ")
 	code, reason, _ := strings.Cut(rest, " ")
-	minor, ok := version(first)
+	minor := slices.Index(versions, version)
 	status, err := strconv.ParseUint(code, 10, 16)
-	if !ok || err != nil || len(code) != 3 || status < 100 {
+	if minor < 0 || err != nil || len(code) != 3 || status < 100 {
 		return nil, malformed("malformed status line")
 	}
 	p := &response{head: h, status: int(status), reason: reason}
-	if p.declared, err = parseFraming(h, minor); err != nil {
-		return nil, err
+	p.body, err = parseFraming(h.header, minor)
+	return p, err
+}
+
+// hasBody reports whether a body follows, if the response is to a request of the method.
+func (p *response) hasBody(method string) bool {
+	return method != "HEAD" && p.status >= 200 && p.status != 204 && p.status != 304
+}
+
+// The ways in which the length of a body is known.
+type bodyKind uint8
+
+const (
+	unframed bodyKind = iota // nothing follows a request, and all until the end of the connection a response
+	sized
+	chunked
+)
+
+// framing says where a body ends.
+type framing struct {
+	kind   bodyKind
+	length int64 // of sized
+}
+
+// parseFraming reads Content-Length and Transfer-Encoding. Whatever two readers could understand
+// differently is refused: both, one of them twice, an encoding other than chunked, a length that
+// is not only digits.
+func parseFraming(h textproto.MIMEHeader, minor int) (framing, error) {
+	lengths, encodings := h["Content-Length"], h["Transfer-Encoding"]
+	switch {
+	case len(lengths)+len(encodings) > 1:
+		return framing{}, malformed("more than one of Content-Length and Transfer-Encoding")
+	case len(encodings) == 1:
+		if minor == 0 || !strings.EqualFold(encodings[0], "chunked") {
+			return framing{}, malformed("unsupported Transfer-Encoding")
+		}
+		return framing{kind: chunked}, nil
+	case len(lengths) == 1:
+		n, err := strconv.ParseUint(lengths[0], 10, 63) // digits only: no sign, no blank, no prefix
+		if err != nil {
+			return framing{}, malformed("malformed Content-Length")
+		}
+		return framing{sized, int64(n)}, nil
 	}
-	p.body = p.declared
-	if method == "HEAD" || status < 200 || status == 204 || status == 304 {
-		p.body = framing{kind: emptyBody}
+	return framing{}, nil
+}
+
+// set has headers say it, in the place of others.
+func (f framing) set(h textproto.MIMEHeader) {
+	h.Del("Content-Length")
+	h.Del("Transfer-Encoding")
+	switch f.kind {
+	case chunked:
+		h.Set("Transfer-Encoding", "chunked")
+	case sized:
+		h.Set("Content-Length", strconv.FormatInt(f.length, 10))
 	}
-	return p, nil
 }

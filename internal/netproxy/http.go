@@ -15,7 +15,6 @@ import (
 const (
 	httpPort  = 80
 	httpsPort = 443
-	closing   = "connection: close\r\n" // in answers of ours
 )
 
 // serveHTTP serves requests until one of them is the last. Forward serves one, and reports whether
@@ -27,7 +26,7 @@ func (c *client) serveHTTP(forward func(*request) bool) {
 		if err != nil {
 			var bad *headError
 			if errors.As(err, &bad) {
-				_ = c.write(lastAnswer(bad.status, "the request is refused: "+bad.reason))
+				_ = c.write(sentence(bad.status, "the request is refused: "+bad.reason).bytes(false, true))
 				c.linger()
 			}
 			return
@@ -109,7 +108,7 @@ func (c *client) exchange(a *access, q *request, bad network.Reason, target stri
 
 // exchangeBy is exchange with who decides where the policy says Ask.
 func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target string, websocket bool, ask asker) bool {
-	q.dropHops() // before a rule sets what Connection could name
+	DropHops(q.header) // before a rule sets what Connection could name
 	if bad == "" {
 		if refused := a.rule(q, target); refused != nil {
 			a.decide(*refused)
@@ -123,7 +122,7 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 	up, err := a.reach(bad, ask)
 	switch {
 	case err != nil:
-		return c.answer(q, a.unreachable(q, err))
+		return c.answer(q, a.unreachable(err))
 	case up == nil:
 		return c.refuse(a, q)
 	}
@@ -138,8 +137,12 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 	x := newExchange(c, a, q, up)
 	if hide {
 		x.hide = c.s.command.Rewriter
-		q.fields = slices.DeleteFunc(q.fields, func(f field) bool { return Unsearchable(f.name) })
-		q.fields = append(q.fields, field{"Accept-Encoding", "identity"})
+		for name := range q.header {
+			if Unsearchable(name) {
+				delete(q.header, name)
+			}
+		}
+		q.header.Set("Accept-Encoding", "identity")
 	}
 	a.closed(x.run(target, websocket))
 	return x.again
@@ -165,13 +168,13 @@ func (c *client) connect(q *request) {
 		bad = network.HostMismatch
 	}
 	if q.body.length > 0 || q.body.kind == chunked {
-		_ = c.write(lastAnswer(400, "the request is refused: CONNECT with a body"))
+		_ = c.write(sentence(400, "the request is refused: CONNECT with a body").bytes(false, true))
 		return
 	}
 	up, err := a.reach(bad, c.ask)
 	switch {
 	case err != nil:
-		c.answer(q, a.unreachable(q, err))
+		c.answer(q, a.unreachable(err))
 		return
 	case up == nil:
 		c.refuse(a, q)
@@ -197,18 +200,30 @@ func (q *request) isFor(host network.Host, port, defaultPort uint16) bool {
 // isWebsocket reports whether the client asks for a websocket.
 func (q *request) isWebsocket() bool {
 	return q.minor == 1 && q.method == "GET" && !q.hasBody() &&
-		q.names("Connection", "upgrade") && q.names("Upgrade", "websocket")
+		Lists(q.header, "Connection", "upgrade") && Lists(q.header, "Upgrade", "websocket")
 }
 
 func (q *request) hasBody() bool { return q.body.kind == chunked || q.body.length > 0 }
 
 // refuse answers a request that was not allowed.
-func (c *client) refuse(a *access, q *request) bool { return c.answer(q, a.refusal(q, c.s.command)) }
+func (c *client) refuse(a *access, q *request) bool {
+	return c.answer(q, a.refusal(q.wantsWords()))
+}
+
+// wantsWords reports whether a refusal is to be a sentence: people read those of CONNECT.
+func (q *request) wantsWords() bool {
+	return q.method == "CONNECT" && !Lists(q.header, "Accept", "application/json")
+}
+
+// unreachable is the answer when no vetted address could be connected to.
+func (a *access) unreachable(err error) *Refusal {
+	return sentence(502, "cannot connect to "+a.host()+": "+err.Error())
+}
 
 // answer sends an answer of ours. It reports whether another request may follow, which it may
 // not if there is a body, or if it was CONNECT: what comes then may be meant for another server.
-func (c *client) answer(q *request, p []byte) bool {
-	if c.write(p) != nil {
+func (c *client) answer(q *request, r *Refusal) bool {
+	if c.write(q.bytesOf(r)) != nil {
 		return false
 	}
 	if q.again() {
@@ -218,13 +233,8 @@ func (c *client) answer(q *request, p []byte) bool {
 	return false
 }
 
+// bytesOf is an answer of ours to the request.
+func (q *request) bytesOf(r *Refusal) []byte { return r.bytes(q.method == "HEAD", !q.again()) }
+
 // again reports whether another request may follow an answer of ours.
 func (q *request) again() bool { return q.keep && !q.hasBody() && q.method != "CONNECT" }
-
-// closing is the header that tells the client what again says.
-func (q *request) closing() string {
-	if q.again() {
-		return ""
-	}
-	return closing
-}

@@ -4,11 +4,13 @@
 package netproxy
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -139,21 +141,31 @@ func TestUnreachable(t *testing.T) {
 func TestForwarded(t *testing.T) {
 	for _, test := range []struct{ name, request, want string }{
 		{"spellings", "GET HTTP://API.Example.COM.:080/a%2f\\?q=http://evil.test/ HTTP/1.1\r\nHost: Api.example.com\r\nX-Name: a \t\r\n\r\n",
-			"GET /a%2f\\?q=http://evil.test/ HTTP/1.1\r\nHost: api.example.com\r\nX-Name: a\r\nConnection: close\r\n\r\n"},
+			"GET /a%2f\\?q=http://evil.test/ HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nX-Name: a\r\n\r\n"},
 		{"port", "GET http://api.example.com:8080?x HTTP/1.0\r\n\r\n",
 			"GET /?x HTTP/1.1\r\nHost: api.example.com:8080\r\nConnection: close\r\n\r\n"},
 		{"address", "GET http://[2606:2800:0220:1::34]:81/ HTTP/1.0\r\n\r\n",
 			"GET / HTTP/1.1\r\nHost: [2606:2800:220:1::34]:81\r\nConnection: close\r\n\r\n"},
+		{"two slashes", "GET http://api.example.com//evil.test/a%2f?x HTTP/1.0\r\n\r\n",
+			"GET //evil.test/a%2f?x HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"},
+		{"not a URL", "GET http://api.example.com/%zz?a;%\"<> HTTP/1.0\r\nx_y: 1\r\nForwarded: for=x\r\nX-Forwarded-For: y\r\n\r\n",
+			"GET /%zz?a;%\"<> HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nForwarded: for=x\r\nX-Forwarded-For: y\r\nX_y: 1\r\n\r\n"},
 		{"OPTIONS of the server", "OPTIONS http://api.example.com HTTP/1.0\r\n\r\n",
 			"OPTIONS * HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"},
 		{"hop by hop", "GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nProxy-Authorization: Basic c2VjcmV0\r\nConnection: keep-alive, x-one\r\nX-One: 1\r\nX-Two: 2\r\nKeep-Alive: 5\r\nTE: trailers\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\n\r\n",
-			"GET / HTTP/1.1\r\nHost: api.example.com\r\nX-Two: 2\r\nConnection: close\r\n\r\n"},
+			"GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nX-Two: 2\r\n\r\n"},
 		{"length", "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\n\r\nabcGET http://evil.test/ HTTP/1.1\r\n\r\n",
-			"POST / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"},
+			"POST / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"},
+		{"length that Connection names", "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nConnection: Content-Length, Host\r\nContent-Length: 3\r\n\r\nabc",
+			"POST / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"},
+		{"chunks that Connection names", "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+			"POST / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"},
+		{"headers twice", "GET http://api.example.com/ HTTP/1.0\r\ncookie: b\r\nX-A: 1\r\nCookie: a\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nCookie: b\r\nCookie: a\r\nX-A: 1\r\n\r\n"},
 		{"empty body", "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 0\r\n\r\n",
-			"POST / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"},
+			"POST / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"},
 		{"chunks", "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: Chunked\r\nTrailer: X-Late\r\n\r\n0003;ext=\"a;b\"\r\nabc\r\n2 \r\nde\r\n0\r\nX-Late: 1\r\n\r\n",
-			"POST / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"},
+			"POST / HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := make(chan string, 1)
@@ -180,17 +192,30 @@ func TestForwarded(t *testing.T) {
 func TestResponses(t *testing.T) {
 	const ok, closing = "HTTP/1.1 200 OK\r\n", "Connection: close\r\n"
 	for _, test := range []struct{ name, method, version, server, want string }{
-		{"length", "GET", "1.1", okResponse + "extra", ok + "Content-Length: 2\r\n" + closing + "\r\nok"},
-		{"hop by hop", "GET", "1.1", ok + "Connection: x-a\r\nX-A: 1\r\nKeep-Alive: 3\r\nProxy-Authenticate: Basic\r\nX-B: 2\r\nContent-Length: 0\r\n\r\n", ok + "X-B: 2\r\nContent-Length: 0\r\n" + closing + "\r\n"},
-		{"chunks", "GET", "1.1", ok + "Transfer-Encoding: chunked\r\n\r\n2;x\r\nok\r\n0\r\nX: y\r\n\r\n", ok + "Transfer-Encoding: chunked\r\n" + closing + "\r\n2\r\nok\r\n0\r\n\r\n"},
+		{"length", "GET", "1.1", okResponse + "extra", ok + closing + "Content-Length: 2\r\n\r\nok"},
+		{"hop by hop", "GET", "1.1", ok + "Connection: x-a\r\nX-A: 1\r\nKeep-Alive: 3\r\nProxy-Authenticate: Basic\r\nX-B: 2\r\nContent-Length: 0\r\n\r\n", ok + closing + "Content-Length: 0\r\nX-B: 2\r\n\r\n"},
+		{"chunks", "GET", "1.1", ok + "Transfer-Encoding: chunked\r\n\r\n2;x\r\nok\r\n0\r\nX: y\r\n\r\n", ok + closing + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"},
 		{"chunks for an old client", "GET", "1.0", ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", ok + closing + "\r\nok"},
-		{"until the end", "GET", "1.1", "HTTP/1.0 200 OK\r\n\r\nok", ok + "Transfer-Encoding: chunked\r\n" + closing + "\r\n2\r\nok\r\n0\r\n\r\n"},
-		{"HEAD", "HEAD", "1.1", ok + "Content-Length: 9\r\n\r\n", ok + "Content-Length: 9\r\n" + closing + "\r\n"},
+		{"until the end", "GET", "1.1", "HTTP/1.0 200 OK\r\n\r\nok", ok + closing + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"},
+		{"HEAD", "HEAD", "1.1", ok + "Content-Length: 9\r\n\r\n", ok + closing + "Content-Length: 9\r\n\r\n"},
+		{"length that Connection names", "GET", "1.1", ok + "Connection: content-length\r\nContent-Length: 2\r\n\r\nok", ok + closing + "Content-Length: 2\r\n\r\nok"},
+		{"chunks of HTTP/1.0", "GET", "1.1", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "HTTP/1.1 502"},
+		{"length and chunks", "GET", "1.1", ok + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "HTTP/1.1 502"},
+		{"one length twice", "GET", "1.1", ok + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 502"},
+		{"HEAD of chunks", "HEAD", "1.1", ok + "Transfer-Encoding: chunked\r\n\r\n", ok + closing + "\r\n"},
+		{"not modified", "GET", "1.1", "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n" + closing + "Content-Length: 9\r\n\r\n"},
+		{"no words", "GET", "1.1", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 \r\n" + closing + "Content-Length: 0\r\n\r\n"},
+		{"lines that end in LF", "GET", "1.1", "HTTP/1.1 200 OK\nX: a\n b\nContent-Length: 2\n\nok", "HTTP/1.1 502"},
+		{"control byte", "GET", "1.1", "HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 502"},
+		{"control byte in a header", "GET", "1.1", "HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: b\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 502"},
+		{"a status below 100", "GET", "1.1", "HTTP/1.1 099 x\r\n\r\n" + okResponse, "HTTP/1.1 502"},
+		{"another version", "GET", "1.1", "HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 502"},
+		{"a huge head", "GET", "1.1", ok + "X: " + strings.Repeat("x", maxHead) + "\r\n\r\n", "HTTP/1.1 502"},
 		{"no content", "GET", "1.1", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 204 No Content\r\n" + closing + "\r\n"},
-		{"interim", "GET", "1.1", "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + okResponse, "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + ok + "Content-Length: 2\r\n" + closing + "\r\nok"},
-		{"interim for an old client", "GET", "1.0", "HTTP/1.1 103 Early Hints\r\n\r\n" + okResponse, ok + "Content-Length: 2\r\n" + closing + "\r\nok"},
-		{"cut", "GET", "1.1", ok + "Content-Length: 9\r\n\r\nok", ok + "Content-Length: 9\r\n" + closing + "\r\nok"},
-		{"cut chunks", "GET", "1.1", ok + "Transfer-Encoding: chunked\r\n\r\n9\r\nok", ok + "Transfer-Encoding: chunked\r\n" + closing + "\r\n2\r\nok\r\n"},
+		{"interim", "GET", "1.1", "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + okResponse, "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + ok + closing + "Content-Length: 2\r\n\r\nok"},
+		{"interim for an old client", "GET", "1.0", "HTTP/1.1 103 Early Hints\r\n\r\n" + okResponse, ok + closing + "Content-Length: 2\r\n\r\nok"},
+		{"cut", "GET", "1.1", ok + "Content-Length: 9\r\n\r\nok", ok + closing + "Content-Length: 9\r\n\r\nok"},
+		{"cut chunks", "GET", "1.1", ok + "Transfer-Encoding: chunked\r\n\r\n9\r\nok", ok + closing + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"},
 		{"nothing", "GET", "1.1", "", "HTTP/1.1 502"},
 		{"no HTTP", "GET", "1.1", "SSH-2.0-x\r\n", "HTTP/1.1 502"},
 		{"two lengths", "GET", "1.1", ok + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nok", "HTTP/1.1 502"},
@@ -231,6 +256,68 @@ func TestKeepAlive(t *testing.T) {
 			t.Fatalf("%q, %v, want %q", head, err, want)
 		}
 		skipAnswer(t, conn)
+	}
+}
+
+// TestConnectBehind has CONNECT behind a request, sent before its response: the tunnel begins behind that.
+func TestConnectBehind(t *testing.T) {
+	l := newLab(t, full(t, "api.example.com"), listen(t, answerAny(okResponse)))
+	got := l.send("GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n" + connectAPI + "hello")
+	first, rest, _ := strings.Cut(got, connected)
+	if !strings.HasPrefix(first, "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(first, "\r\n\r\nok") || rest != okResponse {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestStreams has a server that sends a piece of its body and waits for the client to have it: none is held back, and
+// neither is the head.
+func TestStreams(t *testing.T) {
+	step := make(chan struct{})
+	l := newLab(t, full(t, "api.example.com"), listen(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 4<<10))
+		for _, piece := range []string{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "one ", "two "} {
+			_, _ = io.WriteString(conn, piece)
+			<-step
+		}
+	}))
+	conn := l.connect()
+	_, _ = io.WriteString(conn, "GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+	var got []byte
+	for _, until := range []string{"\r\n\r\n", "one \r\n", "two \r\n"} {
+		for p := make([]byte, 1); !bytes.HasSuffix(got, []byte(until)); got = append(got, p...) {
+			if _, err := io.ReadFull(conn, p); err != nil {
+				t.Fatalf("%q: %v", got, err)
+			}
+		}
+		step <- struct{}{}
+	}
+}
+
+// TestLargeBodies sends and gets more than any buffer holds, at once.
+func TestLargeBodies(t *testing.T) {
+	text := strings.Repeat("large body ", 200_000)
+	l := newLab(t, full(t, "api.example.com"), listen(t, func(conn net.Conn) {
+		r := bufio.NewReader(conn)
+		q, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+		_, _ = io.Copy(conn, q.Body)
+	}))
+	for _, framed := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(text), text)} {
+		conn := l.connect()
+		go func() {
+			_, _ = io.WriteString(conn, "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n"+framed)
+		}()
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(res.Body); err != nil || string(got) != text {
+			t.Errorf("%d of %d bytes, %v", len(got), len(text), err)
+		}
+		res.Body.Close()
 	}
 }
 
@@ -299,14 +386,14 @@ func TestExpect(t *testing.T) {
 func TestWebsocket(t *testing.T) {
 	l := newLab(t, full(t, "api.example.com"), listen(t, func(conn net.Conn) {
 		p := make([]byte, 4<<10)
-		if n, _ := conn.Read(p); !bytes.Contains(p[:n], []byte("Connection: Upgrade\r\nUpgrade: websocket\r\n")) {
+		if n, _ := conn.Read(p); !bytes.Contains(p[:n], []byte("Connection: Upgrade\r\nSec-Websocket-Key: y\r\nUpgrade: websocket\r\n")) {
 			return
 		}
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nearly ")
 		_, _ = io.Copy(conn, conn)
 	}))
 	got := l.send("GET http://api.example.com/ws HTTP/1.1\r\nHost: api.example.com\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: y\r\n\r\nping")
-	if want := "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly ping"; got != want {
+	if want := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nSec-Websocket-Accept: x\r\nUpgrade: websocket\r\n\r\nearly ping"; got != want {
 		t.Errorf("got\n%q, want\n%q", got, want)
 	}
 }

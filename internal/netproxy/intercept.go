@@ -51,14 +51,10 @@ type Rewriter interface {
 	Plain(host, value string) error
 	// PlainBody returns a body that fails where it has a credential.
 	PlainBody(host string, body io.Reader) io.Reader
-	// Hide returns a text without the values of credentials.
-	Hide(text string) string
-	// HideField returns the value of a header without those of credentials; it is not ok for a header that
-	// is to be left out.
-	HideField(name, value string) (text string, ok bool)
-	// HideBody returns a body without the values of credentials, decoded of its codings where that can be
-	// done; otherwise the error refuses the response. It has nothing of it.
-	HideBody(host network.Host, codings []string, body io.Reader) (hidden io.Reader, decoded bool, err error)
+	// Hide returns the reason and the body of a response over plain HTTP without the values of credentials, and
+	// takes them from its headers. A body is decoded where that can be done, and the headers do not name its coding
+	// any more; otherwise the error refuses the response. It has nothing of it.
+	Hide(host network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error)
 }
 
 // Misuse is the error of a Rewriter for a credential in a request that it is not for.
@@ -144,9 +140,11 @@ func (a *access) plain(q *request) error {
 	if err := r.Plain(a.host(), q.target); err != nil {
 		return err
 	}
-	for _, f := range q.fields {
-		if err := r.Plain(a.host(), f.value); err != nil {
-			return err
+	for _, values := range q.header {
+		for _, value := range values {
+			if err := r.Plain(a.host(), value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -382,10 +380,7 @@ func (i *interception) judge(q Inner) (*Refusal, *network.RequestRule) {
 		return nil, rule
 	}
 	a.decide(d)
-	if d.Ruling == network.Reject {
-		return &Refusal{Status: 400, Kind: "text/plain", Body: "the request is refused: " + string(d.Reason) + "\n"}, nil
-	}
-	return &Refusal{Status: 403, Kind: "application/json", Error: textsOf(d.Reason).header, Body: a.refusedBody(a.s.command)}, nil
+	return a.refusal(false), nil
 }
 
 // overridden reports whether a request stands for another method, for servers that read that from a header,
@@ -401,7 +396,7 @@ func (a *access) rule(q *request, target string) *network.Decision {
 	if d := policy.Decide(a.req); d.Ruling != network.Allow && d.Ruling != network.Ask {
 		return nil
 	}
-	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.all()}
+	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.header}
 	if policy.Mode() == network.Limited && overridden(&seen) {
 		return &network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
 	}
@@ -409,20 +404,6 @@ func (a *access) rule(q *request, target string) *network.Decision {
 	if d.Ruling != network.Allow {
 		return &d
 	}
-	if rule != nil {
-		q.fields = slices.DeleteFunc(q.fields, func(f field) bool { return rule.Drops(f.name) })
-		for _, h := range rule.Set {
-			q.fields = append(q.fields, field{h.Name, h.Value})
-		}
-	}
+	Change(q.header, rule)
 	return nil
-}
-
-// all returns the headers by their names.
-func (h *head) all() map[string][]string {
-	all := make(map[string][]string, len(h.fields))
-	for _, f := range h.fields {
-		all[f.name] = append(all[f.name], f.value)
-	}
-	return all
 }

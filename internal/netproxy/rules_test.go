@@ -33,9 +33,9 @@ func TestPlainRules(t *testing.T) {
 		name, line, headers, want string
 		sees                      string // what the server gets; empty for nothing
 	}{
-		{"permitted", "GET @/open/x?y", "x-secret: 1\r\nX-TEAM: red\r\nAccept: z\r\n", "HTTP/1.1 200", "GET /open/x?y HTTP/1.1\r\nHost: api.example.com\r\nAccept: z\r\nX-Team: blue\r\nConnection: close\r\n\r\n"},
-		{"named by Connection", "GET @/open", "Connection: X-Team, accept\r\nAccept: z\r\n", "HTTP/1.1 200", "GET /open HTTP/1.1\r\nHost: api.example.com\r\nX-Team: blue\r\nConnection: close\r\n\r\n"},
-		{"in other spellings", "GET @/open", "x_secret: 1\r\nX.TEAM: red\r\nX-Team.: red\r\n", "HTTP/1.1 200", "GET /open HTTP/1.1\r\nHost: api.example.com\r\nX-Team: blue\r\nConnection: close\r\n\r\n"},
+		{"permitted", "GET @/open/x?y", "x-secret: 1\r\nX-TEAM: red\r\nAccept: z\r\n", "HTTP/1.1 200", "GET /open/x?y HTTP/1.1\r\nHost: api.example.com\r\nAccept: z\r\nConnection: close\r\nX-Team: blue\r\n\r\n"},
+		{"named by Connection", "GET @/open", "Connection: X-Team, accept\r\nAccept: z\r\n", "HTTP/1.1 200", "GET /open HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nX-Team: blue\r\n\r\n"},
+		{"in other spellings", "GET @/open", "x_secret: 1\r\nX.TEAM: red\r\nX-Team.: red\r\n", "HTTP/1.1 200", "GET /open HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nX-Team: blue\r\n\r\n"},
 		{"another path, in a header", "GET @/open", "X-Rewrite_URL: /shut\r\n", refused, ""},
 		{"another path", "GET @/shut", "", refused, ""},
 		{"another path, spelled", "GET @/open/%2e%2e/shut", "", refused, ""},

@@ -68,10 +68,12 @@ func (s *screen) run() error {
 		if err := s.write(raw[sent:]); err != nil {
 			return err
 		}
-		if err := copyBody(writerFunc(s.write), newBody(s.r, q.body), q.body.kind == chunked); q.hasBody() && err != nil {
-			return err
+		if q.hasBody() {
+			if err := copyBody(writerFunc(s.write), newBody(s.r, q.body), q.body.kind == chunked); err != nil {
+				return err
+			}
 		}
-		s.begun, s.upgraded = true, q.method == "CONNECT" || q.names("Connection", "upgrade")
+		s.begun, s.upgraded = true, q.method == "CONNECT" || Lists(q.header, "Connection", "upgrade")
 	}
 }
 
@@ -242,7 +244,7 @@ func (s *screen) refuse(q *request, reason network.Reason) error {
 	if q != nil && !s.begun {
 		_ = s.f.from.SetWriteDeadline(time.Now().Add(answerTime))
 		q.keep = false
-		_, _ = s.f.from.Write(refused.refusal(q, a.s.command))
+		_, _ = s.f.from.Write(q.bytesOf(refused.refusal(q.wantsWords())))
 	}
 	return errRequest
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/textproto"
 	"os"
 	"strconv"
 	"strings"
@@ -25,8 +26,8 @@ import (
 const (
 	upstreamTime = 10 * time.Second // for an upstream proxy to connect, and to answer so
 
-	methodLogin = 2   // of SOCKS5, with a user name and a password (RFC 1929)
 	statusLogin = 407 // of a proxy that asks for a password
+	methodLogin = 2   // of SOCKS5, with a user name and a password (RFC 1929)
 )
 
 // upstreamError is the end of a try to connect by an upstream proxy. Its text has no password.
@@ -102,18 +103,19 @@ func (a *access) greetUpstream(conn net.Conn) error {
 		return a.greetSOCKS(conn)
 	}
 	to := a.host()
-	if _, err := io.WriteString(conn, "CONNECT "+to+" HTTP/1.1\r\nHost: "+to+"\r\n"+a.authorization()+"\r\n"); err != nil {
+	h := &head{"CONNECT " + to + " HTTP/1.1\r\nHost: " + to, textproto.MIMEHeader{}}
+	a.authorize(h)
+	if _, err := conn.Write(h.bytes()); err != nil {
 		return err
 	}
 	return readTunnelAnswer(conn)
 }
 
-// authorization is the header line with which the request goes to the upstream proxy; empty for none.
-func (a *access) authorization() string {
+// authorize has the upstream proxy accept a request.
+func (a *access) authorize(h *head) {
 	if value := a.via.Authorization(); value != "" {
-		return "Proxy-Authorization: " + value + "\r\n"
+		h.header.Set("Proxy-Authorization", value)
 	}
-	return ""
 }
 
 // single reads a byte at a time, so that a reader with a buffer takes nothing that is behind its lines.
@@ -124,7 +126,7 @@ func (s single) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(len(p)
 
 // readTunnelAnswer reads the answer to CONNECT, and nothing behind it. Nil means that there is a tunnel.
 func readTunnelAnswer(r io.Reader) error {
-	p, err := readResponse(bufio.NewReader(single{r}), "CONNECT")
+	p, err := readResponse(bufio.NewReader(single{r}))
 	if bad := new(headError); errors.As(err, &bad) {
 		return errors.New("its answer is malformed: " + bad.reason)
 	}
@@ -140,7 +142,9 @@ func readTunnelAnswer(r io.Reader) error {
 // refusal is the status line of an upstream proxy that refuses.
 func (p *response) refusal() string {
 	const most = 200
-	line := strconv.QuoteToASCII(p.start[:min(len(p.start), most)])
+	version, _, _ := strings.Cut(p.start, " ")
+	line := fmt.Sprintf("%s %d %s", version, p.status, p.reason)
+	line = strconv.QuoteToASCII(line[:min(len(line), most)])
 	return "it answered " + line[1:len(line)-1]
 }
 

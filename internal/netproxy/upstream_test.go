@@ -174,13 +174,13 @@ func TestUpstreamPlain(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nProxy-Authenticate: x\r\n\r\nok"
 	for _, test := range []struct{ name, sent, head, answer, want string }{
 		{"GET", "GET http://API.example.com./a?b HTTP/1.1\r\nHost: api.example.com\r\nProxy-Authorization: Basic bWluZQ==\r\nProxy-Connection: keep-alive\r\n\r\n",
-			"GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n" + corpAuth + "Connection: close\r\n\r\n", ok, "ok"},
+			"GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n", ok, "ok"},
 		{"port", "POST http://api.example.com:8080 HTTP/1.1\r\nHost: api.example.com:8080\r\nContent-Length: 0\r\n\r\n",
-			"POST http://api.example.com:8080/ HTTP/1.1\r\nHost: api.example.com:8080\r\n" + corpAuth + "Content-Length: 0\r\nConnection: close\r\n\r\n", ok, "ok"},
+			"POST http://api.example.com:8080/ HTTP/1.1\r\nHost: api.example.com:8080\r\n" + "Connection: close\r\nContent-Length: 0\r\n" + corpAuth + "\r\n", ok, "ok"},
 		{"OPTIONS", "OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
-			"OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n" + corpAuth + "Connection: close\r\n\r\n", ok, "ok"},
+			"OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n", ok, "ok"},
 		{"password refused", "GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
-			"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n" + corpAuth + "Connection: close\r\n\r\n",
+			"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n",
 			"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n", "upstream proxy http://***@proxy.corp:3128: it answered HTTP/1.1 407 Who are you"},
 		{"websocket", "GET http://api.example.com/ws HTTP/1.1\r\nHost: api.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
 			"CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com:80\r\n" + corpAuth + "\r\n", "HTTP/1.1 403 no\r\n\r\n", "it answered HTTP/1.1 403 no"},
@@ -354,7 +354,7 @@ func TestUpstreamLocal(t *testing.T) {
 func TestUpstreamRedirected(t *testing.T) {
 	for _, test := range []struct{ name, to, sent, head string }{
 		{"TLS", "api.example.com:443", "\x00", "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n" + corpAuth + "\r\n"},
-		{"HTTP", "api.example.com:80", "GET /a HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "GET http://api.example.com/a HTTP/1.1\r\nHost: api.example.com\r\n" + corpAuth + "Connection: close\r\n\r\n"},
+		{"HTTP", "api.example.com:80", "GET /a HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "GET http://api.example.com/a HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := make(chan string, 1)
