@@ -298,7 +298,7 @@ func TestMaxTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p, thread := newProgram("f"), &starlark.Thread{}
 			p.watch(thread)
-			time.Sleep(late)
+			<-time.After(late)
 			_, err := starlark.ExecFileOptions(&dialect, thread, "f", "x = [i for i in range(100)]", nil)
 			if p.limit != want || (err != nil) != (want != "") {
 				t.Errorf("after %v: %q, %v", late, p.limit, err)
