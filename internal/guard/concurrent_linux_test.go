@@ -6,6 +6,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +62,13 @@ func TestDescriptors(t *testing.T) {
 	limit, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	check(t, err)
 	deadline := time.Now().Add(patience)
+	// Other tests find as many descriptors as there were, or enough.
+	enough := min(freeInotify(t), 50)
+	defer func() {
+		for freeInotify(t) < enough && time.Now().Before(deadline) {
+			runtime.Gosched()
+		}
+	}()
 	for got := 0; got <= min(limit, 1000)+10; {
 		k := &Keeper{State: p.state}
 		h := p.hold(k, p.watch("x")...)
@@ -80,6 +88,24 @@ func TestDescriptors(t *testing.T) {
 		}
 	}
 	p.wantClean()
+}
+
+// freeInotify returns how many descriptors of inotify this user may still have, at most 100. One
+// that has watched nothing is free as soon as it is closed.
+func freeInotify(t *testing.T) int {
+	t.Helper()
+	var open []int
+	for len(open) < 100 {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			break
+		}
+		open = append(open, fd)
+	}
+	for _, fd := range open {
+		check(t, unix.Close(fd))
+	}
+	return len(open)
 }
 
 // TestNoClaims holds nothing, and cleans a state directory without a journal.
