@@ -12,10 +12,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/identity"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
-	"github.com/sallyport-dev/sallyport/internal/judge"
-	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/internal/command/identity"
+	"github.com/sallyport-dev/sallyport/internal/command/judge"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )

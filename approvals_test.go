@@ -17,8 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/executortest"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -162,7 +162,7 @@ func TestCanceledEverywhere(t *testing.T) {
 				at("start " + string(rune('0'+n)))
 				return ctx.Err()
 			}}
-			board := new(approval.Board)
+			board := new(approval.OpenQuestions)
 			r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
 				questions++
 				point := string(rune('0' + questions))
@@ -281,7 +281,7 @@ func TestEqualRuns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var runs sync.Map
 			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { runs.Store(spec.Run, true) })
-			board := new(approval.Board)
+			board := new(approval.OpenQuestions)
 			r.Approver = board
 			ctx, cancel := context.WithCancel(t.Context())
 			results := make(chan error, 21)
@@ -515,7 +515,7 @@ func BenchmarkAnswerToStart(b *testing.B) {
 }
 
 func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
-	board := new(approval.Board)
+	board := new(approval.OpenQuestions)
 	r.Approver, r.Approval = board, approval.Untrusted
 	dir := b.TempDir()
 	var took []time.Duration

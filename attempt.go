@@ -16,11 +16,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/eventlog"
-	"github.com/sallyport-dev/sallyport/internal/hostasks"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -36,8 +36,8 @@ type attempt struct {
 	kept     output.Captured // of the output, at its end
 	denials  []sandbox.Denial
 
-	desk  *hostasks.Desk // of its hosts; nil for none
-	limit hostasks.Timer // of its time
+	desk  *access.HostQuestions // of its hosts; nil for none
+	limit access.PausedTimer    // of its time
 	input *inputs.Failure
 
 	mu    sync.Mutex

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/environ"
-	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )

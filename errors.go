@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -56,9 +56,9 @@ type CmdError struct {
 // Error returns one sentence that names the field.
 func (e *CmdError) Error() string {
 	if e.Field == "" {
-		return "sallyport: Cmd: " + printable.Line(e.Reason)
+		return "sallyport: Cmd: " + text.Line(e.Reason)
 	}
-	return "sallyport: Cmd." + e.Field + ": " + printable.Line(e.Reason)
+	return "sallyport: Cmd." + e.Field + ": " + text.Line(e.Reason)
 }
 
 // An ExitError reports a command that ended with an exit code other than 0; see
@@ -92,7 +92,7 @@ type VariableError struct {
 
 // Error returns one sentence with the names.
 func (e *VariableError) Error() string {
-	return "Missing environment variable: `" + printable.Line(e.Name) + "`, named by " + printable.Line(e.By) + "; set it"
+	return "Missing environment variable: `" + text.Line(e.Name) + "`, named by " + text.Line(e.By) + "; set it"
 }
 
 // A RuleError reports that a command does not run because of a rule: it wraps [ErrForbidden], or
@@ -105,7 +105,7 @@ type RuleError struct {
 // Error returns the sentence of Err and the place of the rule.
 func (e *RuleError) Error() string {
 	place := rules.Pos{File: e.Rule.File, Line: e.Rule.Line, Col: e.Rule.Column}
-	return e.Err.Error() + " (rule " + printable.Line(place.String()) + ")"
+	return e.Err.Error() + " (rule " + text.Line(place.String()) + ")"
 }
 
 // Unwrap returns Err.
@@ -142,7 +142,7 @@ type ReaderError struct{ Err error } // what the reader said, or who takes the i
 
 // Error returns one sentence with the cause.
 func (e *ReaderError) Error() string {
-	return "sallyport: the input of the command is not complete: " + printable.Line(e.Err.Error())
+	return "sallyport: the input of the command is not complete: " + text.Line(e.Err.Error())
 }
 
 // Unwrap returns Err.
@@ -158,7 +158,7 @@ type WriterError struct {
 // Error returns one sentence with the number of bytes.
 func (e *WriterError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %s", e.Missed, printable.Line(e.Err.Error()))
+		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %s", e.Missed, text.Line(e.Err.Error()))
 	}
 	return fmt.Sprintf("sallyport: the writer was too slow, %d bytes were not delivered", e.Missed)
 }

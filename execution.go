@@ -19,17 +19,17 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/environ"
-	"github.com/sallyport-dev/sallyport/internal/eventlog"
-	"github.com/sallyport-dev/sallyport/internal/hostasks"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/identity"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
-	"github.com/sallyport-dev/sallyport/internal/judge"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/reach"
-	"github.com/sallyport-dev/sallyport/internal/shell"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/command/identity"
+	"github.com/sallyport-dev/sallyport/internal/command/judge"
+	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -43,9 +43,9 @@ type execution struct {
 	start    time.Time
 	attempts int
 
-	life    context.Context // of the command; nil before it runs
-	stopped <-chan struct{} // of the last attempt
-	limit   *hostasks.Timer // likewise
+	life    context.Context     // of the command; nil before it runs
+	stopped <-chan struct{}     // of the last attempt
+	limit   *access.PausedTimer // likewise
 
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
@@ -195,7 +195,7 @@ func (x *execution) warnings(home string) []string {
 	}
 	out := x.policy.Warnings(home, real)
 	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
-		out = append(out, printable.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
+		out = append(out, text.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
 }

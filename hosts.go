@@ -9,19 +9,19 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/hostasks"
-	"github.com/sallyport-dev/sallyport/internal/identity"
+	"github.com/sallyport-dev/sallyport/internal/command/identity"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // desk returns what asks about hosts while an attempt runs. Nil asks about none.
-func (x *execution) desk(a *attempt) *hostasks.Desk {
+func (x *execution) desk(a *attempt) *access.HostQuestions {
 	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
 		return nil
 	}
-	return &hostasks.Desk{
+	return &access.HostQuestions{
 		Limit: &x.runner.asking, Ask: x.askHost, Open: a.limit.Pause,
 		Answered: func(r network.Request, d approval.Decision) {
 			if d.Answer == approval.Abort || x.runner.StopOnRefusedHost && !d.Approves() {
@@ -45,18 +45,18 @@ func (x *execution) refuse(r network.Request, d approval.Decision) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.refused == nil {
-		x.refused = fmt.Errorf("%w: %s", ErrRefused, hostasks.Refusal(r, d))
+		x.refused = fmt.Errorf("%w: %s", ErrRefused, access.HostRefusal(r, d))
 	}
 }
 
 // askHost asks about a host. What another command was allowed once is asked about again for this one.
 func (x *execution) askHost(ctx context.Context, r network.Request) (approval.Decision, error) {
-	if need := hostasks.Required(r); x.runner.bars(need) {
+	if need := access.HostRequired(r); x.runner.bars(need) {
 		return approval.Decision{Source: approval.FromConfig, Message: x.runner.permits(need).Error()}, nil
 	}
 	for {
 		q := x.request(approval.KindNetwork, "", nil, identity.Of(x.identity()))
-		hostasks.Fill(q, r, x.runner.Remember != nil && !x.runner.bars(hostasks.Remembered(r)))
+		access.FillHostQuestion(q, r, x.runner.Remember != nil && !x.runner.bars(access.HostRemembered(r)))
 		d, shared, err := x.put(ctx, x.approver(true), q)
 		if err == nil && shared && d.Answer == approval.Approved {
 			continue
@@ -70,7 +70,7 @@ func (x *execution) askHost(ctx context.Context, r network.Request) (approval.De
 
 // rememberHost has a host count from now on, also for commands that run.
 func (x *execution) rememberHost(r network.Request, d approval.Decision) {
-	rule, entry := hostasks.Amendment(r, d.Deny)
+	rule, entry := access.HostAmendment(r, d.Deny)
 	err := x.runner.remember(nil, func(at *Runner) (*rules.Set, string, error) {
 		if err := at.live.Update(func(p *network.Policy) (*network.Policy, error) { return p.Amend(entry) }); err != nil {
 			return nil, "", err

@@ -19,9 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/forms"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/run/forms"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -296,7 +295,7 @@ func (r *Result) name() string {
 	if len(r.Args) == 0 {
 		return "command"
 	}
-	return printable.Word(path.Base(r.Args[0]))
+	return text.Word(path.Base(r.Args[0]))
 }
 
 // Output is the retained output of a stream. The zero Output is that of a stream that

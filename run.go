@@ -10,9 +10,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/identity"
-	"github.com/sallyport-dev/sallyport/internal/judge"
-	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/internal/command/identity"
+	"github.com/sallyport-dev/sallyport/internal/command/judge"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 

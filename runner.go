@@ -17,8 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/eventlog"
-	"github.com/sallyport-dev/sallyport/internal/hostasks"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -118,12 +118,12 @@ type Runner struct {
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
-	live    *network.Live   // Network, as it is now; nil for nil
-	asking  hostasks.Limit  // of questions about hosts
-	memory  approval.Memory // of answers for the session
-	amended *rules.Set      // Rules with what was remembered since; nil for Rules
-	updated *setting        // nil for Policy and the current directory
-	opened  []string        // paths that were approved for some command
+	live    *network.Live        // Network, as it is now; nil for nil
+	asking  access.QuestionLimit // of questions about hosts
+	memory  approval.Memory      // of answers for the session
+	amended *rules.Set           // Rules with what was remembered since; nil for Rules
+	updated *setting             // nil for Policy and the current directory
+	opened  []string             // paths that were approved for some command
 }
 
 // A setting is what commands begin with from a moment on.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/screen"
-	"github.com/sallyport-dev/sallyport/internal/table"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/screen"
+	"github.com/sallyport-dev/sallyport/internal/run/table"
 )
 
 // A Session is a command that runs while its caller does something else, takes input and

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
 )
 
 // The reasons why a session takes no input, for errors.Is.

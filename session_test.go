@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/executortest"
 )
 
 // scriptedSession starts a session of a ScriptedProcess, for tests in synctest bubbles.

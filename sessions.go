@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/table"
+	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // How many sessions there may be.
@@ -64,7 +64,7 @@ func (e *TooManySessionsError) Error() string {
 	const named = 3
 	var ids []string
 	for _, c := range e.Candidates[:min(named, len(e.Candidates))] {
-		ids = append(ids, fmt.Sprintf("%s (%s, idle for %v)", c.ID, printable.Line(strings.Join(c.Args, " ")), time.Since(c.LastUsed).Round(time.Second)))
+		ids = append(ids, fmt.Sprintf("%s (%s, idle for %v)", c.ID, text.Line(strings.Join(c.Args, " ")), time.Since(c.LastUsed).Round(time.Second)))
 	}
 	return fmt.Sprintf("sallyport: session limit (%d) reached; end one first, such as %s", e.Max, strings.Join(ids, ", "))
 }

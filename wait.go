@@ -14,8 +14,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/input"
-	"github.com/sallyport-dev/sallyport/internal/output"
+	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 )
 
 // DefaultYield is the longest wait of an Until that names none.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/executortest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 

@@ -13,22 +13,22 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
-// A Board is an Approver that keeps questions until they are answered from elsewhere: by another
+// An OpenQuestions is an Approver that keeps questions until they are answered from elsewhere: by another
 // process, a console, a client on the wire. The zero Board is ready. Its methods may be called
 // from several goroutines at once.
-type Board struct {
+type OpenQuestions struct {
 	mu      sync.Mutex
-	pending []*posted
+	pending []*openQuestion
 	changed chan struct{} // closed at the next change; nil if nothing watches
 }
 
-// posted is a question on the Board.
-type posted struct {
+// openQuestion is a question on the Board.
+type openQuestion struct {
 	request *Request
 	answer  chan Decision // has room for the one answer
 }
 
-// Errors of [Board.Answer].
+// Errors of [OpenQuestions.Answer].
 var (
 	// ErrUnknown says that no question with this ID is open: there was none, or it was answered
 	// or withdrawn.
@@ -38,11 +38,11 @@ var (
 )
 
 // Approve posts the question and waits for its answer.
-func (b *Board) Approve(ctx context.Context, r *Request) (Decision, error) {
+func (b *OpenQuestions) Approve(ctx context.Context, r *Request) (Decision, error) {
 	if err := caller.Check(ctx); err != nil {
 		return Decision{}, err
 	}
-	p := &posted{r, make(chan Decision, 1)}
+	p := &openQuestion{r, make(chan Decision, 1)}
 	b.mu.Lock()
 	b.pending = append(b.pending, p)
 	b.changeLocked()
@@ -64,7 +64,7 @@ func (b *Board) Approve(ctx context.Context, r *Request) (Decision, error) {
 }
 
 // Pending returns the open questions, the oldest first. They must not be changed.
-func (b *Board) Pending() []*Request {
+func (b *OpenQuestions) Pending() []*Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := make([]*Request, len(b.pending))
@@ -76,10 +76,10 @@ func (b *Board) Pending() []*Request {
 
 // Answer answers the open question with an ID. The answer to a rule or a host without the
 // rule or host takes the first offer. Of several answers the first one counts.
-func (b *Board) Answer(id string, d Decision) error {
+func (b *OpenQuestions) Answer(id string, d Decision) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.pending, func(p *posted) bool { return p.request.ID == id })
+	i := slices.IndexFunc(b.pending, func(p *openQuestion) bool { return p.request.ID == id })
 	if i < 0 {
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
@@ -100,7 +100,7 @@ func (b *Board) Answer(id string, d Decision) error {
 
 // Changed returns a channel that is closed when a question comes or goes. Take it before Pending, so
 // that no change is missed.
-func (b *Board) Changed() <-chan struct{} {
+func (b *OpenQuestions) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.changed == nil {
@@ -109,14 +109,14 @@ func (b *Board) Changed() <-chan struct{} {
 	return b.changed
 }
 
-func (b *Board) removeLocked(p *posted) {
+func (b *OpenQuestions) removeLocked(p *openQuestion) {
 	if i := slices.Index(b.pending, p); i >= 0 {
 		b.pending = slices.Delete(b.pending, i, i+1)
 		b.changeLocked()
 	}
 }
 
-func (b *Board) changeLocked() {
+func (b *OpenQuestions) changeLocked() {
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil

@@ -15,7 +15,7 @@ import (
 func TestBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Memory
-		var b Board
+		var b OpenQuestions
 		if err := b.Answer("1", Decision{Answer: Approved}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("before the question: %v", err)
 		}
@@ -59,7 +59,7 @@ func TestBoard(t *testing.T) {
 // and what is approved then does not count.
 func TestBoardCanceled(t *testing.T) {
 	for range 200 {
-		var b Board
+		var b OpenQuestions
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
 		go func() {

@@ -6,7 +6,7 @@ package approval
 import (
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Role is what a command does with a file.
@@ -38,7 +38,7 @@ type UnreadableError struct {
 // Error returns one sentence with the path, the reason and the fix.
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("the %s %s cannot be read: %s; what cannot be read cannot be approved, so make it readable and ask again",
-		e.Role, printable.Word(e.Path), printable.Line(e.Err.Error()))
+		e.Role, text.Word(e.Path), text.Line(e.Err.Error()))
 }
 
 // Unwrap returns Err.
@@ -58,5 +58,5 @@ type WriterError struct {
 func (e *WriterError) Error() string {
 	return fmt.Sprintf("the %s %s could be changed by another command that still runs (%s, run %s, process %d); "+
 		"wait until that has ended or end it, or start it with the file read-only",
-		e.Role, printable.Word(e.Path), printable.Line(e.Program), printable.Line(e.Run), e.PID)
+		e.Role, text.Word(e.Path), text.Line(e.Program), text.Line(e.Run), e.PID)
 }

@@ -50,7 +50,7 @@ func ask1(ctx context.Context, m *Memory, a Approver, r *Request) *asking {
 func TestEqualQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Memory
-		var b Board
+		var b OpenQuestions
 		var all []*asking
 		for i := range 20 {
 			all = append(all, ask1(t.Context(), &m, &b, question(fmt.Sprint(i), "same")))
@@ -106,7 +106,7 @@ func TestEqualQuestions(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Memory
-		var b Board
+		var b OpenQuestions
 		one, endOne := context.WithCancel(t.Context())
 		two, endTwo := context.WithCancelCause(t.Context())
 		first, second := ask1(one, &m, &b, question("1", "k")), ask1(two, &m, &b, question("2", "k"))
@@ -133,7 +133,7 @@ func TestWithdrawn(t *testing.T) {
 func TestAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Memory
-		var b Board
+		var b OpenQuestions
 		var all []*asking
 		for i := range 5 {
 			all = append(all, ask1(t.Context(), &m, &b, question(fmt.Sprint(i), fmt.Sprint(i))))
@@ -252,7 +252,7 @@ func TestManyEqualQuestions(t *testing.T) {
 func manyEqual(t testing.TB) (memory uint64, took time.Duration) {
 	const n = 10_000
 	var m Memory
-	var b Board
+	var b OpenQuestions
 	used := func() uint64 {
 		var s runtime.MemStats
 		runtime.GC()

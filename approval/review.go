@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A ReviewStatus says how far a Review is, and how it went.
@@ -51,18 +51,18 @@ const maxAction = 200
 // Action says on one line what a request is about: the command as it was given, and what it
 // requires.
 func (r *Request) Action() string {
-	text := r.Script
-	if text == "" {
-		text = strings.Join(r.Args, " ")
+	s := r.Script
+	if s == "" {
+		s = strings.Join(r.Args, " ")
 	}
-	text = printable.Line(text)
-	if len(text) > maxAction {
-		text = strings.ToValidUTF8(text[:maxAction], "") + "…"
+	s = text.Line(s)
+	if len(s) > maxAction {
+		s = strings.ToValidUTF8(s[:maxAction], "") + "…"
 	}
 	if len(r.Requires) > 0 {
-		text += " (" + printable.Line(strings.Join(r.Requires, ", ")) + ")"
+		s += " (" + text.Line(strings.Join(r.Requires, ", ")) + ")"
 	}
-	return text
+	return s
 }
 
 // reviews is the key of the function to which reviews are reported.

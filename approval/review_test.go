@@ -12,7 +12,7 @@ import (
 )
 
 // A reviewing is an approver that reports a review, and completes it with the answer of a board.
-type reviewing struct{ board Board }
+type reviewing struct{ board OpenQuestions }
 
 func (v *reviewing) Approve(ctx context.Context, r *Request) (Decision, error) {
 	review := Review{ID: "v" + r.ID, Request: r, Status: ReviewInProgress}

@@ -8,9 +8,9 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/execclient"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 // ErrUnknown is what an [Error] is for a run that the server does not know, or not any more.
@@ -44,7 +44,7 @@ var errNoRuns = &Error{
 
 // explain turns an answer that refuses a request into an *Error.
 func explain(err error) error {
-	var answer *jsonrpc.Error
+	var answer *wire.Error
 	var transport *execclient.TransportError
 	if err == nil || errors.As(err, &transport) || !errors.As(err, &answer) {
 		return err
@@ -61,7 +61,7 @@ func explain(err error) error {
 	case runs.NoTerminal, runs.NoScreen:
 		e.is = errors.ErrUnsupported
 	}
-	if answer.Code == jsonrpc.CodeNoMethod {
+	if answer.Code == wire.CodeNoMethod {
 		e.is = errors.ErrUnsupported
 	}
 	return e

@@ -14,11 +14,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	inside "github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	inside "github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 )
 
 // Options say how a Server serves. The zero Options are those of "sallyport exec-server" without flags, but
@@ -68,7 +68,7 @@ func New(opts Options) *Server {
 		o.Environ = os.Environ()
 	}
 	o.Dir, _ = filepath.Abs(opts.Dir) // where there is no directory, clients are told none
-	runargs.Complete(&o)
+	args.Complete(&o)
 	if opts.Approver != nil {
 		prepare := o.Prepare
 		o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
@@ -89,7 +89,7 @@ func New(opts Options) *Server {
 // There is no authentication: every process that reaches the connection runs commands as the user of this
 // process. Close of the connection must end a Read and a Write that wait.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
-	stream := jsonrpc.LinesOn(caller.Conn("the connection", conn))
+	stream := wire.LinesOn(caller.Conn("the connection", conn))
 	if err := caller.Check(ctx); err != nil {
 		return errors.Join(err, stream.Close())
 	}

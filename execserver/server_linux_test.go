@@ -24,9 +24,9 @@ import (
 	"github.com/sallyport-dev/sallyport/client"
 	"github.com/sallyport-dev/sallyport/execserver"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/execclient"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -62,14 +62,14 @@ func newServer(t *testing.T, o execserver.Options) *execserver.Server {
 func connect(t *testing.T, s *execserver.Server, near bool) *execclient.Client {
 	t.Helper()
 	var serving sync.WaitGroup
-	dial := func(ctx context.Context) (jsonrpc.Stream, error) {
+	dial := func(ctx context.Context) (wire.Stream, error) {
 		if near {
 			c, err := s.Dial(ctx)
-			return jsonrpc.LinesOn(c), err
+			return wire.LinesOn(c), err
 		}
 		client, own := net.Pipe()
 		serving.Go(func() { _ = s.Serve(t.Context(), own) })
-		return jsonrpc.LinesOn(client), nil
+		return wire.LinesOn(client), nil
 	}
 	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial}, execclient.Options{Name: "test", Extensions: true, Resume: -1})
 	if err != nil {
@@ -269,7 +269,7 @@ func TestClientsApart(t *testing.T) {
 			}
 			client, _ = c.(net.Conn)
 		}
-		stream := jsonrpc.LinesOn(client)
+		stream := wire.LinesOn(client)
 		if err := stream.Write([]byte(`{"id":1,"method":"initialize","params":{"clientName":"x","takeOver":true,"resumeSessionId":"` + owner.Server().SessionID + `"}}`)); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -446,7 +446,7 @@ type StartError struct {
 }
 
 // Error returns one sentence with the program and the reason.
-func (e *StartError) Error() string { return printable.Line(e.Err.Error()) }
+func (e *StartError) Error() string { return text.Line(e.Err.Error()) }
 
 // Unwrap gives the cause.
 func (e *StartError) Unwrap() error { return e.Err }
@@ -466,7 +466,7 @@ type NULError struct {
 
 // Error returns one sentence with the place.
 func (e *NULError) Error() string {
-	return "a command cannot contain NUL characters, and there is one in " + printable.Line(e.Where)
+	return "a command cannot contain NUL characters, and there is one in " + text.Line(e.Where)
 }
 
 // DirError reports a working directory that cannot be used.
@@ -477,11 +477,11 @@ type DirError struct {
 
 // Error returns one sentence with the directory and the reason.
 func (e *DirError) Error() string {
-	why := printable.Line(fmt.Sprintf("cannot be used: %v", e.Err))
+	why := text.Line(fmt.Sprintf("cannot be used: %v", e.Err))
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(e.Err, &hidden):
-		why = "is not visible under this policy; make " + printable.Word(hidden.Path) + " readable to show it"
+		why = "is not visible under this policy; make " + text.Word(hidden.Path) + " readable to show it"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = "does not exist"
 	case errors.Is(e.Err, ErrNotDir):
@@ -489,7 +489,7 @@ func (e *DirError) Error() string {
 	case errors.Is(e.Err, fs.ErrPermission):
 		why = "cannot be entered: permission denied"
 	}
-	return "the working directory " + printable.Word(e.Dir) + " " + why
+	return "the working directory " + text.Word(e.Dir) + " " + why
 }
 
 // Unwrap gives the cause.
@@ -511,9 +511,9 @@ func (e *RootError) Unwrap() error { return e.Err }
 
 // Error returns one sentence with the path, the reason and the fix.
 func (e *RootError) Error() string {
-	s := printable.Word(e.Path) + " " + e.Why
+	s := text.Word(e.Path) + " " + e.Why
 	if e.Fix != "" {
 		s += "; " + e.Fix
 	}
-	return printable.Line(s)
+	return text.Line(s)
 }

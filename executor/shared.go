@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -75,5 +75,5 @@ type ApartError struct{ Why string }
 
 // Error returns one sentence with the reason and the fix.
 func (e *ApartError) Error() string {
-	return printable.Line("the command cannot start in this shared sandbox: " + e.Why + "; run it on its own, or open a sandbox with its network")
+	return text.Line("the command cannot start in this shared sandbox: " + e.Why + "; run it on its own, or open a sandbox with its network")
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A Risk is how much harm an action can do. The empty Risk is unknown.
@@ -178,7 +178,7 @@ func (a *answer) complete(key string) {
 	if key != "" {
 		a.rationale = strings.ReplaceAll(a.rationale, key, "[key]")
 	}
-	a.rationale = strings.TrimSpace(printable.Lines(a.rationale))
+	a.rationale = strings.TrimSpace(text.Lines(a.rationale))
 	if len(a.rationale) > maxRationale {
 		a.rationale = strings.ToValidUTF8(a.rationale[:maxRationale], "") + "... (truncated)"
 	}

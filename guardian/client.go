@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A Form is a form of the API.
@@ -349,9 +349,9 @@ func cause(err error) string {
 	var cert *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &op):
-		return printable.Line(op.Error())
+		return text.Line(op.Error())
 	case errors.As(err, &cert):
-		return "its certificate is not trusted (" + printable.Line(cert.Error()) + ")"
+		return "its certificate is not trusted (" + text.Line(cert.Error()) + ")"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was cut"
 	}

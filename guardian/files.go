@@ -16,11 +16,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/credentials"
-	"github.com/sallyport-dev/sallyport/internal/plainfile"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/programs"
-	"github.com/sallyport-dev/sallyport/internal/script"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
+	"github.com/sallyport-dev/sallyport/internal/command/script"
+	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -141,18 +141,18 @@ func (g *Guardian) read(name string, r *approval.Request, moves, program bool) (
 		return nil, why, nil
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxAction+1))
+	s, err := io.ReadAll(io.LimitReader(in, maxAction+1))
 	switch {
 	case err != nil:
-		return nil, "", errors.New("the script " + printable.Word(name) + " cannot be read")
-	case program && slices.ContainsFunc(binaries, func(b string) bool { return bytes.HasPrefix(text, []byte(b)) }):
+		return nil, "", errors.New("the script " + text.Word(name) + " cannot be read")
+	case program && slices.ContainsFunc(binaries, func(b string) bool { return bytes.HasPrefix(s, []byte(b)) }):
 		return nil, "it is a compiled program", nil
-	case len(text) > maxAction:
-		return nil, "", fmt.Errorf("the script %s is larger than %d KiB", printable.Word(name), maxAction>>10)
-	case !utf8.Valid(text):
-		return nil, "", fmt.Errorf("the script %s is not UTF-8 text", printable.Word(name))
+	case len(s) > maxAction:
+		return nil, "", fmt.Errorf("the script %s is larger than %d KiB", text.Word(name), maxAction>>10)
+	case !utf8.Valid(s):
+		return nil, "", fmt.Errorf("the script %s is not UTF-8 text", text.Word(name))
 	}
-	return &file{name, string(text)}, "", nil
+	return &file{name, string(s)}, "", nil
 }
 
 // open opens a script of the workspace that commands can read, and says why it opens no other
@@ -178,7 +178,7 @@ func (g *Guardian) open(name string, r *approval.Request, moves bool) (f *os.Fil
 	if g.hides(real, r.Dir) {
 		return nil, "it is denied"
 	}
-	f, err = plainfile.Open(real)
+	f, err = safefile.Open(real)
 	if err != nil {
 		return nil, unreadable
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/programs"
-	"github.com/sallyport-dev/sallyport/internal/script"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
+	"github.com/sallyport-dev/sallyport/internal/command/script"
 )
 
 // alone are programs that are told by their words what to do: without a word that says it, a prefix

@@ -6,7 +6,7 @@ package sandbox
 import (
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Op is an operation that a process wants to perform. The zero Op is OpUnknown, which no
@@ -73,9 +73,9 @@ func (a Access) Target() string {
 func (a Access) String() string {
 	switch t := a.Target(); {
 	case t != "" && a.Op == Syscall:
-		return a.Op.String() + " " + printable.Line(t) // it has spaces and brackets
+		return a.Op.String() + " " + text.Line(t) // it has spaces and brackets
 	case t != "":
-		return a.Op.String() + " " + printable.Word(t)
+		return a.Op.String() + " " + text.Word(t)
 	}
 	return a.Op.String()
 }

@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Covers returns whether p allows everything that q allows, and asks at most about what q
@@ -72,7 +72,7 @@ func (p Policy) lacks(q Policy) string {
 	if p.mode == Managed {
 		for _, e := range slices.Concat(q.list(), p.list()) {
 			if at, ok := e.Place.Absolute(); ok && q.LevelAt(at) > p.LevelAt(at) {
-				return q.LevelAt(at).String() + " " + printable.Word(at)
+				return q.LevelAt(at).String() + " " + text.Word(at)
 			}
 		}
 	}

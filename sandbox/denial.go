@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Source says how a denial is known. The zero Source is Guessed; a later one is more
@@ -77,7 +77,7 @@ func (d Denial) String() string {
 		s = "probably " + s
 	}
 	if d.Errno != "" {
-		s += printable.Line(d.Errno) + ", "
+		s += text.Line(d.Errno) + ", "
 	}
 	return s + d.Source.String() + ")"
 }

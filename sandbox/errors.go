@@ -3,7 +3,7 @@
 
 package sandbox
 
-import "github.com/sallyport-dev/sallyport/internal/printable"
+import "github.com/sallyport-dev/sallyport/internal/text"
 
 // UnsupportedError reports that the machine cannot enforce what a policy needs. The command
 // must not be started.
@@ -19,7 +19,7 @@ func (e *UnsupportedError) Error() string {
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}
-	return printable.Line(s)
+	return text.Line(s)
 }
 
 // HiddenError reports that the policy does not show something that a command needs to start.
@@ -31,8 +31,8 @@ type HiddenError struct {
 
 // Error returns one sentence with the path and the fix.
 func (e *HiddenError) Error() string {
-	name := printable.Word(e.Path)
-	return "sandbox: " + printable.Line(e.What) + " " + name + " is not visible under this policy; make it readable to show it"
+	name := text.Word(e.Path)
+	return "sandbox: " + text.Line(e.What) + " " + name + " is not visible under this policy; make it readable to show it"
 }
 
 // PolicyError reports an invalid policy or an invalid entry of one.
@@ -44,9 +44,9 @@ type PolicyError struct {
 // Error returns one sentence with the entry and the reason.
 func (e *PolicyError) Error() string {
 	if e.Entry == "" {
-		return "sandbox: " + printable.Line(e.Reason)
+		return "sandbox: " + text.Line(e.Reason)
 	}
-	return "sandbox: entry " + printable.Word(e.Entry) + ": " + printable.Line(e.Reason)
+	return "sandbox: entry " + text.Word(e.Entry) + ": " + text.Line(e.Reason)
 }
 
 // WiderError reports that a policy allows more than another one, which bounds it.
@@ -56,5 +56,5 @@ type WiderError struct {
 
 // Error returns one sentence with what is more and the fix.
 func (e *WiderError) Error() string {
-	return "sandbox: the policy is wider than the one that bounds it: it may " + printable.Line(e.What) + "; leave that out"
+	return "sandbox: the policy is wider than the one that bounds it: it may " + text.Line(e.What) + "; leave that out"
 }

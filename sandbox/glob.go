@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // maxGlobLen is the longest pattern, PATH_MAX of Linux.
@@ -31,7 +31,7 @@ type GlobError struct {
 
 // Error returns one sentence with the pattern and the reason.
 func (e *GlobError) Error() string {
-	return "sandbox: glob pattern " + printable.Line(quote(e.Pattern)) + ": " + printable.Line(e.Reason)
+	return "sandbox: glob pattern " + text.Line(quote(e.Pattern)) + ": " + text.Line(e.Reason)
 }
 
 // globPart matches one path component, or any number of them.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Resolved is a policy as lists, for an executor that builds a sandbox. Its slices belong to
@@ -136,7 +136,7 @@ func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 			c.shut(e, LevelDeny, &PolicyError{Entry: e.String(), Reason: "this version does not know the place that it denies"})
 			return
 		}
-		c.warnings = append(c.warnings, "entry "+printable.Word(e.String())+" is ignored: this version does not know the place")
+		c.warnings = append(c.warnings, "entry "+text.Word(e.String())+" is ignored: this version does not know the place")
 	case e.Place.Kind == PlaceSpecial && e.Place.Token == TokenMinimal && e.Level == LevelRead:
 		c.loose = append(c.loose, e) // needMinimal decides
 	default:

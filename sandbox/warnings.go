@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // systemDirs are directories of the system or of all users: who can write in all of one can
@@ -48,9 +48,9 @@ func (p Policy) Warnings(home string, real func(string) string) []string {
 // tooWide returns why a writable root is too wide, or "". At is the root without symbolic
 // links, and home may be empty.
 func tooWide(root, at, home string) string {
-	name := printable.Word(root)
+	name := text.Word(root)
 	if at != root {
-		name += " (that is " + printable.Word(at) + ")"
+		name += " (that is " + text.Word(at) + ")"
 	}
 	switch {
 	case root == "/":

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/table"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/table"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 

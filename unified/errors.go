@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -89,19 +89,19 @@ func invalid(format string, args ...any) error {
 // badArgument is an ErrArgument about an argument of a tool, or with an empty name about all
 // of them. The reason is a clause, the cause may be nil.
 func badArgument(tool, name, reason string, cause error) error {
-	text := tool + ": invalid arguments: " + reason
+	s := tool + ": invalid arguments: " + reason
 	if name != "" {
-		text = fmt.Sprintf("%s: invalid argument `%s`: %s", tool, name, reason)
+		s = fmt.Sprintf("%s: invalid argument `%s`: %s", tool, name, reason)
 	}
-	return &Error{Kind: ErrArgument, Message: printable.Line(text), Err: cause}
+	return &Error{Kind: ErrArgument, Message: text.Line(s), Err: cause}
 }
 
 func notCreated(cause error) error {
-	return &Error{Kind: ErrCreate, Message: ErrCreate.Error() + ": " + printable.Lines(cause.Error()), Err: cause}
+	return &Error{Kind: ErrCreate, Message: ErrCreate.Error() + ": " + text.Lines(cause.Error()), Err: cause}
 }
 
 func failed(message string, cause error) error {
-	return &Error{Kind: ErrFailed, Message: ErrFailed.Error() + ": " + printable.Lines(message), Err: cause}
+	return &Error{Kind: ErrFailed, Message: ErrFailed.Error() + ": " + text.Lines(message), Err: cause}
 }
 
 func unknownProcess(id int) error {
@@ -110,7 +110,7 @@ func unknownProcess(id int) error {
 
 func interrupted(id int, cause error) error {
 	return &Error{Kind: ErrInterrupted, SessionID: id, Err: cause,
-		Message: fmt.Sprintf("%s, and the process goes on as session %d: %s", ErrInterrupted, id, printable.Line(fmt.Sprint(cause)))}
+		Message: fmt.Sprintf("%s, and the process goes on as session %d: %s", ErrInterrupted, id, text.Line(fmt.Sprint(cause)))}
 }
 
 func notWritten(accepted int, cause error) error {
@@ -143,7 +143,7 @@ func tooManyOf(most int, candidates []Info, cause error) error {
 // oneLine returns the beginning of a command, for a sentence.
 func oneLine(command string) string {
 	const most = 60 // characters
-	line := []rune(printable.Line(strings.Join(strings.Fields(command), " ")))
+	line := []rune(text.Line(strings.Join(strings.Fields(command), " ")))
 	if len(line) > most {
 		return string(line[:most-1]) + "…"
 	}
@@ -152,8 +152,8 @@ func oneLine(command string) string {
 
 // ExecText returns the answer to a call of exec_command that failed.
 func ExecText(command string, err error) string {
-	return printable.Lines(fmt.Sprintf("exec_command failed for `%s`: %v", command, err))
+	return text.Lines(fmt.Sprintf("exec_command failed for `%s`: %v", command, err))
 }
 
 // WriteText returns the answer to a call of write_stdin that failed.
-func WriteText(err error) string { return printable.Lines("write_stdin failed: " + err.Error()) }
+func WriteText(err error) string { return text.Lines("write_stdin failed: " + err.Error()) }

@@ -6,7 +6,7 @@ package unified
 import (
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"go.uber.org/goleak"
 )
 

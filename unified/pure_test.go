@@ -19,7 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -533,8 +533,8 @@ func TestBuffers(t *testing.T) {
 func TestVictim(t *testing.T) {
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	// Twelve processes, the first used longest ago; the last eight are protected.
-	list := func(change func(l []tenant)) []tenant {
-		l := make([]tenant, 12)
+	list := func(change func(l []storeEntry)) []storeEntry {
+		l := make([]storeEntry, 12)
 		for i := range l {
 			l[i].lastUsed = at(i)
 		}
@@ -543,18 +543,18 @@ func TestVictim(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		change func(l []tenant)
+		change func(l []storeEntry)
 		want   int // -1: none
 	}{
-		{"row 24 an exited one outside the protected", func(l []tenant) { l[2].exited = true }, 2},
-		{"row 24 the least recent of two exited ones", func(l []tenant) { l[1].exited, l[3].exited = true, true }, 1},
-		{"row 24 none exited", func([]tenant) {}, 0},
-		{"row 24 exited and protected", func(l []tenant) { l[9].exited = true }, 0},
-		{"row 24 by use and not by place", func(l []tenant) { l[0].lastUsed = at(99) }, 1},
-		{"row 25 exited and locked", func(l []tenant) { l[2].exited, l[2].locked = true, true }, -1},
-		{"exited and locked, another exited", func(l []tenant) { l[1].exited, l[1].locked, l[3].exited = true, true, true }, 3},
-		{"the least recent is locked", func(l []tenant) { l[0].locked = true }, 1},
-		{"all are locked", func(l []tenant) {
+		{"row 24 an exited one outside the protected", func(l []storeEntry) { l[2].exited = true }, 2},
+		{"row 24 the least recent of two exited ones", func(l []storeEntry) { l[1].exited, l[3].exited = true, true }, 1},
+		{"row 24 none exited", func([]storeEntry) {}, 0},
+		{"row 24 exited and protected", func(l []storeEntry) { l[9].exited = true }, 0},
+		{"row 24 by use and not by place", func(l []storeEntry) { l[0].lastUsed = at(99) }, 1},
+		{"row 25 exited and locked", func(l []storeEntry) { l[2].exited, l[2].locked = true, true }, -1},
+		{"exited and locked, another exited", func(l []storeEntry) { l[1].exited, l[1].locked, l[3].exited = true, true, true }, 3},
+		{"the least recent is locked", func(l []storeEntry) { l[0].locked = true }, 1},
+		{"all are locked", func(l []storeEntry) {
 			for i := range l {
 				l[i].locked = true
 			}
@@ -562,7 +562,7 @@ func TestVictim(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, ok := victim(list(test.change), ProtectedProcesses)
+			got, ok := leastRecent(list(test.change), ProtectedProcesses)
 			if !ok {
 				got = -1
 			}
@@ -572,7 +572,7 @@ func TestVictim(t *testing.T) {
 		})
 	}
 	t.Run("all are protected", func(t *testing.T) {
-		if got, ok := victim(make([]tenant, ProtectedProcesses), ProtectedProcesses); ok {
+		if got, ok := leastRecent(make([]storeEntry, ProtectedProcesses), ProtectedProcesses); ok {
 			t.Errorf("got %d", got)
 		}
 	})

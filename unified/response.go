@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -116,7 +115,7 @@ func (r *Response) writeFacts(b *strings.Builder) {
 		fmt.Fprintf(b, "Sandbox denied: %d more accesses\n", r.DenialsOmitted)
 	}
 	for _, n := range r.Notices {
-		fmt.Fprintf(b, "%s\n", printable.Line(n))
+		fmt.Fprintf(b, "%s\n", text.Line(n))
 	}
 }
 

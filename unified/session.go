@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 )
 
 // idOf returns the number of a session, which is its identity.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/table"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/table"
 )
 
 // An Eviction says what happens to a start when the session limit is reached. A process
@@ -97,18 +97,18 @@ func (e *entry) unlock() { <-e.turn }
 
 func (e *entry) running() bool { return e.session.Info().Running }
 
-// A tenant is what the choice of a process to evict depends on.
-type tenant struct {
+// A storeEntry is what the choice of a process to evict depends on.
+type storeEntry struct {
 	lastUsed time.Time
 	exited   bool
 	locked   bool // a call uses it
 }
 
-// victim returns the index of the process to evict, by the rule of Codex: the most
+// leastRecent returns the index of the process to evict, by the rule of Codex: the most
 // recently used processes are protected. Of the others the least recently used one that
 // has exited goes, otherwise the least recently used one. A locked one is left alone, and
 // if it has exited its place is about to be free, so that no running process is evicted.
-func victim(list []tenant, protected int) (index int, ok bool) {
+func leastRecent(list []storeEntry, protected int) (index int, ok bool) {
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
@@ -138,7 +138,7 @@ func (t *Tools) ordered() []*entry {
 // chooseLocked takes an entry out of the store to make room and locks it; nil if none may
 // go.
 func (t *Tools) chooseLocked() *entry {
-	var tenants []tenant
+	var tenants []storeEntry
 	var candidates []*entry
 	protected := 0
 	if t.Evict == EvictLRU {
@@ -148,11 +148,11 @@ func (t *Tools) chooseLocked() *entry {
 		exited := !e.running()
 		if exited || t.Evict == EvictLRU {
 			candidates = append(candidates, e)
-			tenants = append(tenants, tenant{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
+			tenants = append(tenants, storeEntry{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
 		}
 	}
 	for {
-		i, ok := victim(tenants, protected)
+		i, ok := leastRecent(tenants, protected)
 		if !ok {
 			return nil
 		}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/shell"
-	"github.com/sallyport-dev/sallyport/internal/table"
+	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Tools are the two calls, and the processes that they have started. Only Runner must be
@@ -317,9 +317,9 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 	case q.Command == "":
 		return nil, invalid("missing command line for unified exec request")
 	case q.EnvironmentID != "" && q.EnvironmentID != t.EnvironmentID:
-		return nil, invalid("unknown turn environment id `%s`", printable.Line(q.EnvironmentID))
+		return nil, invalid("unknown turn environment id `%s`", text.Line(q.EnvironmentID))
 	case strings.ContainsRune(q.Dir, 0):
-		return nil, invalid("%s is not valid on %s", printable.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
+		return nil, invalid("%s is not valid on %s", text.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
 	}
 	login, err := shell.Login(q.Login, t.AllowLogin)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // DefaultTimeout is how long a program may take if it is not said.
@@ -53,7 +53,7 @@ type FailedError struct {
 }
 
 func (e *FailedError) Error() string {
-	return "the approver " + printable.Word(e.Program) + " gave no answer: " + e.Why
+	return "the approver " + text.Word(e.Program) + " gave no answer: " + e.Why
 }
 
 // Unwrap returns the cause.
@@ -121,21 +121,21 @@ func (a *Approver) ask(ctx context.Context, r *approval.Request) (approval.Decis
 }
 
 // answer reads what the program printed.
-func (a *Approver) answer(text []byte, r *approval.Request, failed func(string, ...any) error) (approval.Decision, error) {
+func (a *Approver) answer(s []byte, r *approval.Request, failed func(string, ...any) error) (approval.Decision, error) {
 	var said struct {
 		Decision string `json:"decision"`
 		Message  string `json:"message"`
 	}
 	var none approval.Decision
-	if err := strictjson.Unmarshal(text, &said); err != nil {
-		return none, failed("its output is no JSON object with a decision: %s", printable.Line(err.Error()))
+	if err := strictjson.Unmarshal(s, &said); err != nil {
+		return none, failed("its output is no JSON object with a decision: %s", text.Line(err.Error()))
 	}
 	if said.Decision == "none" {
 		return none, approval.ErrPass
 	}
 	var answer approval.Answer
 	if err := answer.UnmarshalText([]byte(said.Decision)); err != nil || answer == approval.TimedOut {
-		return none, failed("%q is no decision", printable.Line(said.Decision))
+		return none, failed("%q is no decision", text.Line(said.Decision))
 	}
 	d := r.Decide(answer)
 	d.Message, d.Source = said.Message, approval.FromHook
@@ -191,7 +191,7 @@ func lookUp(name string, env []string, in *reach.Reach) (path string, err error)
 // lastLine is the last line of what the program said, as part of a sentence.
 func lastLine(said []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
-	if line := printable.Line(string(lines[len(lines)-1])); line != "" {
+	if line := text.Line(string(lines[len(lines)-1])); line != "" {
 		return " (" + line + ")"
 	}
 	return ""

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/prompt"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // An Approver asks on the terminal, one question at a time. It passes where there is no
@@ -48,8 +48,8 @@ func (a *Approver) Approve(ctx context.Context, r *approval.Request) (d approval
 }
 
 func ask(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
-	t, err := prompt.Open(ctx)
-	if errors.Is(err, prompt.ErrNoTerminal) {
+	t, err := tty.OpenPrompt(ctx)
+	if errors.Is(err, tty.ErrNoTerminal) {
 		return d, approval.ErrPass
 	}
 	if err != nil {
@@ -98,18 +98,18 @@ var letters = []struct {
 }
 
 // choices returns the answers that a question takes.
-func choices(r *approval.Request) []prompt.Choice {
-	var out []prompt.Choice
+func choices(r *approval.Request) []tty.Choice {
+	var out []tty.Choice
 	for _, l := range letters {
 		if d := r.Decide(l.answer); r.Takes(&d) {
-			out = append(out, prompt.Choice{Key: l.key, Words: l.words, Text: l.text})
+			out = append(out, tty.Choice{Key: l.key, Words: l.words, Text: l.text})
 		}
 	}
 	return out
 }
 
 // show shows all that a question is about.
-func show(t *prompt.Terminal, r *approval.Request) error {
+func show(t *tty.Prompt, r *approval.Request) error {
 	shown := t.Show("\nsallyport: " + headline(r) + "\n")
 	describe(r, func(text string) {
 		if shown == nil {
@@ -128,9 +128,9 @@ func show(t *prompt.Terminal, r *approval.Request) error {
 func Text(r *approval.Request) string {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")
-	describe(r, func(text string) { b.WriteString(text) }, func(text string) {
-		for line := range strings.Lines(printable.Lines(text)) {
-			b.WriteString(prompt.Mark + line)
+	describe(r, func(text string) { b.WriteString(text) }, func(s string) {
+		for line := range strings.Lines(text.Lines(s)) {
+			b.WriteString(tty.PromptMark + line)
 		}
 	})
 	return b.String()
@@ -149,22 +149,22 @@ func describe(r *approval.Request, show, cite func(text string)) {
 	} else {
 		quote(Words(r.Args))
 	}
-	own("in %s", printable.Word(r.Dir))
+	own("in %s", text.Word(r.Dir))
 	if r.Program != "" {
-		own("program: %s", printable.Word(r.Program))
+		own("program: %s", text.Word(r.Program))
 	}
 	if r.Environment != "" {
-		own("on: %s", printable.Word(r.Environment))
+		own("on: %s", text.Word(r.Environment))
 	}
 	if r.Reason != "" {
-		own("reason: %s", printable.Line(r.Reason))
+		own("reason: %s", text.Line(r.Reason))
 	}
 	if r.Justification != "" {
 		own("the caller says:")
 		quote(r.Justification)
 	}
 	for _, d := range r.Denials {
-		own("was denied: %s", printable.Line(d.String()))
+		own("was denied: %s", text.Line(d.String()))
 	}
 	for _, need := range r.Requires {
 		own("would open: %s", opens(need))
@@ -179,7 +179,7 @@ func describe(r *approval.Request, show, cite func(text string)) {
 			quote(Words(o.Rule))
 		case approval.ApprovedHost:
 			if !o.Deny { // an approver that is no person may take that
-				own("host that can be remembered: %s, for %s, on every port", printable.Word(o.Host), o.Protocol)
+				own("host that can be remembered: %s, for %s, on every port", text.Word(o.Host), o.Protocol)
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func opens(need string) string {
 	what, value, _ := strings.Cut(need, ":")
 	return map[string]string{
 		"write": "writing to ", "read": "reading ", "host": "the host ", "grant": "the grant ", "allow": "what is closed by default: ",
-	}[what] + printable.Word(value)
+	}[what] + text.Word(value)
 }
 
 // Words shows a command on one line; a line break in a word is escaped, as all that is not
@@ -219,8 +219,8 @@ func opens(need string) string {
 func Words(args []string) string {
 	out := make([]string, len(args))
 	for i, a := range args {
-		if out[i] = printable.Line(a); a == "" || strings.ContainsAny(a, " '\"\\$`|&;<>()*?[]{}#~\t\n") {
-			out[i] = "'" + strings.ReplaceAll(printable.Line(a), "'", `'\''`) + "'"
+		if out[i] = text.Line(a); a == "" || strings.ContainsAny(a, " '\"\\$`|&;<>()*?[]{}#~\t\n") {
+			out[i] = "'" + strings.ReplaceAll(text.Line(a), "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(out, " ")

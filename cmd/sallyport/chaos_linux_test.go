@@ -24,8 +24,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	removal "github.com/sallyport-dev/sallyport/internal/tree"
+	removal "github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 const (
@@ -103,7 +103,7 @@ func newChaos(t *testing.T) *chaos {
 	root, err := os.MkdirTemp("/var/tmp", "sallyport-chaos-")
 	must(t, err)
 	t.Cleanup(func() {
-		if err := removal.RemovePath(root); err != nil {
+		if err := removal.RemoveTreePath(root); err != nil {
 			t.Error(err)
 		}
 	})

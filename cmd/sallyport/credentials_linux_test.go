@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // Values of credentials, which are no real ones.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // filesStage is a credentialStage with files of tools in the home directory, each with one value of its own; the last

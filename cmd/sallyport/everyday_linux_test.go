@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // An everyday is a command of daily work as it is typed, and what is said of it.

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// TestExplainVectors asks the program about each eighth row of the vectors of internal/script,
+// TestExplainVectors asks the program about each eighth row of the vectors of internal/command/script,
 // whose own tests read all of them and list the differences, which are stricter. Heuristics are
 // asked about where no sandbox protects the files.
 func TestExplainVectors(t *testing.T) {
-	f, err := os.Open(filepath.FromSlash("../../internal/script/testdata/rows.jsonl"))
+	f, err := os.Open(filepath.FromSlash("../../internal/command/script/testdata/rows.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // sshServer greets each client as servers of SSH do, and passes on what clients begin with.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // newInspected is a stage whose settings have the mode limited, and a server over TLS that it allows and trusts.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // stoppedJob is what a shell says of a job that was stopped, and its prompt.

@@ -24,7 +24,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // netPrograms are what people run to reach a host: URL, TLS_URL and HOST name it, and "reached" is what

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // offlineScript tries the network several times, waits for its input, and fails.

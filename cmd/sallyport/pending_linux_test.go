@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // An asking is a run without a terminal that asks, with its events.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/screen"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/run/screen"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // The terminal of these tests is large enough for a question without a page.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // cutting returns the URL of a way to a server that ends each connection after so many bytes from it,

@@ -22,7 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sallyport-dev/sallyport/internal/cli"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {

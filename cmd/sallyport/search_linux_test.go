@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // fill makes directories with a hundred files each.

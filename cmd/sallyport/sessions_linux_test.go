@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // A parlor is a seat with a directory for the daemon, which ends with the test.
@@ -446,7 +446,7 @@ func TestDaemonKilled(t *testing.T) {
 }
 
 // TestDaemonConfined: a command in a sandbox does not reach the daemon, which would run another one
-// for it outside, also with the host's network and unix sockets. The wall is in internal/serve.
+// for it outside, also with the host's network and unix sockets. The wall is in internal/server/listen.
 func TestDaemonConfined(t *testing.T) {
 	d := newParlor(t)
 	d.start(t, "--", "true")

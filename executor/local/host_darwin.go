@@ -4,11 +4,11 @@
 package local
 
 import (
-	"github.com/sallyport-dev/sallyport/internal/darwin"
-	"github.com/sallyport-dev/sallyport/internal/process"
+	"github.com/sallyport-dev/sallyport/internal/otheros"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 type (
-	host  = darwin.Host
+	host  = otheros.Host
 	child = process.Group
 )

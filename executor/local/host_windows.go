@@ -3,9 +3,9 @@
 
 package local
 
-import "github.com/sallyport-dev/sallyport/internal/windows"
+import "github.com/sallyport-dev/sallyport/internal/otheros"
 
 type (
-	host  = windows.Host
-	child = windows.Job
+	host  = otheros.Host
+	child = otheros.Job
 )

@@ -13,33 +13,33 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/inputwait"
+	"github.com/sallyport-dev/sallyport/internal/run/waits"
 )
 
 // AwaitInput implements [executor.Process].
 func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
-	var look func() inputwait.Look
-	kind := func(k inputwait.Kind) executor.InputKind { return executor.InputKind(k) }
+	var look func() waits.Look
+	kind := func(k waits.Kind) executor.InputKind { return executor.InputKind(k) }
 	switch {
 	case c.Terminal() != nil:
-		look = func() inputwait.Look { return inputwait.Terminal(c.Terminal(), c.child.Processes()) }
+		look = func() waits.Look { return waits.Terminal(c.Terminal(), c.child.Processes()) }
 	case c.InputPipe() != nil:
-		look = func() inputwait.Look { return inputwait.Pipe(c.InputPipe(), c.child.Processes()) }
-		kind = func(inputwait.Kind) executor.InputKind { return executor.InputData }
+		look = func() waits.Look { return waits.Pipe(c.InputPipe(), c.child.Processes()) }
+		kind = func(waits.Kind) executor.InputKind { return executor.InputData }
 	default: // it never waits for input
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	afterOutput := func() inputwait.Look {
+	afterOutput := func() waits.Look {
 		l := look()
 		if l.Waiting && !c.Delivered() {
-			return inputwait.Look{Known: true, Why: "there is output that was not delivered yet"}
+			return waits.Look{Known: true, Why: "there is output that was not delivered yet"}
 		}
 		return l
 	}
-	found, err := inputwait.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
+	found, err := waits.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 			return 0, context.Cause(ctx)
 		case <-timer.C:
 		}
-		ports, err := inputwait.ListeningPorts(c.child.Processes(), own)
+		ports, err := waits.ListeningPorts(c.child.Processes(), own)
 		if err != nil && ctx.Err() == nil && len(c.child.Processes()) > 0 {
 			return 0, fmt.Errorf("cannot tell the ports of the process: %w", errors.Join(err, errors.ErrUnsupported))
 		}

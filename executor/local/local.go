@@ -25,9 +25,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/internal/process"
-	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
@@ -35,7 +35,7 @@ import (
 type Executor struct {
 	host  host
 	order process.Order
-	logs  state.Logs
+	logs  dirs.Logs
 
 	mu       sync.Mutex
 	closed   bool

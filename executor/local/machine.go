@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/shell"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 

@@ -7,7 +7,7 @@ package local
 
 import (
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestStorm checks that a tree is killed that starts processes meanwhile, also where it

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -47,29 +47,29 @@ type leftover struct {
 	holds  bool     // all survivors have "$F" open for writing
 }
 
-// waits makes a shell wait until its background process writes to the named pipe "$F".
-const waits = `
+// waitsFor makes a shell wait until its background process writes to the named pipe "$F".
+const waitsFor = `
 	read _ <"$F"; echo ready`
 
 func leftovers() []leftover {
 	return []leftover{
-		{name: "double fork", script: `( (echo >"$F"; exec sleep $M) & ) &` + waits, least: 1, most: 3, names: []string{"sleep", "sh"}},
-		{name: "setsid", script: `setsid sh -c 'echo >"$F"; exec sleep $M' &` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
-		{name: "daemon", script: `(setsid sh -c '(echo >"$F"; exec sleep $M) &' &) </dev/null >/dev/null 2>&1` + waits, least: 1, most: 4, names: []string{"sleep", "sh"}, needs: "setsid"},
-		{name: "nohup", script: `nohup sh -c 'echo >"$F"; exec sleep $M' >/dev/null 2>&1 &` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "nohup"},
-		{name: "disown", script: `bash -c '(echo >"$F"; exec sleep $M) & disown'` + waits, least: 1, most: 2, names: []string{"sleep", "sh", "bash"}, needs: "bash"},
+		{name: "double fork", script: `( (echo >"$F"; exec sleep $M) & ) &` + waitsFor, least: 1, most: 3, names: []string{"sleep", "sh"}},
+		{name: "setsid", script: `setsid sh -c 'echo >"$F"; exec sleep $M' &` + waitsFor, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
+		{name: "daemon", script: `(setsid sh -c '(echo >"$F"; exec sleep $M) &' &) </dev/null >/dev/null 2>&1` + waitsFor, least: 1, most: 4, names: []string{"sleep", "sh"}, needs: "setsid"},
+		{name: "nohup", script: `nohup sh -c 'echo >"$F"; exec sleep $M' >/dev/null 2>&1 &` + waitsFor, least: 1, names: []string{"sleep", "sh"}, needs: "nohup"},
+		{name: "disown", script: `bash -c '(echo >"$F"; exec sleep $M) & disown'` + waitsFor, least: 1, most: 2, names: []string{"sleep", "sh", "bash"}, needs: "bash"},
 		{name: "started by request", script: `mkfifo "$F.s"; (while :; do line=; read line <"$F.s"; if [ "$line" ]; then setsid sh -c "$line" & fi; done) &
-			echo 'echo >"$F"; exec sleep $M' >"$F.s"` + waits, least: 2, most: 3, names: []string{"sleep", "sh"}, needs: "setsid"},
-		{name: "ignores signals", script: `sh -c 'trap "" TERM INT HUP QUIT USR1 USR2; echo >"$F"; while :; do sleep $M; done' &` + waits, least: 1, most: 2, names: []string{"sleep", "sh"}},
+			echo 'echo >"$F"; exec sleep $M' >"$F.s"` + waitsFor, least: 2, most: 3, names: []string{"sleep", "sh"}, needs: "setsid"},
+		{name: "ignores signals", script: `sh -c 'trap "" TERM INT HUP QUIT USR1 USR2; echo >"$F"; while :; do sleep $M; done' &` + waitsFor, least: 1, most: 2, names: []string{"sleep", "sh"}},
 		{name: "400 at once", script: `i=0; while [ $i -lt 400 ]; do sleep $M & i=$((i+1)); done; echo ready`, least: 400, names: []string{"sleep", "sh"}},
-		{name: "holds the output", script: `(echo >"$F"; exec sleep $M) &` + waits, least: 1, names: []string{"sleep", "sh"}},
+		{name: "holds the output", script: `(echo >"$F"; exec sleep $M) &` + waitsFor, least: 1, names: []string{"sleep", "sh"}},
 		{name: "stopped", script: `sleep $M & kill -STOP $!; echo ready`, least: 1, names: []string{"sleep", "sh"}},
-		{name: "own session and no streams", script: `setsid sh -c 'exec 0<&- 1>&- 2>&-; echo >"$F"; exec sleep $M' &` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
-		{name: "a deep tree", script: `sh -c 'sh -c "sh -c \"echo >\\\"\$F\\\"; sleep $M; :\"; :"; :' &` + waits, least: 2, most: 5, names: []string{"sleep", "sh"}},
+		{name: "own session and no streams", script: `setsid sh -c 'exec 0<&- 1>&- 2>&-; echo >"$F"; exec sleep $M' &` + waitsFor, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
+		{name: "a deep tree", script: `sh -c 'sh -c "sh -c \"echo >\\\"\$F\\\"; sleep $M; :\"; :"; :' &` + waitsFor, least: 2, most: 5, names: []string{"sleep", "sh"}},
 		{name: "first thread has ended", script: `python3 -c 'if True:
 			import ctypes, os, threading, time
 			threading.Thread(target=lambda: (open(os.environ["F"], "w").write("\n"), time.sleep(float(os.environ["M"])))).start()
-			ctypes.CDLL(None).pthread_exit(None)' $M &` + waits, least: 1, names: []string{"python3"}, needs: "python3"},
+			ctypes.CDLL(None).pthread_exit(None)' $M &` + waitsFor, least: 1, names: []string{"python3"}, needs: "python3"},
 		{name: "own subreaper", script: `python3 -c 'if True:
 			import ctypes, os, time
 			ctypes.CDLL(None).prctl(36, 1)
@@ -79,8 +79,8 @@ func leftovers() []leftover {
 					open(os.environ["F"], "w").write("\n")
 					time.sleep(float(os.environ["M"]))
 				os._exit(0)
-			os.wait(); time.sleep(float(os.environ["M"]))' $M &` + waits, least: 2, most: 3, names: []string{"python3"}, needs: "python3"},
-		{name: "grandchild of a stopped run", script: `(trap "" TERM; echo >"$F"; while :; do sleep $M; done) &` + waits + `
+			os.wait(); time.sleep(float(os.environ["M"]))' $M &` + waitsFor, least: 2, most: 3, names: []string{"python3"}, needs: "python3"},
+		{name: "grandchild of a stopped run", script: `(trap "" TERM; echo >"$F"; while :; do sleep $M; done) &` + waitsFor + `
 			exec sleep $M`, stop: true, least: 1, most: 2, names: []string{"sleep", "sh"}},
 		{name: "stopped run that ignores signals", script: `trap "" TERM; sleep $M & echo ready; while :; do sleep $M; done`, stop: true, least: 0, most: 3, names: []string{"sleep", "sh"}},
 	}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A counter counts the binary messages of a stream.
 type counter struct {
-	jsonrpc.Stream
+	wire.Stream
 	binary *atomic.Int64
 }
 
@@ -34,8 +34,8 @@ func (c counter) Read() ([]byte, error) {
 func TestBinaryOutput(t *testing.T) {
 	url := serveWeb(t, newServer(t))
 	var binary atomic.Int64
-	e := remote.NewOn(func(ctx context.Context) (jsonrpc.Stream, error) {
-		s, err := jsonrpc.Dial(ctx, url, "secret", nil)
+	e := remote.NewOn(func(ctx context.Context) (wire.Stream, error) {
+		s, err := wire.Dial(ctx, url, "secret", nil)
 		return counter{s, &binary}, err
 	}, remote.Options{})
 	closed(t, e)

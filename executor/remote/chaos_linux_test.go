@@ -18,15 +18,15 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A relay connects to a server and does it badly.
 type relay struct {
-	connect func(context.Context) (jsonrpc.Stream, error)
+	connect func(context.Context) (wire.Stream, error)
 	mu      sync.Mutex
 	random  *rand.Rand
 	calm    bool // no more faults
@@ -52,7 +52,7 @@ func (r *relay) few() bool {
 }
 
 // dial connects, or does not, or makes one connection more that is dropped.
-func (r *relay) dial(ctx context.Context) (jsonrpc.Stream, error) {
+func (r *relay) dial(ctx context.Context) (wire.Stream, error) {
 	r.mu.Lock()
 	r.dials++
 	first := r.dials == 1
@@ -82,7 +82,7 @@ func (r *relay) stop() {
 
 // A faulty connection is cut at any message. What was on its way then arrives or does not.
 type faulty struct {
-	jsonrpc.Stream
+	wire.Stream
 	relay *relay
 	sure  bool // the handshake of the first connection succeeds
 	mu    sync.Mutex
@@ -165,7 +165,7 @@ func TestChaos(t *testing.T) {
 	t.Cleanup(c.over) // behind the end of the server
 	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Version: "test", Prepare: c.prepare})
 	closed(t, s)
-	c.connect = func(ctx context.Context) (jsonrpc.Stream, error) { return remote.Near(ctx, s) }
+	c.connect = func(ctx context.Context) (wire.Stream, error) { return remote.Near(ctx, s) }
 	var clients sync.WaitGroup
 	many := 4
 	if testenv.IsLong() {
@@ -187,7 +187,7 @@ func TestChaos(t *testing.T) {
 
 // A chaos is clients of a server with connections that are cut, and what is known of all of them.
 type chaos struct {
-	connect func(context.Context) (jsonrpc.Stream, error)
+	connect func(context.Context) (wire.Stream, error)
 	fragile bool // a start that is cut in the middle may fail
 	seed    uint64
 	mark    string // a variable of each process

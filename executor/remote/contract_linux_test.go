@@ -15,10 +15,10 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/executortest"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -57,7 +57,7 @@ func serveWeb(t testing.TB, s *execserver.Server) string {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		if stream, err := jsonrpc.Accept(w, r); err == nil {
+		if stream, err := wire.Accept(w, r); err == nil {
 			_ = s.Serve(stream, "secret")
 		}
 	}))

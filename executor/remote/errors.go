@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -41,7 +41,7 @@ type Error struct {
 
 // Error returns one sentence with the class and the reason.
 func (e *Error) Error() string {
-	text := printable.Line(e.Err.Error())
+	text := text.Line(e.Err.Error())
 	if int(e.Class) < len(classTexts) {
 		return classTexts[e.Class] + text
 	}
@@ -58,7 +58,7 @@ func (e *Error) Is(target error) bool {
 
 // Code returns the code with which the server answered; 0 when it did not.
 func (e *Error) Code() int64 {
-	var answer *jsonrpc.Error
+	var answer *wire.Error
 	if errors.As(e.Err, &answer) {
 		return answer.Code
 	}
@@ -128,8 +128,8 @@ const (
 // program and a missing directory apart by words only, and some do not.
 func startError(spec *executor.Spec, err error) error {
 	failure := &Error{Class: ClassSpawn, Err: err}
-	var answer *jsonrpc.Error
-	if !errors.As(err, &answer) || answer.Code != jsonrpc.CodeInternal {
+	var answer *wire.Error
+	if !errors.As(err, &answer) || answer.Code != wire.CodeInternal {
 		return failure
 	}
 	cause, text := error(failure), answer.Message

@@ -6,22 +6,22 @@ package remote
 import (
 	"context"
 
-	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 // NewOn is New for connections that tests see message by message.
-func NewOn(dial func(context.Context) (jsonrpc.Stream, error), opts Options) *Executor {
+func NewOn(dial func(context.Context) (wire.Stream, error), opts Options) *Executor {
 	e := New(opts)
 	e.stream = dial
 	return e
 }
 
 // Near connects to a server in this process, message by message.
-func Near(ctx context.Context, s *execserver.Server) (jsonrpc.Stream, error) {
+func Near(ctx context.Context, s *execserver.Server) (wire.Stream, error) {
 	c, err := s.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return jsonrpc.LinesOn(c), nil
+	return wire.LinesOn(c), nil
 }

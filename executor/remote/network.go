@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/netaccess"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -47,7 +46,7 @@ func networkOf(spec *executor.Spec, can wire.Capabilities) (*wire.NetworkProxy, 
 
 // hosts decides about the hosts of a process, and counts them.
 type hosts struct {
-	*netaccess.Service
+	*access.Service
 	spec executor.Spec // what concerns the network
 }
 
@@ -56,17 +55,17 @@ func newHosts(spec *executor.Spec) *hosts {
 	if spec.Policy.Network() != sandbox.NetworkProxy {
 		return nil
 	}
-	return &hosts{netaccess.Count(spec), executor.Spec{Policy: spec.Policy, Network: spec.Network, AskHost: spec.AskHost}}
+	return &hosts{access.Count(spec), executor.Spec{Policy: spec.Policy, Network: spec.Network, AskHost: spec.AskHost}}
 }
 
 // decide is [execclient.Options.OnRequest]: the server asks about a host.
 func (e *Executor) decide(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	if method != wire.MethodPolicyRequest {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: "unknown method " + method}
+		return nil, &wire.Error{Code: wire.CodeNoMethod, Message: "unknown method " + method}
 	}
 	q, err := wire.Decode[wire.PolicyRequest](params)
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
 	}
 	p := e.find(q.ProcessID)
 	if p == nil || p.hosts == nil {
@@ -87,7 +86,7 @@ func (h *hosts) decide(ctx context.Context, q *wire.HostRequest) wire.PolicyWord
 	}
 	var policy *network.Policy
 	if err == nil {
-		policy, err = netaccess.Policy(&h.spec)
+		policy, err = access.Policy(&h.spec)
 	}
 	if err != nil {
 		return wire.PolicyWord{Type: "deny", Reason: err.Error()}

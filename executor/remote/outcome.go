@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 // outcomeTime is how long an answer with the outcome of a process that has ended is waited for, where the

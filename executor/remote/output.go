@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
 )
 
 // A gap is output that never arrived, of size bytes, before the byte at an offset of the log.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/executortest"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // servePeer starts the peer's server, which ends with the test, and returns its URL.
@@ -73,6 +73,6 @@ func TestPeerChaos(t *testing.T) {
 	url := servePeer(t)
 	c := newChaos(t)
 	c.fragile = true
-	c.connect = func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, "", nil) }
+	c.connect = func(ctx context.Context) (wire.Stream, error) { return wire.Dial(ctx, url, "", nil) }
 	c.client(t, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk)
 }

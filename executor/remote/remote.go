@@ -17,11 +17,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/execclient"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	osprocess "github.com/sallyport-dev/sallyport/internal/process"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 // Options say which exec-server an Executor uses.
@@ -65,12 +64,12 @@ const closeTime = 10 * time.Second
 // An Executor runs commands at an exec-server. It is made by New. All commands share a connection:
 // where one is not read for long, after 8 MiB of its output the others wait as well.
 type Executor struct {
-	opts   Options                                       // without a token: what prints an Executor prints what is in it
-	stream func(context.Context) (jsonrpc.Stream, error) // connects, and has the token
-	life   context.Context                               // ends with Close
+	opts   Options                                    // without a token: what prints an Executor prints what is in it
+	stream func(context.Context) (wire.Stream, error) // connects, and has the token
+	life   context.Context                            // ends with Close
 	end    context.CancelFunc
 	dial   chan struct{} // holds a value while a connection is made
-	logs   state.Logs
+	logs   dirs.Logs
 	follow sync.WaitGroup // goroutines that follow a client
 	ends   sync.WaitGroup // goroutines that end processes which have no owner; added to while starting
 
@@ -87,7 +86,7 @@ func New(opts Options) *Executor {
 	stream := execclient.Lines(opts.Dial)
 	if stream == nil {
 		url, token, config := opts.URL, opts.Token, opts.TLS
-		stream = func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, token, config) }
+		stream = func(ctx context.Context) (wire.Stream, error) { return wire.Dial(ctx, url, token, config) }
 	}
 	opts.Token, opts.TLS = "", nil
 	e := &Executor{opts: opts, stream: stream, dial: make(chan struct{}, 1), processes: make(map[string]*process)}

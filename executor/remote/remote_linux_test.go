@@ -16,9 +16,8 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -33,7 +32,7 @@ type line struct {
 	before func(message string) bool
 }
 
-func (l *line) dial(ctx context.Context) (jsonrpc.Stream, error) {
+func (l *line) dial(ctx context.Context) (wire.Stream, error) {
 	l.mu.Lock()
 	gate, server := l.gate, l.server
 	l.dials++
@@ -50,7 +49,7 @@ func (l *line) dial(ctx context.Context) (jsonrpc.Stream, error) {
 }
 
 type wireTap struct {
-	jsonrpc.Stream
+	wire.Stream
 	line *line
 }
 
@@ -224,7 +223,7 @@ func awaitClosed(t *testing.T, l *line, p *process, request string) {
 			var m struct {
 				ID     int
 				Result wire.ReadResult
-				Error  *jsonrpc.Error
+				Error  *wire.Error
 			}
 			if json.Unmarshal(answer, &m) != nil || m.Error != nil {
 				t.Fatalf("%s", answer)
@@ -267,7 +266,7 @@ func TestLostSession(t *testing.T) {
 	}
 	exit, err := p.Wait()
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Class != ClassTransport || failure.Code() != jsonrpc.CodeInvalidRequest || exit == nil {
+	if !errors.As(err, &failure) || failure.Class != ClassTransport || failure.Code() != wire.CodeInvalidRequest || exit == nil {
 		// The end of the process may have been told before the connection ended.
 		if err != nil || exit.Code != 137 {
 			t.Errorf("%+v, %v", exit, err)
@@ -312,13 +311,13 @@ func TestStartCut(t *testing.T) {
 }
 
 // play is a server that answers requests as reply says, until its client closes.
-func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (any, *jsonrpc.Error)) {
+func play(t *testing.T, server wire.Stream, reply func(m *wire.Message) (any, *wire.Error)) {
 	for {
 		text, err := server.Read()
 		if err != nil {
 			return
 		}
-		m, err := jsonrpc.Decode(text)
+		m, err := wire.DecodeMessage(text)
 		if err != nil {
 			t.Error(err)
 			return
@@ -327,9 +326,9 @@ func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (a
 			continue
 		}
 		result, failure := reply(m)
-		answer, err := jsonrpc.Response(m.ID, result)
+		answer, err := wire.Response(m.ID, result)
 		if failure != nil {
-			answer, err = jsonrpc.Failure(m.ID, failure)
+			answer, err = wire.Failure(m.ID, failure)
 		}
 		if err != nil || server.Write(answer) != nil {
 			return
@@ -341,7 +340,7 @@ func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (a
 func TestWeakerSandbox(t *testing.T) {
 	client, server := net.Pipe()
 	ended := make(chan string, 1)
-	go play(t, jsonrpc.LinesOn(server), func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
+	go play(t, wire.LinesOn(server), func(m *wire.Message) (any, *wire.Error) {
 		switch m.Method {
 		case "initialize":
 			return map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}, nil

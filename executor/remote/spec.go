@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 	profile "github.com/sallyport-dev/sallyport/sandbox/wire"
 )

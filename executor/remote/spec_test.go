@@ -19,9 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 	profile "github.com/sallyport-dev/sallyport/sandbox/wire"
@@ -257,9 +256,9 @@ func TestStartErrors(t *testing.T) {
 			return err.Error() == "failed to spawn process: argv must not be empty (-32602)"
 		}},
 	} {
-		err := startError(spec, &jsonrpc.Error{Code: test.code, Message: test.message, Data: json.RawMessage(`{"a":1}`)})
+		err := startError(spec, &wire.Error{Code: test.code, Message: test.message, Data: json.RawMessage(`{"a":1}`)})
 		var failure *Error
-		var answer *jsonrpc.Error
+		var answer *wire.Error
 		if !test.check(err) || !errors.As(err, &failure) || failure.Class != ClassSpawn || failure.Code() != test.code || !errors.As(err, &answer) || answer.Data == nil {
 			t.Errorf("%s: %v", test.message, err)
 		}
@@ -274,8 +273,8 @@ func TestStartErrors(t *testing.T) {
 	}
 	for _, word := range testenv.Hostile() {
 		testenv.Printed(t, (&Error{Err: errors.New(word)}).Error(), 1)
-		testenv.Printed(t, startError(spec, &jsonrpc.Error{Code: -32603, Message: textNotFound + word}).Error(), 1)
-		testenv.Printed(t, startError(spec, &jsonrpc.Error{Code: -32603, Message: textSandbox + word}).Error(), 1)
+		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603, Message: textNotFound + word}).Error(), 1)
+		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603, Message: textSandbox + word}).Error(), 1)
 	}
 	if got := fmt.Sprint(&LostOutputError{Bytes: 5, Chunks: 1}, &LostOutputError{Chunks: 2}); !strings.HasPrefix(got, "5 bytes of") || !strings.Contains(got, "2 chunks of") {
 		t.Error(got)

@@ -14,9 +14,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/execclient"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 const (
@@ -129,7 +128,7 @@ func (p *process) spawn(ctx context.Context, start *wire.Start, spec *executor.S
 			return nil, spawnError(ctx, err)
 		case lost == nil && refuses(err, "already exists"):
 			result, err = p.found(ctx, start)
-		case lost == nil && errors.As(err, new(*jsonrpc.Error)):
+		case lost == nil && errors.As(err, new(*wire.Error)):
 			return nil, startError(spec, err)
 		default:
 			return nil, p.unknown(err)
@@ -178,8 +177,8 @@ func (p *process) unknown(err error) error {
 
 // refuses reports whether an error is the answer that a request is refused, with these words.
 func refuses(err error, words string) bool {
-	var answer *jsonrpc.Error
-	return errors.As(err, &answer) && answer.Code == jsonrpc.CodeInvalidRequest && strings.Contains(answer.Message, words)
+	var answer *wire.Error
+	return errors.As(err, &answer) && answer.Code == wire.CodeInvalidRequest && strings.Contains(answer.Message, words)
 }
 
 // sleep waits, and returns the cause of ctx when that ends first.

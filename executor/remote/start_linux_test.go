@@ -19,9 +19,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,7 +28,7 @@ import (
 type scripted struct {
 	t *testing.T
 	// reply answers a request on the connection with that number, from 1. Nil cuts the connection.
-	reply func(conn int, m *jsonrpc.Message) any
+	reply func(conn int, m *wire.Message) any
 	// dialed is called with the number of a connection before it is made. Nil is not called.
 	dialed func(ctx context.Context, conn int) error
 
@@ -52,18 +51,18 @@ func (s *scripted) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	client, server := net.Pipe()
 	s.work.Go(func() {
 		defer server.Close()
-		s.serve(n, jsonrpc.LinesOn(server))
+		s.serve(n, wire.LinesOn(server))
 	})
 	return client, nil
 }
 
-func (s *scripted) serve(conn int, server jsonrpc.Stream) {
+func (s *scripted) serve(conn int, server wire.Stream) {
 	for {
 		text, err := server.Read()
 		if err != nil {
 			return
 		}
-		m, err := jsonrpc.Decode(text)
+		m, err := wire.DecodeMessage(text)
 		if err != nil {
 			s.t.Error(err)
 			return
@@ -77,10 +76,10 @@ func (s *scripted) serve(conn int, server jsonrpc.Stream) {
 			s.mu.Unlock()
 		}
 		answer := s.reply(conn, m)
-		failure, fails := answer.(*jsonrpc.Error)
-		text, err = jsonrpc.Response(m.ID, answer)
+		failure, fails := answer.(*wire.Error)
+		text, err = wire.Response(m.ID, answer)
 		if fails {
-			text, err = jsonrpc.Failure(m.ID, failure)
+			text, err = wire.Failure(m.ID, failure)
 		}
 		if answer == nil || err != nil || server.Write(text) != nil {
 			return
@@ -100,8 +99,8 @@ func (s *scripted) count(method string) (n int) {
 	return n
 }
 
-func refusal(text string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
+func refusal(text string) *wire.Error {
+	return &wire.Error{Code: wire.CodeInvalidRequest, Message: text}
 }
 
 var (
@@ -163,7 +162,7 @@ func TestStartUnknown(t *testing.T) {
 				if hello == nil {
 					hello = []any{greeted}
 				}
-				s := &scripted{t: t, reply: func(_ int, m *jsonrpc.Message) any {
+				s := &scripted{t: t, reply: func(_ int, m *wire.Message) any {
 					switch m.Method {
 					case "initialize":
 						return next(&hello)
@@ -237,7 +236,7 @@ func TestStartLate(t *testing.T) {
 				}
 				return nil
 			}}
-			s.reply = func(conn int, m *jsonrpc.Message) any {
+			s.reply = func(conn int, m *wire.Message) any {
 				switch {
 				case m.Method == "initialize":
 					return greeted
@@ -283,7 +282,7 @@ func TestStartCanceled(t *testing.T) {
 				}
 				return nil
 			}}
-			s.reply = func(_ int, m *jsonrpc.Message) any {
+			s.reply = func(_ int, m *wire.Message) any {
 				switch m.Method {
 				case "initialize":
 					return greeted

@@ -13,8 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -23,7 +22,7 @@ import (
 func startTold(t *testing.T, can map[string]bool, answers ...any) (*scripted, executor.Process, func()) {
 	t.Helper()
 	start := []any{nil, exists}
-	s := &scripted{t: t, reply: func(_ int, m *jsonrpc.Message) any {
+	s := &scripted{t: t, reply: func(_ int, m *wire.Message) any {
 		list := &answers
 		switch m.Method {
 		case "initialize":

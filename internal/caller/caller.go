@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // ErrNoContext says that a context is nil.
@@ -40,7 +40,7 @@ func (e *PanicError) Error() string {
 	if e.At != "" {
 		at = " at " + e.At
 	}
-	return e.Where + " panicked" + at + ": " + printable.Line(fmt.Sprint(e.Value))
+	return e.Where + " panicked" + at + ": " + text.Line(fmt.Sprint(e.Value))
 }
 
 // Unwrap returns the value of the panic if that is an error.
@@ -117,7 +117,7 @@ func CheckID(id string) string {
 	switch {
 	case len(id) > maxID:
 		return fmt.Sprintf("it has %d bytes, and %d at most are kept; use a shorter one", len(id), maxID)
-	case !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !printable.Visible(r) }):
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !text.Visible(r) }):
 		return "it has characters that do not print; use letters and digits"
 	}
 	return ""

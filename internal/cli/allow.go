@@ -13,15 +13,15 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/prompt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/setup"
-	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 )
 
 // allowFlags are the flags of run whose keys config allow writes.
@@ -56,53 +56,53 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	case err != nil:
 		return err
 	case len(settings) == 0:
-		return failure.New("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
+		return explain.NewError("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
 	case seccomp.Complete(o.run.Cmd.Allow) != nil: // every run would be refused
-		return runargs.Openings(seccomp.Complete(o.run.Cmd.Allow))
+		return args.Openings(seccomp.Complete(o.run.Cmd.Allow))
 	case o.noConfig:
-		return failure.New("--no-config reads no settings that could be changed; leave it out")
+		return explain.NewError("--no-config reads no settings that could be changed; leave it out")
 	case o.user:
 		return allowUser(env, o, dir, settings)
 	}
 	// The terminal gets its modes back before a signal ends this process.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	yes, err := setup.Project(ctx, dir, settings, checkOf(config.Project))
+	yes, err := trust.SetInProject(ctx, dir, settings, checkOf(config.Project))
 	switch {
-	case errors.Is(err, prompt.ErrNoTerminal):
-		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not allowed: "+failure.OneLine(err), "run this on a terminal, or add --user to allow it for you in every project")
+	case errors.Is(err, tty.ErrNoTerminal):
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: "+explain.OneLine(err), "run this on a terminal, or add --user to allow it for you in every project")
 	case yes || err != nil && ctx.Err() == nil:
 		return err
 	}
-	return failure.With(failure.CodeRefused, sallyport.EndRefused, "not allowed: nothing was changed", "")
+	return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: nothing was changed", "")
 }
 
 // allowUser adds to the file of the user.
-func allowUser(env *Env, o *options, dir string, settings []setup.Setting) error {
-	name := runargs.Absolute(cmp.Or(o.config, env.Variable(runargs.FileVariable)), env.Dir, env.Variable("HOME"))
-	if o.config == "" && env.Variable(runargs.FileVariable) == "" {
-		user, ok := userdirs.Config(env.Variable)
+func allowUser(env *Env, o *options, dir string, settings []trust.Setting) error {
+	name := args.Absolute(cmp.Or(o.config, env.Variable(args.FileVariable)), env.Dir, env.Variable("HOME"))
+	if o.config == "" && env.Variable(args.FileVariable) == "" {
+		user, ok := dirs.Config(env.Variable)
 		if !ok {
-			return failure.New("HOME names no directory for your settings; use --config FILE")
+			return explain.NewError("HOME names no directory for your settings; use --config FILE")
 		}
 		name = filepath.Join(user, "config.toml")
 	}
 	if o.config == "" {
-		if err := runargs.CheckSettings(name, dir); err != nil {
+		if err := args.CheckSettings(name, dir); err != nil {
 			return err
 		}
 	}
-	return setup.User(name, settings, checkOf(config.User))
+	return trust.SetForUser(name, settings, checkOf(config.User))
 }
 
 // checkOf returns the check for the text of a file of a layer.
-func checkOf(kind config.Layer) setup.Check {
+func checkOf(kind config.Layer) trust.CheckFile {
 	return func(name string, text []byte) error { return config.Check(kind, name, text) }
 }
 
 // wishes returns what the flags ask for, as it stands in the file.
-func (o *options) wishes(home, dir string) ([]setup.Setting, error) {
-	var settings []setup.Setting
+func (o *options) wishes(home, dir string) ([]trust.Setting, error) {
+	var settings []trust.Setting
 	for _, k := range config.Keys() {
 		for _, s := range o.run.Given[k.Name] {
 			text := s.Text
@@ -116,7 +116,7 @@ func (o *options) wishes(home, dir string) ([]setup.Setting, error) {
 			if !o.user {
 				path = []string{"project", k.Profile}
 			}
-			settings = append(settings, setup.Setting{Path: path, Value: text, List: k.IsList()})
+			settings = append(settings, trust.Setting{Path: path, Value: text, List: k.IsList()})
 		}
 	}
 	return settings, nil
@@ -128,8 +128,8 @@ func (o *options) place(s config.Setting, home, dir string) (string, error) {
 	if strings.HasPrefix(s.Text, ":") {
 		return s.Text, nil
 	}
-	name := runargs.Absolute(s.Text, dir, home)
-	if err := runargs.CheckPath(s.Origin.File, name, false); err != nil {
+	name := args.Absolute(s.Text, dir, home)
+	if err := args.CheckPath(s.Origin.File, name, false); err != nil {
 		return "", err
 	}
 	real, root := hostfacts.RealPath(name), hostfacts.RealPath(dir)

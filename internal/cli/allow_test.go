@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 )
 
 // TestAllowCeiling: what the ceiling does not allow is refused before anything is asked or
@@ -25,11 +25,11 @@ func TestAllowCeiling(t *testing.T) {
 		os.WriteFile(filepath.Join(managed, "managed.toml"), []byte("grants = [\"git\"]\nnetwork.mode = \"none\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	env := &Env{Env: runargs.Env{Environ: []string{"HOME=" + root}, Dir: dir, Managed: managed}}
+	env := &Env{Env: args.Env{Environ: []string{"HOME=" + root}, Dir: dir, Managed: managed}}
 	for _, wish := range [][]string{{"--grant", "gpu"}, {"--net", "host"}, {"--grant", "gpu", "--user"}} {
 		err := dispatch(context.Background(), env, append([]string{"config", "allow"}, wish...))
 		var ceiling *config.CeilingError
-		if !errors.As(err, &ceiling) || failure.Classify(err).Code != failure.CodeForbidden || !strings.Contains(err.Error(), "managed.toml:") {
+		if !errors.As(err, &ceiling) || explain.Classify(err).Code != explain.CodeForbidden || !strings.Contains(err.Error(), "managed.toml:") {
 			t.Errorf("%q: %v", wish, err)
 		}
 	}

@@ -10,12 +10,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/pending"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/pending"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 const (
@@ -60,13 +59,13 @@ func denyFlags(o *options) []getopt.Flag {
 func approvalsCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 1 && words[0] == "revoke":
-		return failure.New("revoke needs an ID: sallyport approvals revoke ID")
+		return explain.NewError("revoke needs an ID: sallyport approvals revoke ID")
 	case len(words) > 0 && words[0] != "revoke":
-		return failure.New("unknown argument %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"revoke"}, "see sallyport help approvals"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"revoke"}, "see sallyport help approvals"))
 	case len(words) > 0 && o.json:
-		return failure.New("--json is for the list: sallyport approvals --json")
+		return explain.NewError("--json is for the list: sallyport approvals --json")
 	}
-	list, err := pending.List(userdirs.DefaultRules(env.Variable))
+	list, err := pending.List(dirs.DefaultRules(env.Variable))
 	if err != nil {
 		return err
 	}
@@ -82,9 +81,9 @@ func answering(usual approval.Answer) func(context.Context, *Env, *options, []st
 		answer := usual
 		switch {
 		case len(words) == 0 || words[0] == "":
-			return failure.New("the ID of a question is missing; sallyport approvals lists them")
+			return explain.NewError("the ID of a question is missing; sallyport approvals lists them")
 		case o.session && o.rule:
-			return failure.New("--session and --rule cannot be combined; use one of them")
+			return explain.NewError("--session and --rule cannot be combined; use one of them")
 		case o.session:
 			answer = approval.ApprovedForSession
 		case o.rule:
@@ -105,9 +104,9 @@ func unanswered(id string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &none):
-		return failure.With(failure.CodeNo, sallyport.EndFailed, failure.OneLine(err), "sallyport approvals lists what is open")
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), "sallyport approvals lists what is open")
 	}
-	return failure.With(failure.CodeNo, sallyport.EndFailed, printable.Word(id)+": "+failure.OneLine(err), "")
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(id)+": "+explain.OneLine(err), "")
 }
 
 // approvalWords completes the words of approvals.
@@ -124,7 +123,7 @@ func openIDs([]string) (getopt.Kind, []candidate) {
 }
 
 func candidatesOf(ids func(*pending.Listing) [][2]string) (getopt.Kind, []candidate) {
-	list, err := pending.List(userdirs.DefaultRules(System().Variable))
+	list, err := pending.List(dirs.DefaultRules(System().Variable))
 	if err != nil {
 		return getopt.Words, nil // what cannot be read is not offered
 	}

@@ -7,11 +7,10 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/sallyport-dev/sallyport/internal/cachelist"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 )
 
 const cachesHelp = `List or clear what programs wrote to toolchain caches.
@@ -31,22 +30,22 @@ func cachesFlags(o *options) []getopt.Flag {
 func cachesCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 0 && o.all:
-		return failure.New("--all needs clear: sallyport caches clear --all")
+		return explain.NewError("--all needs clear: sallyport caches clear --all")
 	case len(words) == 0:
 		return listCaches(env, o.json)
 	case words[0] != "clear":
-		return failure.New("unknown argument %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"clear"}, "see sallyport help caches"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
 	case o.json:
-		return failure.New("--json is for the list: sallyport caches --json")
+		return explain.NewError("--json is for the list: sallyport caches --json")
 	case o.all && len(words) > 1:
-		return failure.New("--all and a workspace cannot be combined; use one of them")
+		return explain.NewError("--all and a workspace cannot be combined; use one of them")
 	}
 	workspace := ""
 	if !o.all {
 		workspace = filepath.Join(words[1:]...)
 		if !filepath.IsAbs(workspace) {
 			if env.Dir == "" {
-				return failure.New("the current directory no longer exists; name the workspace by its absolute path")
+				return explain.NewError("the current directory no longer exists; name the workspace by its absolute path")
 			}
 			workspace = filepath.Join(env.Dir, workspace)
 		}
@@ -56,7 +55,7 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 }
 
 func listCaches(env *Env, asJSON bool) error {
-	list, err := cachelist.List()
+	list, err := doctor.ListCaches()
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func listCaches(env *Env, asJSON bool) error {
 
 // clearCaches clears the layers of a workspace, or all for "".
 func clearCaches(env *Env, workspace string) error {
-	done, err := cachelist.Clear(workspace)
+	done, err := doctor.ClearCaches(workspace)
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sallyport-dev/sallyport/internal/checking"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
-	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -56,15 +55,15 @@ func checkFlags(o *options) []getopt.Flag {
 func checkCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case o.script != "" && !o.explain:
-		return failure.New("-c needs --explain: sallyport check --explain -c SCRIPT")
+		return explain.NewError("-c needs --explain: sallyport check --explain -c SCRIPT")
 	case o.runFlag != "" && o.runFlag != "--config" && !o.explain:
-		return failure.New("%s needs --explain; the rules say nothing about the sandbox", o.runFlag)
+		return explain.NewError("%s needs --explain; the rules say nothing about the sandbox", o.runFlag)
 	case o.script != "" && len(words) > 0:
-		return failure.New("both -c and a program given; remove one")
+		return explain.NewError("both -c and a program given; remove one")
 	case o.script == "" && len(words) == 0:
-		return failure.New("no program given; try sallyport check -- git push")
+		return explain.NewError("no program given; try sallyport check -- git push")
 	case env.Dir == "":
-		return failure.New("the current directory no longer exists; change to another one")
+		return explain.NewError("the current directory no longer exists; change to another one")
 	}
 	run := &o.run
 	run.NoConfig, run.Cmd.Script, run.HasScript = o.noConfig, o.script, o.script != ""
@@ -76,18 +75,18 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 	if err != nil {
 		return noAnswer(err)
 	}
-	q := checking.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
+	q := explain.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
 		answer, err = explainRunOf(ctx, env, q, run, e)
 	} else {
-		answer, err = checking.Ask(q)
+		answer, err = explain.Ask(q)
 	}
 	var load *rules.LoadError
 	switch {
 	case errors.As(err, &load):
-		_, _ = io.WriteString(env.Stderr, checking.Explain(err, env.Dir)) // there is no other place to report it
-		return failure.ExitCode(failure.CodeNo)
+		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, env.Dir)) // there is no other place to report it
+		return explain.ExitCode(explain.CodeNo)
 	case err != nil:
 		return err
 	}
@@ -97,15 +96,15 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 // noAnswer gives an error of the configuration the exit code of a file of rules that does not
 // load.
 func noAnswer(err error) error {
-	e := *failure.Classify(err)
-	if e.Code == failure.CodeFailed {
-		e.Code = failure.CodeNo
+	e := *explain.Classify(err)
+	if e.Code == explain.CodeFailed {
+		e.Code = explain.CodeNo
 	}
 	return &e
 }
 
 // explainRunOf explains the run that flags and settings describe.
-func explainRunOf(ctx context.Context, env *Env, q checking.Question, run *runargs.Options, e *config.Effective) (fmt.Stringer, error) {
+func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.Options, e *config.Effective) (fmt.Stringer, error) {
 	defer run.Close()
 	if err := run.Check(q.Command); err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func explainRunOf(ctx context.Context, env *Env, q checking.Question, run *runar
 	}
 	defer post.Close()
 	q.Site = run.Site(&env.Env, e, policy, cmd.Dir)
-	x, err := checking.ExplainRun(ctx, r, cmd, q, checking.Sandbox{
+	x, err := explain.ExplainRun(ctx, r, cmd, q, explain.Sandbox{
 		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Cmd.Level, "bwrap"),
 		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Cmd.Allow, Base: e.Base,
 	})

@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // A recorder is an executor and an approver of a run that starts nothing.
@@ -49,7 +49,7 @@ type outcome struct {
 // ran returns what a run with flags does; "invalid" where it is not valid.
 func ran(t *testing.T, dir string, words []string) outcome {
 	t.Helper()
-	env, o := &runargs.Env{Environ: testenv.Environ(), Dir: dir}, new(runargs.Options)
+	env, o := &args.Env{Environ: testenv.Environ(), Dir: dir}, new(args.Options)
 	args, err := getopt.Parse(o.Flags(), words)
 	if err == nil {
 		err = o.Check(args)

@@ -15,6 +15,8 @@
 //
 // It has a flag parser of its own: a command line library costs a third of a
 // millisecond at every start, through its imports alone.
+//
+// [ManPage] writes manual pages in the macros of man(7), which every man program reads.
 package cli
 
 import (
@@ -30,21 +32,19 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/front"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/notes"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/serve"
-	"github.com/sallyport-dev/sallyport/internal/sessions"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Env is the environment of one invocation. The streams must be set.
 type Env struct {
-	runargs.Env
+	args.Env
 	// Last says that this process ends with the invocation, so that there is no
 	// need to clean up what ends with a process. False is for tests.
 	Last bool
@@ -55,29 +55,29 @@ type Env struct {
 // System returns the Env of this process. Dir is empty where the current
 // directory cannot be named, for example because it was removed.
 func System() *Env {
-	front.KeepClosed()
+	tty.KeepClosed()
 	dir, _ := os.Getwd() // empty after an error
-	in := runargs.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System}
+	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System}
 	return &Env{Env: in, Last: true}
 }
 
 // say writes a message for people to standard error. It ends each line itself: a message
 // has words of others in it, and nothing in them moves a terminal or adds a line.
 func (e *Env) say(lines ...string) {
-	text := "sallyport: "
+	s := "sallyport: "
 	for _, l := range lines {
-		text += printable.Line(l) + "\n"
+		s += text.Line(l) + "\n"
 	}
-	if _, err := io.WriteString(e.Stderr, text); err != nil {
+	if _, err := io.WriteString(e.Stderr, s); err != nil {
 		e.unsaid.Store(true) // there is no other place to report it
 	}
 }
 
 // print writes for people to standard output, in one write, and lets nothing through that
 // moves a terminal. Text that has words of others in it keeps them on their lines by
-// [printable.Word] and its like. A reader that has gone away is an error and does not end
+// [text.Word] and its like. A reader that has gone away is an error and does not end
 // this process.
-func (e *Env) print(text string) error { return e.write(printable.Lines(text)) }
+func (e *Env) print(s string) error { return e.write(text.Lines(s)) }
 
 // write is print for text that a program reads, as it is.
 func (e *Env) write(text string) error {
@@ -100,7 +100,7 @@ func (e *Env) printing(write func(io.Writer) error) error {
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if err := write(e.Stdout); err != nil {
-		return failure.CannotWrite(err)
+		return explain.CannotWrite(err)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (e *Env) answer(v fmt.Stringer, asJSON, ok bool) error {
 	if err != nil || ok {
 		return err
 	}
-	return failure.ExitCode(failure.CodeNo)
+	return explain.ExitCode(explain.CodeNo)
 }
 
 // A command is one word after the program's name.
@@ -143,11 +143,11 @@ type options struct {
 
 	script, dir, config, message, method string
 
-	serve    serve.Options // of exec-server
+	serve    listen.Options // of exec-server
 	sessions sessions.Options
 
-	run     runargs.Options // of check and net
-	runFlag string          // one of run that was given to check
+	run     args.Options // of check and net
+	runFlag string       // one of run that was given to check
 }
 
 // commands returns the table, in the order of the overview.
@@ -211,7 +211,7 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	case o.help:
 		return env.print(c.usage())
 	case len(words) > c.words && c.words != aCommand:
-		return failure.New("unexpected argument %s; see sallyport help %s", getopt.Quote(words[c.words]), c.name)
+		return explain.NewError("unexpected argument %s; see sallyport help %s", getopt.Quote(words[c.words]), c.name)
 	}
 	return c.run(ctx, env, &o, words)
 }
@@ -228,7 +228,7 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, failure.New("unknown command %s%s", getopt.Quote(name), nearest.Clause(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
+	return nil, explain.NewError("unknown command %s%s", getopt.Quote(name), getopt.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit
@@ -237,21 +237,21 @@ func findCommand(name string) (*command, error) {
 func Main(args []string, env *Env) int {
 	env.Say = func(line string) { env.say(line) }
 	err := dispatch(context.Background(), env, args)
-	var done failure.ExitCode
+	var done explain.ExitCode
 	if err == nil || errors.As(err, &done) {
-		if done == failure.CodeOK && env.unsaid.Load() {
-			return failure.CodeFailed
+		if done == explain.CodeOK && env.unsaid.Load() {
+			return explain.CodeFailed
 		}
 		return int(done)
 	}
-	e := failure.Classify(err)
+	e := explain.Classify(err)
 	env.say(e.String())
 	return e.Code
 }
 
 func dispatch(ctx context.Context, env *Env, args []string) error {
 	if len(args) == 0 {
-		return failure.New("no command given; try sallyport run -- PROGRAM, or sallyport help")
+		return explain.NewError("no command given; try sallyport run -- PROGRAM, or sallyport help")
 	}
 	name := args[0]
 	switch name {
@@ -261,7 +261,7 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		name = "version"
 	}
 	if strings.HasPrefix(name, "-") {
-		return failure.New("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), notes.ShellWord(name))
+		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...", text.Word(name), explain.ShellWord(name))
 	}
 	c, err := findCommand(name)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // invoke runs Main in this process, in the workspace dir.
-func invoke(t *testing.T, dir string, args ...string) (code int, stdout, stderr string) {
+func invoke(t *testing.T, dir string, words ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	files := t.TempDir()
 	open := func(name string) *os.File {
@@ -35,7 +35,7 @@ func invoke(t *testing.T, dir string, args ...string) (code int, stdout, stderr 
 	t.Cleanup(func() { _ = null.Close() })
 	out, errs := open("stdout"), open("stderr")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	code = Main(args, &Env{Env: runargs.Env{Stdin: null, Stdout: out, Stderr: errs, Environ: testenv.Environ(), Dir: dir}})
+	code = Main(words, &Env{Env: args.Env{Stdin: null, Stdout: out, Stderr: errs, Environ: testenv.Environ(), Dir: dir}})
 	read := func(f *os.File) string {
 		text, err := os.ReadFile(f.Name())
 		if err != nil {
@@ -54,7 +54,7 @@ func TestTooLong(t *testing.T) {
 	args := append([]string{"run", "--", "/bin/true"}, slices.Repeat([]string{strings.Repeat("x", 100_000)}, 64)...)
 	code, stdout, stderr := invoke(t, t.TempDir(), args...)
 	const want = "sallyport: /bin/true: arguments and environment are too long for this system; "
-	if code != failure.CodeCannotRun || stdout != "" || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
+	if code != explain.CodeCannotRun || stdout != "" || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, stdout %q, stderr %.300q", code, stdout, stderr)
 	}
 }
@@ -63,7 +63,7 @@ func TestTooLong(t *testing.T) {
 func TestZeroByte(t *testing.T) {
 	testenv.NeedUserNS(t)
 	code, stdout, stderr := invoke(t, t.TempDir(), "run", "--", "/bin/echo", "a\x00b")
-	if code != failure.CodeFailed || stdout != "" || !strings.Contains(stderr, "NUL") || strings.Count(stderr, "\n") != 1 {
+	if code != explain.CodeFailed || stdout != "" || !strings.Contains(stderr, "NUL") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
@@ -82,7 +82,7 @@ func TestInProcess(t *testing.T) {
 }
 
 func TestMainNeedsNoRunner(t *testing.T) {
-	if err := dispatch(context.Background(), &Env{Env: runargs.Env{Dir: "/"}}, []string{"nonsense"}); err == nil {
+	if err := dispatch(context.Background(), &Env{Env: args.Env{Dir: "/"}}, []string{"nonsense"}); err == nil {
 		t.Error("nonsense was understood")
 	}
 }

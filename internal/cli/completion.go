@@ -9,15 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/why"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/names/protect"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // completeName is the hidden command that the completion scripts call:
@@ -49,7 +47,7 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
 	shell := strings.Join(words, "")
 	if !slices.Contains(completionShells, shell) {
-		return failure.New("invalid shell %s (%s)%s", getopt.Quote(shell), strings.Join(completionShells, ", "), nearest.Clause(shell, completionShells, ""))
+		return explain.NewError("invalid shell %s (%s)%s", getopt.Quote(shell), strings.Join(completionShells, ", "), getopt.NearestClause(shell, completionShells, ""))
 	}
 	script, err := completionScripts.ReadFile("completion/" + shell)
 	if err != nil {
@@ -66,7 +64,7 @@ func completeCommand(_ context.Context, env *Env, _ *options, words []string) er
 	kind, candidates := complete(words[:last], words[last])
 	lines := []string{string(kind)}
 	for _, c := range candidates {
-		lines = append(lines, strings.TrimSuffix(printable.Line(c.word)+"\t"+printable.Line(c.about), "\t"))
+		lines = append(lines, strings.TrimSuffix(text.Line(c.word)+"\t"+text.Line(c.about), "\t"))
 	}
 	return env.write(strings.Join(lines, "\n") + "\n")
 }
@@ -129,7 +127,7 @@ func recordedRuns([]string) (getopt.Kind, []candidate) {
 	log, _ := readRuns() // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
-		all = append(all, candidate{r.Run, why.Summary(r)})
+		all = append(all, candidate{r.Run, explain.Summary(r)})
 	}
 	return getopt.Words, all[:min(len(all), most)]
 }
@@ -145,7 +143,7 @@ func flagNames(flags []getopt.Flag) []candidate {
 
 // completeRun is complete for the words after run.
 func completeRun(before []string, word string) (getopt.Kind, []candidate) {
-	flags := new(runargs.Options).Flags()
+	flags := new(args.Options).Flags()
 	script := false
 	for len(before) > 0 {
 		w := before[0]

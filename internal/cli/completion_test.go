@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 )
 
 // TestHelpNamesEveryFlag keeps help text, parser and completion together.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	help := runHelp()
 	_, offered := complete([]string{"run"}, "-")
-	for _, f := range new(runargs.Options).Flags() {
+	for _, f := range new(args.Options).Flags() {
 		inHelp := strings.Contains(help, f.Name())
 		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.Name() && c.about != "" })
 		if !inHelp || !inCompletion {

@@ -7,11 +7,9 @@ import (
 	"context"
 	"io"
 
-	"github.com/sallyport-dev/sallyport/internal/checking"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -55,16 +53,16 @@ var configVerbs = []string{"allow", "show", "explain", "check", "schema"}
 
 func configCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	if len(words) == 0 {
-		return failure.New("config needs a word: allow, show, explain, check or schema; see sallyport help config")
+		return explain.NewError("config needs a word: allow, show, explain, check or schema; see sallyport help config")
 	}
-	explain := words[0] == "explain"
+	expl := words[0] == "explain"
 	switch {
-	case explain && len(words) == 1:
-		return failure.New("name a key, a profile or a grant: sallyport config explain limits.memory")
-	case !explain && len(words) > 1:
-		return failure.New("unexpected argument %s; see sallyport help config", getopt.Quote(words[1]))
+	case expl && len(words) == 1:
+		return explain.NewError("name a key, a profile or a grant: sallyport config explain limits.memory")
+	case !expl && len(words) > 1:
+		return explain.NewError("unexpected argument %s; see sallyport help config", getopt.Quote(words[1]))
 	case words[0] != "allow" && (len(o.run.Given) > 0 || o.user):
-		return failure.New("--rw, --ro, --grant, --allow, --net and --user are for config allow")
+		return explain.NewError("--rw, --ro, --grant, --allow, --net and --user are for config allow")
 	case words[0] == "schema":
 		return env.printJSON(config.Schema())
 	}
@@ -83,16 +81,16 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 		return allow(ctx, env, o, dir)
 	case words[0] == "show":
 		return env.answer(e.Show(o.origin), o.json, true)
-	case explain:
+	case expl:
 		text, err := e.Explain(words[1])
 		if err != nil {
-			return failure.New("%v", err)
+			return explain.NewError("%v", err)
 		}
 		return env.print(text)
 	case words[0] == "check":
 		return checkConfig(env, e, dir)
 	}
-	return failure.New("unknown word %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], configVerbs, "see sallyport help config"))
+	return explain.NewError("unknown word %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], configVerbs, "see sallyport help config"))
 }
 
 // checkConfig reads the rules as well, and says what does not count.
@@ -101,8 +99,8 @@ func checkConfig(env *Env, e *config.Effective, dir string) error {
 		env.say("warning: " + n)
 	}
 	if err := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...).Err(); err != nil {
-		_, _ = io.WriteString(env.Stderr, checking.Explain(err, dir)) // there is no other place to report it
-		return failure.ExitCode(failure.CodeFailed)
+		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, dir)) // there is no other place to report it
+		return explain.ExitCode(explain.CodeFailed)
 	}
 	return nil
 }

@@ -8,18 +8,17 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/front"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
 )
 
 // openConsole returns the console of a run. It must be closed.
-func openConsole(env *Env, o *runargs.Options) (*front.Console, error) {
-	return front.Open(env.Stdin, env.Stdout, env.Stderr, o.OwnTerminal(&env.Env), o.Captures())
+func openConsole(env *Env, o *args.Options) (*tty.Console, error) {
+	return tty.OpenConsole(env.Stdin, env.Stdout, env.Stderr, o.OwnTerminal(&env.Env), o.Captures())
 }
 
 // connect gives cmd, which has its streams, its signals and its terminal.
-func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Signals) {
+func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signals) {
 	cmd.Signals, cmd.Ready, cmd.OnStop = signals.Numbers, signals.Ready, signals.Stopped
 	asks := r.o.AsksHosts(r.config)
 	if !c.Own {
@@ -51,7 +50,7 @@ func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Si
 // withhold keeps the terminal from a program that may run while there is a question: it could write
 // over the question, and take the answer. Its output goes through this process, and its input, if that
 // is the terminal, is empty.
-func (r *report) withhold(cmd *sallyport.Cmd, c *front.Console) {
+func (r *report) withhold(cmd *sallyport.Cmd, c *tty.Console) {
 	if f, ok := cmd.Stdin.(*os.File); ok && tty.Is(f) {
 		cmd.Stdin = nil
 	}

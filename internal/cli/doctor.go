@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/sallyport-dev/sallyport/internal/doctor"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 )
 
 const doctorHelp = `Check what this machine can enforce and how to fix what is missing.
@@ -33,7 +33,7 @@ func doctorFlags(o *options) []getopt.Flag {
 
 func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	if o.clean {
-		c := doctor.Cleaned(state.Clean())
+		c := doctor.Cleaned(dirs.Clean())
 		return env.answer(c, o.json, c.OK)
 	}
 	checks := append(doctor.Checks(ctx), env.upstream(ctx))
@@ -43,7 +43,7 @@ func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error 
 
 // upstream checks the proxy that the settings name.
 func (env *Env) upstream(ctx context.Context) doctor.Check {
-	c, err := runargs.LoadConfig(&env.Env, cmp.Or(env.Dir, "/"), "", false)
+	c, err := args.LoadConfig(&env.Env, cmp.Or(env.Dir, "/"), "", false)
 	if err != nil {
 		return doctor.Upstream(ctx, nil, err)
 	}

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/execserver"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/serve"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 )
 
 const execServerHelp = `Run processes for a client, by the exec-server protocol.
@@ -40,7 +40,7 @@ func execServerFlags(o *options) []getopt.Flag {
 		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
 		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
 		{Long: "idle", Value: "DUR", Set: duration(&s.Idle), Help: "end after that long without a client and a process\n(default: never)"},
-		{Long: "ws-auth", Value: "KIND", Words: []string{serve.AuthCapability, serve.AuthSigned}, Set: getopt.Text(&s.Auth.Kind), Help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
+		{Long: "ws-auth", Value: "KIND", Words: []string{listen.AuthCapability, listen.AuthSigned}, Set: getopt.Text(&s.Auth.Kind), Help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
 		{Long: "ws-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.Auth.TokenFile), Help: "holds the capability token"},
 		{Long: "ws-token-sha256", Value: "HEX", Set: getopt.Text(&s.Auth.TokenSHA256), Help: "its hash, in place of it"},
 		{Long: "ws-shared-secret-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.Auth.SecretFile), Help: "holds the secret that signs bearer tokens (HS256)"},
@@ -91,12 +91,12 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s := o.serve
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
 	s.Server.Environ, s.Server.Dir, s.Server.Managed = env.Environ, env.Dir, env.Managed
-	runargs.Complete(&s.Server)
+	args.Complete(&s.Server)
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}
-	if err := serve.Run(ctx, s); err != nil {
-		return failure.New("%v", err)
+	if err := listen.Run(ctx, s); err != nil {
+		return explain.NewError("%v", err)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ const fileHelperName = "__files"
 
 func fileHelperCommand(_ context.Context, env *Env, _ *options, _ []string) error {
 	if err := execserver.ServeFiles(env.Stdin, env.Stdout); err != nil {
-		return failure.New("%v", err)
+		return explain.NewError("%v", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 )
 
 const helpHelp = `Explain sallyport or one of its commands.

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/setup"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 )
 
 const initHelp = `Write commented settings for the project in the current directory.
@@ -33,10 +33,10 @@ func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := setup.Init(dir)
+	found, err := trust.InitProject(dir)
 	switch {
-	case errors.Is(err, setup.ErrExists):
-		return failure.New("%v; sallyport config allow adds to it", err)
+	case errors.Is(err, trust.ErrExists):
+		return explain.NewError("%v; sallyport config allow adds to it", err)
 	case err != nil:
 		return err
 	}
@@ -44,7 +44,7 @@ func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
 		found.Tools = append(found.Tools, "git")
 	}
 	text := "Found: " + cmp.Or(strings.Join(found.Tools, ", "), "nothing that sallyport knows") + ".\n"
-	if text += "Wrote " + setup.ProjectFile; found.Git {
+	if text += "Wrote " + trust.ProjectFile; found.Git {
 		text += " with the grant git, so that commits work; the rest are comments.\n"
 	} else {
 		text += " with comments only: builds and tests need no setting.\n"

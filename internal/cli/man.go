@@ -6,10 +6,9 @@ package cli
 import (
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/buildinfo"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/roff"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 )
 
 // manual returns the manual page of a command, or of the whole program when c is nil. It
@@ -18,13 +17,13 @@ func manual(c *command) string {
 	if c == nil {
 		return programManual()
 	}
-	p := new(roff.Page)
-	p.Title("sallyport-"+c.name, "sallyport "+buildinfo.Read().Version)
+	p := new(ManPage)
+	p.Title("sallyport-"+c.name, "sallyport "+hostfacts.ReadBuild().Version)
 	p.Section("NAME")
 	p.Text("sallyport-" + c.name + " - " + c.short)
 	help, flags := c.help, c.flags
 	if flags == nil {
-		help, flags = runHelpText, func(*options) []getopt.Flag { return new(runargs.Options).Flags() }
+		help, flags = runHelpText, func(*options) []getopt.Flag { return new(args.Options).Flags() }
 	}
 	purpose, rest, _ := strings.Cut(help, "\n\n")
 	synopsis, rest, _ := strings.Cut(rest, "\n\n")
@@ -55,8 +54,8 @@ func manual(c *command) string {
 }
 
 func programManual() string {
-	p := new(roff.Page)
-	p.Title("sallyport", "sallyport "+buildinfo.Read().Version)
+	p := new(ManPage)
+	p.Title("sallyport", "sallyport "+hostfacts.ReadBuild().Version)
 	p.Section("NAME")
 	p.Text("sallyport - run a program in the narrowest sandbox and report what happened")
 	p.Section("SYNOPSIS")

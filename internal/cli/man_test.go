@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 )
 
 // plainRoff undoes the escapes of a manual page.
@@ -25,7 +25,7 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 		page := plainRoff(manual(&c))
 		above, flags := c.help, c.flags
 		if c.flags == nil {
-			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return new(runargs.Options).Flags() }
+			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return new(args.Options).Flags() }
 		}
 		for line := range strings.Lines(above) {
 			if line = strings.TrimSpace(line); !strings.Contains(page, line) {

@@ -20,21 +20,17 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/cachelist"
-	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/doctor"
-	"github.com/sallyport-dev/sallyport/internal/environ"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/guard"
-	"github.com/sallyport-dev/sallyport/internal/notes"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/runlog"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/trust"
-	"github.com/sallyport-dev/sallyport/internal/why"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/caches"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/guard"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -50,11 +46,11 @@ func makers() []maker {
 	all := []maker{
 		{"errors", func(env *Env, word string) {
 			for _, err := range foreignErrors(word) {
-				env.say(failure.Classify(err).String())
+				env.say(explain.Classify(err).String())
 			}
 		}},
 		{"notes", func(env *Env, word string) {
-			o := new(runargs.Options)
+			o := new(args.Options)
 			o.Verbose = true
 			(&report{env: env, o: o}).notes(foreignResult(word), 1)
 		}},
@@ -63,37 +59,37 @@ func makers() []maker {
 				env.say("warning: " + w)
 			}
 		}},
-		{"why", func(env *Env, word string) { _ = env.print(why.Explain(foreignRecord(word), "/home/a", "/")) }},
+		{"why", func(env *Env, word string) { _ = env.print(explain.Explain(foreignRecord(word), "/home/a", "/")) }},
 		{"why of one that did not run", func(env *Env, word string) {
 			r := foreignRecord(word)
 			r.Attempts = nil
-			_ = env.print(why.Explain(r, "/home/a", "/"))
+			_ = env.print(explain.Explain(r, "/home/a", "/"))
 		}},
 		{"why --list", func(env *Env, word string) {
-			_ = env.print(why.List(runlog.Log{Records: []runlog.Record{foreignRecord(word)}}))
+			_ = env.print(explain.ListRuns(explain.Log{Records: []explain.Record{foreignRecord(word)}}))
 		}},
 		{"the network is off", func(env *Env, word string) {
 			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word, Program: "/" + word}
-			env.say(notes.Offline(&d))
+			env.say(explain.Offline(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
-			_, err := findRun(runlog.Log{}, "n"+word)
-			env.say(failure.Classify(err).String())
+			_, err := findRun(explain.Log{}, "n"+word)
+			env.say(explain.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
-			_ = env.answer(cachelist.Listing{Caches: []caches.Entry{{Workspace: word, Cache: word}}}, false, true)
+			_ = env.answer(doctor.CacheListing{Caches: []caches.Entry{{Workspace: word, Cache: word}}}, false, true)
 		}},
 		{"trust --list", func(env *Env, word string) {
 			_ = env.answer(trust.Listing{Projects: []trust.Record{{Dir: "/" + word}}}, false, true)
 		}},
 		{"trust without files", func(env *Env, word string) {
-			env.say(failure.Classify(askTrust(context.Background(), env, "/missing/"+word)).String())
+			env.say(explain.Classify(askTrust(context.Background(), env, "/missing/"+word)).String())
 		}},
 		{"trust of a damaged record", func(env *Env, word string) {
-			env.say(failure.Classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
+			env.say(explain.Classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
 		}},
 		{"doctor --clean", func(env *Env, word string) {
-			_ = env.answer(doctor.Cleaned([]state.Report{foreignReport(word)}), false, true)
+			_ = env.answer(doctor.Cleaned([]dirs.Report{foreignReport(word)}), false, true)
 		}},
 		{"doctor", func(env *Env, word string) {
 			_ = env.answer(doctor.Diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
@@ -107,7 +103,7 @@ func makers() []maker {
 func usageMakers() []maker {
 	said := func(env *Env, err error) {
 		if err != nil {
-			env.say(failure.Classify(err).String())
+			env.say(explain.Classify(err).String())
 		}
 	}
 	var all []maker
@@ -119,47 +115,47 @@ func usageMakers() []maker {
 		}})
 	}
 	all = append(all, maker{"a short flag", func(env *Env, word string) {
-		_, err := getopt.Parse(new(runargs.Options).Flags(), []string{"-" + word})
+		_, err := getopt.Parse(new(args.Options).Flags(), []string{"-" + word})
 		said(env, err)
 	}})
-	for i, f := range new(runargs.Options).Flags() {
+	for i, f := range new(args.Options).Flags() {
 		if f.Value != "" {
 			all = append(all, maker{"a value of " + f.Name(), func(env *Env, word string) {
 				if f.Value == "PATTERN" {
 					word += "/x" // else many words are names of hosts
 				}
-				said(env, new(runargs.Options).Flags()[i].Give(f.Name(), word))
+				said(env, new(args.Options).Flags()[i].Give(f.Name(), word))
 			}})
 		}
 	}
 	for kind, check := range map[string]func(word string) error{
 		"words behind -c": func(word string) error {
-			o := new(runargs.Options)
+			o := new(args.Options)
 			o.Cmd.Script, o.HasScript = "x", true
 			return o.Check([]string{word})
 		},
 		"--shell alone": func(word string) error {
-			var o runargs.Options
+			var o args.Options
 			words, err := getopt.Parse(o.Flags(), []string{"--shell", word, "--", "x"})
 			return cmp.Or(err, o.Check(words))
 		},
 		"--rw, relative": func(word string) error {
-			o := new(runargs.Options)
+			o := new(args.Options)
 			o.Writable = []string{"n" + word}
 			_, err := o.Policy("/w", "/home/x")
 			return err
 		},
-		"--rw, missing": func(word string) error { return runargs.CheckPath("--rw", "/nonexistent/"+word, true) },
+		"--rw, missing": func(word string) error { return args.CheckPath("--rw", "/nonexistent/"+word, true) },
 		"--tmp, missing": func(word string) error {
-			o := new(runargs.Options)
+			o := new(args.Options)
 			o.Cmd.Tmp = "/nonexistent/" + word
-			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
+			_, err := o.Command(&args.Env{}, "/w", []string{"x"})
 			return err
 		},
 		"--tmp, relative": func(word string) error {
-			o := new(runargs.Options)
+			o := new(args.Options)
 			o.Cmd.Tmp = "n" + word
-			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
+			_, err := o.Command(&args.Env{}, "/w", []string{"x"})
 			return err
 		},
 	} {
@@ -173,8 +169,8 @@ func foreignErrors(word string) []error {
 	name, cause := "/w/"+word, errors.New(word)
 	failed := &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 	return []error{
-		cause, failed, fmt.Errorf("state: %w", failed), failure.New("%s", word),
-		&failure.Error{Code: failure.CodeFailed, Text: word, Fix: word},
+		cause, failed, fmt.Errorf("state: %w", failed), explain.NewError("%s", word),
+		&explain.Error{Code: explain.CodeFailed, Text: word, Fix: word},
 		&sandbox.UnsupportedError{Need: word, Have: word, Hint: word},
 		fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, cause), fmt.Errorf("%w: %w", sallyport.ErrForbidden, cause), fmt.Errorf("%w: %w", sallyport.ErrRefused, cause),
 		&executor.StartError{Program: name, NotFound: true, Err: cause},
@@ -222,14 +218,14 @@ func foreignResult(word string) *sallyport.Result {
 	return r
 }
 
-func foreignRecord(word string) runlog.Record {
-	return runlog.Record{Result: *foreignResult(word), Flags: []string{"--deny", "/d/" + word, word}}
+func foreignRecord(word string) explain.Record {
+	return explain.Record{Result: *foreignResult(word), Flags: []string{"--deny", "/d/" + word, word}}
 }
 
 // foreignReport is what doctor --clean found.
-func foreignReport(word string) state.Report {
+func foreignReport(word string) dirs.Report {
 	left := []guard.Left{{Path: word, Why: word}}
-	return state.Report{State: "/s/" + word, TmpDirs: []string{word}, Report: guard.Report{
+	return dirs.Report{State: "/s/" + word, TmpDirs: []string{word}, Report: guard.Report{
 		Discarded: []string{word}, Held: []guard.Held{{Path: word, Holders: 1}},
 		Planted: left, Unknown: left, Failed: left, Quarantined: 1,
 	}}
@@ -248,7 +244,7 @@ func newScreen(t testing.TB) *screen {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	return &screen{file: f, env: &Env{Env: runargs.Env{Stdin: f, Stdout: f, Stderr: f, Dir: "/"}}}
+	return &screen{file: f, env: &Env{Env: args.Env{Stdin: f, Stdout: f, Stderr: f, Dir: "/"}}}
 }
 
 // of returns what m prints.
@@ -318,12 +314,12 @@ func FuzzMessages(f *testing.F) {
 // TestCompletionPrints asks for the runs that were recorded, as a shell does.
 func TestCompletionPrints(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	dir, err := state.Dir()
+	dir, err := dirs.Dir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, word := range testenv.Hostile() {
-		if err := runlog.Append(dir, foreignRecord(word)); err != nil {
+		if err := explain.AppendRecord(dir, foreignRecord(word)); err != nil {
 			t.Fatal(err)
 		}
 	}

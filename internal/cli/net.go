@@ -9,11 +9,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/checking"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/netpolicy"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/net/netpolicy"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -53,11 +51,11 @@ func netFlags(o *options) []getopt.Flag {
 func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 0:
-		return failure.New("net needs a word: test; see sallyport help net")
+		return explain.NewError("net needs a word: test; see sallyport help net")
 	case words[0] != "test":
-		return failure.New("unknown command net %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"test"}, "see sallyport help net"))
+		return explain.NewError("unknown command net %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"test"}, "see sallyport help net"))
 	case len(words) == 1:
-		return failure.New("no host given; try sallyport net test example.org:443")
+		return explain.NewError("no host given; try sallyport net test example.org:443")
 	}
 	dir, err := o.run.Directory(&env.Env)
 	if err != nil {
@@ -72,8 +70,8 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	var load *rules.LoadError
 	switch {
 	case errors.As(err, &load):
-		_, _ = io.WriteString(env.Stderr, checking.Explain(err, env.Dir)) // there is no other place to report it
-		return failure.ExitCode(failure.CodeFailed)
+		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, env.Dir)) // there is no other place to report it
+		return explain.ExitCode(explain.CodeFailed)
 	case err != nil:
 		return err
 	}

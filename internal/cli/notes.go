@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/environ"
-	"github.com/sallyport-dev/sallyport/internal/notes"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,14 +29,14 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 		}
 	}
 	add(res.TimedOut, fmt.Sprintf("timed out after %v", r.o.Cmd.Timeout))
-	text, flag := notes.Exceeded(string(res.End), res.Limits)
+	text, flag := explain.Exceeded(string(res.End), res.Limits)
 	add(flag != "", text+"; raise "+flag)
-	add(true, notes.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
-	add(!r.o.Verbose, notes.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
+	add(true, explain.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
+	add(!r.o.Verbose, explain.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
 	add(true, r.tmpLine(res))
-	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && notes.IsNetwork(&d) })
-	lines = append(lines, notes.Denials(ds, res.DenialsOmitted, home)...)
-	add(!r.o.Verbose, notes.Ownership(res.OwnershipIgnored))
+	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && explain.IsNetwork(&d) })
+	lines = append(lines, explain.Denials(ds, res.DenialsOmitted, home)...)
+	add(!r.o.Verbose, explain.Ownership(res.OwnershipIgnored))
 	level := res.Sandbox.Level
 	add(level == "bwrap" && r.o.Cmd.Level == "", "level native is not available here; this ran at level "+level+", which is weaker (run `sallyport doctor` for details)")
 	return lines
@@ -55,7 +55,7 @@ func (r *report) tmpLine(res *sallyport.Result) string {
 	for _, name := range suggest.TmpPaths(res.Args) {
 		name = path.Clean(name)
 		if _, err := os.Lstat(name); err == nil && suggest.InPrivateTmp(&policy, name) {
-			return "probably missing inside: " + printable.Word(name) + ", because /tmp is private; use --tmp host"
+			return "probably missing inside: " + text.Word(name) + ", because /tmp is private; use --tmp host"
 		}
 	}
 	return ""
@@ -69,7 +69,7 @@ const offlineDelay = 500 * time.Millisecond
 // denied has a line printed that the network is off, soon after the first denial of it and while
 // the program runs: some programs try again for minutes.
 func (r *report) denied(d sandbox.Denial) {
-	if !notes.IsNetwork(&d) || d.Op != sandbox.Connect || r.policy.Network() != sandbox.NetworkNone {
+	if !explain.IsNetwork(&d) || d.Op != sandbox.Connect || r.policy.Network() != sandbox.NetworkNone {
 		return
 	}
 	r.mu.Lock()
@@ -81,7 +81,7 @@ func (r *report) denied(d sandbox.Denial) {
 	r.said, r.sayOffline = said, func() {
 		defer close(said)
 		// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
-		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+printable.Line(notes.Offline(&d))+r.lineEnd)
+		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+text.Line(explain.Offline(&d))+r.lineEnd)
 	}
 	r.offline = time.AfterFunc(offlineDelay, r.sayOffline)
 }

@@ -22,21 +22,18 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/config"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/notes"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/runlog"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/why"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A report prints how one run went, in the form that its flags ask for.
 type report struct {
 	env    *Env
-	o      *runargs.Options
+	o      *args.Options
 	words  []string
 	lines  *lineWriter       // with --jsonl
 	config *config.Effective // nil before it is known
@@ -130,7 +127,7 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 		printed := *res
 		printed.Warnings = slices.Concat(r.config.Notes, res.Warnings)
 		if err != nil {
-			printed.ExitCode, printed.Error = failure.Classify(err).Code, failure.OneLine(err)
+			printed.ExitCode, printed.Error = explain.Classify(err).Code, explain.OneLine(err)
 		}
 		return &printed
 	}
@@ -138,7 +135,7 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 	if r.o.HasScript {
 		args = nil // the shell was not chosen yet
 	}
-	e := failure.Classify(err)
+	e := explain.Classify(err)
 	made := sallyport.ResultOf(nil, err)
 	return &sallyport.Result{
 		Args: args, Dir: r.env.Dir, ExitCode: e.Code, End: e.End, Error: e.String(), Rule: made.Rule, Approvals: made.Approvals,
@@ -149,15 +146,15 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 // record begins to write a run down, beside what else is done at its end. The channel
 // returns why it could not be written, which is no failure of the run.
 func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
-	entry := runlog.Record{Start: start, Flags: r.o.Shape, Result: *res}
+	entry := explain.Record{Start: start, Flags: r.o.Shape, Result: *res}
 	if entry.Args == nil && r.o.HasScript {
 		entry.Args = []string{"-c", r.o.Cmd.Script} // no shell was chosen for it
 	}
 	done := make(chan error, 1)
 	go func() {
-		dir, err := state.Dir()
+		dir, err := dirs.Dir()
 		if err == nil {
-			err = runlog.Append(dir, entry)
+			err = explain.AppendRecord(dir, entry)
 		}
 		done <- err
 	}()
@@ -167,7 +164,7 @@ func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
 // done reports a run, printed in the form of flags, and returns its exit code.
 func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Result) error {
 	if err != nil && !r.lines.stopped(err) { // else it is said below
-		r.note(failure.Classify(err).String())
+		r.note(explain.Classify(err).String())
 	}
 	if res != nil {
 		r.notes(res, printed.ExitCode)
@@ -175,12 +172,12 @@ func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Resul
 	if r.o.Captures() {
 		if err := r.object(printed); err != nil {
 			if r.o.Quiet {
-				return failure.ExitCode(failure.Classify(err).Code)
+				return explain.ExitCode(explain.Classify(err).Code)
 			}
 			return err
 		}
 	}
-	return failure.ExitCode(printed.ExitCode)
+	return explain.ExitCode(printed.ExitCode)
 }
 
 // object prints the result as the last or only line of standard output.
@@ -223,7 +220,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{notes.Withheld(res.Withheld), notes.Limits(res.Limits), notes.Ownership(res.OwnershipIgnored), notes.Usage(res.Usage)} {
+		for _, line := range []string{explain.Withheld(res.Withheld), explain.Limits(res.Limits), explain.Ownership(res.OwnershipIgnored), explain.Usage(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
@@ -234,14 +231,14 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	for _, err := range []error{res.StdinErr, res.StdoutErr, res.StderrErr} {
-		if err != nil && res.ExitCode != failure.CodeOK { // else it is why we fail, and was printed
-			r.note(failure.OneLine(err))
+		if err != nil && res.ExitCode != explain.CodeOK { // else it is why we fail, and was printed
+			r.note(explain.OneLine(err))
 		}
 	}
-	said := r.saidOffline(code != failure.CodeOK)
-	lines := why.Needs(res, home)
-	if code != failure.CodeOK {
-		lines = notes.Shortlist(r.causes(res, home, said), lines)
+	said := r.saidOffline(code != explain.CodeOK)
+	lines := explain.Needs(res, home)
+	if code != explain.CodeOK {
+		lines = explain.Shortlist(r.causes(res, home, said), lines)
 	}
 	for _, line := range lines {
 		r.note(line)
@@ -277,7 +274,7 @@ func (w *lineWriter) put(line []byte, err error) bool {
 		w.taken.Add(int64(n))
 	}
 	if err != nil {
-		w.err = failure.CannotWrite(err)
+		w.err = explain.CannotWrite(err)
 		w.cancel(w.err)
 	}
 	return err == nil

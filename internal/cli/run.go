@@ -12,18 +12,17 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/front"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // runCommand runs one program. It returns the program's exit code as an failure.ExitCode.
-func runCommand(ctx context.Context, env *Env, _ *options, args []string) error {
-	var o runargs.Options
-	words, err := getopt.Parse(o.Flags(), args)
+func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error {
+	var o args.Options
+	words, err := getopt.Parse(o.Flags(), rest)
 	if o.Help && err == nil {
 		return env.print(runHelp())
 	}
@@ -74,7 +73,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	defer post.Close()
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {
-			report.note("questions cannot be answered from elsewhere: " + failure.OneLine(err))
+			report.note("questions cannot be answered from elsewhere: " + explain.OneLine(err))
 		}
 	}
 	report.announce = post.Announce
@@ -86,18 +85,18 @@ func (r *report) unset() {
 	for _, v := range r.o.Variables {
 		isSet := func(e string) bool { return strings.HasPrefix(e, v+"=") }
 		if !strings.Contains(v, "=") && !slices.ContainsFunc(r.env.Environ, isSet) {
-			r.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
+			r.note("-e " + text.Word(v) + ": not set in this environment, so the program does not get it")
 		}
 	}
 }
 
 // execute runs cmd, reports how it ended, and closes the Runner.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *front.Console) error {
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *tty.Console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
 	report.lineEnd = console.LineEnd()
-	signals := front.Forward(console)
+	signals := tty.ForwardSignals(console)
 	defer signals.Close(report.env.Last)
 	report.connect(cmd, console, signals)
 	if err := console.Begin(); err != nil {
@@ -106,7 +105,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	}
 	start := time.Now()
 	res, err := runner.Run(ctx, cmd)
-	if err == nil && res.ExitCode == failure.CodeOK {
+	if err == nil && res.ExitCode == explain.CodeOK {
 		err = res.Err() // not all of the input reached the program, or not all of its output was written
 	}
 	for _, f := range []*os.File{report.env.Stdout, report.env.Stderr} {
@@ -119,10 +118,10 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	}
 	recorded := report.record(printed, start)
 	if closed := runner.Close(); err == nil && closed != nil {
-		report.note("cleanup failed: " + failure.OneLine(closed))
+		report.note("cleanup failed: " + explain.OneLine(closed))
 	}
 	if err := <-recorded; err != nil && report.o.Verbose {
-		report.note("run not recorded: " + failure.OneLine(err))
+		report.note("run not recorded: " + explain.OneLine(err))
 	}
 	return report.done(res, err, printed)
 }
@@ -153,5 +152,5 @@ error of sallyport; 126 cannot be executed; 127 not found.
 
 // runHelp is the help text of run.
 func runHelp() string {
-	return runHelpText + getopt.Describe(new(runargs.Options).Flags()) + "\n" + exitCodesHelp
+	return runHelpText + getopt.Describe(new(args.Options).Flags()) + "\n" + exitCodesHelp
 }

@@ -6,10 +6,9 @@ package cli
 import (
 	"context"
 
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/sessions"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 )
 
 const sandboxesHelp = `List the named sandboxes of this user, or end some.
@@ -46,11 +45,11 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 		}
 		return env.print(all.String())
 	case words[0] != "stop":
-		return failure.New("unknown argument %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
 	case o.json:
-		return failure.New("--json is for the list: sallyport sandboxes --json")
+		return explain.NewError("--json is for the list: sallyport sandboxes --json")
 	case len(words) == 1:
-		return failure.New("the name of a sandbox is missing; sallyport sandboxes lists them")
+		return explain.NewError("the name of a sandbox is missing; sallyport sandboxes lists them")
 	}
 	return sessions.StopSandboxes(ctx, env.sessions(), words[1:])
 }

@@ -10,10 +10,10 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/sessions"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 )
 
 // daemonIdle is how long the daemon of detached runs rests before it ends.
@@ -52,7 +52,7 @@ func sessionIDs([]string) (getopt.Kind, []candidate) {
 }
 
 // detach starts a run that goes on as a session.
-func detach(ctx context.Context, env *Env, o *runargs.Options, words []string) error {
+func detach(ctx context.Context, env *Env, o *args.Options, words []string) error {
 	daemon, err := env.withDaemon()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func detach(ctx context.Context, env *Env, o *runargs.Options, words []string) e
 func (e *Env) withDaemon() (*sessions.Env, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, failure.New("this program does not know its own file: %v", err)
+		return nil, explain.NewError("this program does not know its own file: %v", err)
 	}
 	return e.sessions(program, "exec-server", "--idle", daemonIdle), nil
 }
@@ -95,7 +95,7 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 		}
 	}
 	text, err := sessions.Remote(ctx, server, report.o, report.words, event)
-	var done failure.ExitCode
+	var done explain.ExitCode
 	switch {
 	case unprinted != nil: // nor could a result be
 		return unprinted
@@ -108,15 +108,15 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 	}
 	res := new(sallyport.Result)
 	if err := json.Unmarshal(text, res); err != nil {
-		return report.failed(failure.New("the server sent a result that is no result: %v", err))
+		return report.failed(explain.NewError("the server sent a result that is no result: %v", err))
 	}
 	var said error
 	switch {
 	case err != nil: // not all of its output has come
 		said = err
-		res.ExitCode, res.Error = failure.Classify(err).Code, failure.OneLine(err)
+		res.ExitCode, res.Error = explain.Classify(err).Code, explain.OneLine(err)
 	case res.Error != "":
-		said = failure.With(res.ExitCode, res.End, failure.OneLine(errors.New(res.Error)), "")
+		said = explain.ErrorWith(res.ExitCode, res.End, explain.OneLine(errors.New(res.Error)), "")
 	}
 	return report.done(res, said, res)
 }

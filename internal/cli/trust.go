@@ -11,10 +11,10 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/trust"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 const trustHelp = `Show the files with which a project configures sallyport, and ask whether to
@@ -43,14 +43,14 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	dir := filepath.Join(words...)
 	switch {
 	case o.list && (o.revoke || dir != ""):
-		return failure.New("--list takes neither --revoke nor a directory; remove one")
+		return explain.NewError("--list takes neither --revoke nor a directory; remove one")
 	case o.list:
 		records, err := trust.List()
 		return errors.Join(env.answer(trust.Listing{Type: "trust", Projects: append([]trust.Record{}, records...)}, o.json, true), err)
 	case o.json:
-		return failure.New("--json is for the list: sallyport trust --list --json")
+		return explain.NewError("--json is for the list: sallyport trust --list --json")
 	case env.Dir == "" && !filepath.IsAbs(dir):
-		return failure.New("the current directory no longer exists; name the project by its absolute path")
+		return explain.NewError("the current directory no longer exists; name the project by its absolute path")
 	case !filepath.IsAbs(dir):
 		dir = filepath.Join(env.Dir, dir)
 	}
@@ -59,7 +59,7 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	}
 	found, err := trust.Revoke(dir)
 	if err == nil && !found {
-		err = failure.With(failure.CodeNo, sallyport.EndFailed, printable.Word(dir)+" was not trusted", "sallyport trust --list shows what is")
+		err = explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(dir)+" was not trusted", "sallyport trust --list shows what is")
 	}
 	return err
 }
@@ -71,21 +71,21 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 	case err != nil:
 		return err
 	case p.State == trust.None:
-		return failure.With(failure.CodeNo, sallyport.EndFailed, "nothing to trust: "+printable.Word(dir)+" has neither .sallyport/config.toml nor .sallyport/rules/*.rules", "")
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, "nothing to trust: "+text.Word(dir)+" has neither .sallyport/config.toml nor .sallyport/rules/*.rules", "")
 	case p.State == trust.Trusted:
-		return env.print(printable.Word(p.Dir) + " is trusted already.\n")
+		return env.print(text.Word(p.Dir) + " is trusted already.\n")
 	}
 	// A signal is no, and the terminal gets its modes back.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	switch yes, err := p.Ask(ctx); {
 	case err != nil && ctx.Err() == nil:
-		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not trusted: "+failure.OneLine(err), "run sallyport trust on a terminal")
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not trusted: "+explain.OneLine(err), "run sallyport trust on a terminal")
 	case !yes:
-		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", "")
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", "")
 	}
 	if err := p.Trust(); err != nil {
 		return err
 	}
-	return env.print("Trusted " + printable.Word(p.Dir) + ".\n")
+	return env.print("Trusted " + text.Word(p.Dir) + ".\n")
 }

@@ -6,8 +6,8 @@ package cli
 import (
 	"context"
 
-	"github.com/sallyport-dev/sallyport/internal/buildinfo"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 )
 
 const versionHelp = `Print the version.
@@ -20,7 +20,7 @@ func versionFlags(o *options) []getopt.Flag {
 }
 
 func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {
-	b := buildinfo.Read()
+	b := hostfacts.ReadBuild()
 	switch {
 	case o.json:
 		return env.printJSON(b)

@@ -12,11 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/runlog"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/why"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 )
 
 const whyHelp = `Explain how a run ended, what it was denied, and what would allow it.
@@ -58,7 +56,7 @@ type (
 func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	id := strings.Join(words, "")
 	if o.list && id != "" {
-		return failure.New("--list and a run ID cannot be combined; use one of them")
+		return explain.NewError("--list and a run ID cannot be combined; use one of them")
 	}
 	log, err := readRuns()
 	switch {
@@ -73,54 +71,54 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	case len(log.Records) == 0 && (o.list || id == ""):
 		return noRuns(env, log, o.json)
 	case o.list:
-		return env.print(why.List(log))
+		return env.print(explain.ListRuns(log))
 	}
 	r, err := findRun(log, id)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: why.Command(r, env.Dir), Keep: why.Keep(r, env.Dir), Skipped: log.Skipped})
+		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: explain.AllowingCommand(r, env.Dir), Keep: explain.KeepingCommand(r, env.Dir), Skipped: log.Skipped})
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	return env.print(why.Explain(r, home, env.Dir) + why.Skipped(log))
+	return env.print(explain.Explain(r, home, env.Dir) + explain.Skipped(log))
 }
 
 // readRuns reads the records of this user's runs, oldest first.
-func readRuns() (runlog.Log, error) {
-	var all runlog.Log
-	for _, dir := range state.Existing() {
-		log, err := runlog.Read(dir)
+func readRuns() (explain.Log, error) {
+	var all explain.Log
+	for _, dir := range dirs.Existing() {
+		log, err := explain.ReadLog(dir)
 		if err != nil {
-			return all, failure.New("cannot read the records of runs: %v", failure.Cause(err))
+			return all, explain.NewError("cannot read the records of runs: %v", explain.SystemCause(err))
 		}
 		all.Records = append(all.Records, log.Records...)
 		all.Skipped += log.Skipped
 	}
 	// Lines are written at the end of runs, and what people call the last run is the
 	// one that ended last.
-	ended := func(r runlog.Record) time.Time { return r.Start.Add(r.Duration) }
-	slices.SortStableFunc(all.Records, func(a, b runlog.Record) int { return ended(a).Compare(ended(b)) })
+	ended := func(r explain.Record) time.Time { return r.Start.Add(r.Duration) }
+	slices.SortStableFunc(all.Records, func(a, b explain.Record) int { return ended(a).Compare(ended(b)) })
 	return all, nil
 }
 
 // noRuns reports that nothing is recorded.
-func noRuns(env *Env, log runlog.Log, asJSON bool) error {
+func noRuns(env *Env, log explain.Log, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = env.printJSON(whyAnswer{Type: "why", Record: json.RawMessage("null"), Skipped: log.Skipped})
 	} else {
-		err = env.print("No run is recorded.\n" + why.Skipped(log))
+		err = env.print("No run is recorded.\n" + explain.Skipped(log))
 	}
-	return cmp.Or(err, error(failure.ExitCode(failure.CodeNo)))
+	return cmp.Or(err, error(explain.ExitCode(explain.CodeNo)))
 }
 
 // findRun returns the run whose ID begins with id; the last one for "".
-func findRun(log runlog.Log, id string) (runlog.Record, error) {
+func findRun(log explain.Log, id string) (explain.Record, error) {
 	if id == "" {
 		return log.Records[len(log.Records)-1], nil
 	}
-	var found []runlog.Record
+	var found []explain.Record
 	for _, r := range log.Records {
 		if r.Run == id {
 			return r, nil
@@ -131,9 +129,9 @@ func findRun(log runlog.Log, id string) (runlog.Record, error) {
 	}
 	switch len(found) {
 	case 0:
-		return runlog.Record{}, failure.New("unknown run %s; sallyport why --list prints the recorded ones", getopt.Quote(id))
+		return explain.Record{}, explain.NewError("unknown run %s; sallyport why --list prints the recorded ones", getopt.Quote(id))
 	case 1:
 		return found[0], nil
 	}
-	return runlog.Record{}, failure.New("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), len(found))
+	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), len(found))
 }

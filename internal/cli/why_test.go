@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 )
 
-func withID(id string) runlog.Record { return runlog.Record{Result: sallyport.Result{Run: id}} }
+func withID(id string) explain.Record { return explain.Record{Result: sallyport.Result{Run: id}} }
 
 func TestFindRun(t *testing.T) {
-	log := runlog.Log{Records: []runlog.Record{withID("ab1"), withID("ab2"), withID("ab"), withID("cd")}}
+	log := explain.Log{Records: []explain.Record{withID("ab1"), withID("ab2"), withID("ab"), withID("cd")}}
 	for _, test := range []struct{ id, want, err string }{
 		{"", "cd", ""}, {"ab1", "ab1", ""}, {"ab", "ab", ""}, {"c", "cd", ""}, {"a", "", "is ambiguous (3 runs)"}, {"x", "", "unknown run"},
 	} {
@@ -36,12 +36,12 @@ func TestRecordedFlags(t *testing.T) {
 		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach", "--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key", "--remote-tls-ca", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
-	for _, f := range new(runargs.Options).Flags() {
+	for _, f := range new(args.Options).Flags() {
 		if slices.Contains(ignored, f.Name()) {
 			continue
 		}
 		t.Run(f.Long, func(t *testing.T) {
-			var o runargs.Options
+			var o args.Options
 			value := "/x"
 			switch {
 			case len(choices(&f)) > 0:

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/tree"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/network"
 
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -47,7 +47,7 @@ func newArena(t testing.TB) *arena {
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-arena-")
 	must(t, err)
 	t.Cleanup(func() {
-		if err := tree.RemovePath(base); err != nil {
+		if err := safefile.RemoveTreePath(base); err != nil {
 			t.Error(err)
 		}
 	})

@@ -11,19 +11,17 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/buildinfo"
-	"github.com/sallyport-dev/sallyport/internal/bwrap"
-	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/credentials"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/limits"
-	"github.com/sallyport-dev/sallyport/internal/netaccess"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/process"
-	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/linux/caches"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/limits"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/protect"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -63,11 +61,11 @@ type held struct {
 	bounds    *limits.Bounds
 	observer  *observation
 	services  *granted
-	network   *netaccess.Service
-	published *netaccess.Published
-	member    *netaccess.Member // of the network of a shared sandbox
-	apart     func()            // ends that it counts there as unobserved; nil where it does not
-	notice    *state.Posted     // where it writes
+	network   *access.Service
+	published *access.Published
+	member    *access.CommandSockets // of the network of a shared sandbox
+	apart     func()                 // ends that it counts there as unobserved; nil where it does not
+	notice    *dirs.PublishedNotice  // where it writes
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -203,13 +201,13 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		return err
 	}
 	q := &protect.Request{
-		Services: a.services.Found,
+		Services: a.services.FoundServices,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
 		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
-	q.State, q.NoState = state.Protected()
-	q.Settings, q.SettingsFile = userdirs.Protected(os.Getenv, q.Homes), userdirs.ProtectedFile(os.Getenv)
-	q.Own = buildinfo.Own()
+	q.State, q.NoState = dirs.Protected()
+	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)
+	q.Own = hostfacts.OwnBuild()
 	if !a.dry {
 		q.Keeper = own.keeper
 	}
@@ -217,7 +215,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		return err
 	}
 	r.Rules, r.Tmp = a.names.Rules(), a.names.Tmp()
-	addShown(r, &res, a.services.Found)
+	addShown(r, &res, a.services.FoundServices)
 	layers := caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
 		Policy: &res, Allow: a.spec.Allow, Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,

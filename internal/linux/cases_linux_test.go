@@ -26,9 +26,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/netproxy"
-	"github.com/sallyport-dev/sallyport/internal/suffixes"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/net/intercept"
+	"github.com/sallyport-dev/sallyport/internal/net/proxy"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -403,7 +403,7 @@ func TestNetworkCases(t *testing.T) {
 				if way == byRoutes {
 					a.host.unredirected = "of a test"
 				}
-				a.host.proxy = netproxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
+				a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
 					if d.Control != nil { // the second wall is asked, as the kernel would be
 						if err := d.Control(kind, address, nil); err != nil {
 							return nil, err
@@ -412,7 +412,7 @@ func TestNetworkCases(t *testing.T) {
 					return new(net.Dialer).DialContext(ctx, kind, origin)
 				}}
 				given := header.Policies[name]
-				config := network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal, PublicSuffix: suffixes.IsPublic}
+				config := network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal, PublicSuffix: intercept.IsPublicSuffix}
 				for _, p := range given.Allow {
 					config.Entries = append(config.Entries, network.Entry{Pattern: p, Broad: true})
 				}
@@ -447,7 +447,7 @@ func TestNetworkBurst(t *testing.T) {
 	a := newArena(t)
 	origin := caseOrigin(t)
 	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}}, asked: map[string]bool{}}
-	a.host.proxy = netproxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
+	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, kind, origin)
 	}}
 	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "api.example.com"}}})
@@ -474,7 +474,7 @@ func TestNetworkFlood(t *testing.T) {
 	a := newArena(t)
 	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}}, asked: map[string]bool{}}
 	origin := caseOrigin(t)
-	a.host.proxy = netproxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
+	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, kind, origin)
 	}}
 	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: header.Policies["exact"].Allow[0]}, {Pattern: "93.184.216.34"}}})

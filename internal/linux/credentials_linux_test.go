@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/tree"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -277,7 +277,7 @@ func TestStateOfAnotherRun(t *testing.T) {
 	if res.out != "end\n" || len(j.after.Quarantined) > 0 {
 		t.Errorf("%+v, quarantined %+v", res, j.after.Quarantined)
 	}
-	if err := tree.Check(state); err != nil {
+	if err := safefile.CheckOwn(state); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(state + "/tmp"); err != nil {

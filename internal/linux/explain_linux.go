@@ -10,11 +10,11 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -75,7 +75,7 @@ func (a *attempt) explainTmp(err error) error {
 	if err != nil || !suggest.InPrivateTmp(&res, step.Step.Path) {
 		return known
 	}
-	return &executor.StartError{Program: start.Program, NotFound: true, Err: fmt.Errorf("%s %w", printable.Word(step.Step.Path), executor.ErrPrivateTmp)}
+	return &executor.StartError{Program: start.Program, NotFound: true, Err: fmt.Errorf("%s %w", text.Word(step.Step.Path), executor.ErrPrivateTmp)}
 }
 
 // namespaceError is the error of a kernel that makes no namespaces.

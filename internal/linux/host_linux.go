@@ -14,17 +14,17 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/bwrap"
-	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/guard"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/limits"
-	"github.com/sallyport-dev/sallyport/internal/netproxy"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/linux/caches"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/limits"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/names/guard"
+	"github.com/sallyport-dev/sallyport/internal/names/protect"
+	"github.com/sallyport-dev/sallyport/internal/net/proxy"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -38,7 +38,7 @@ type Host struct {
 	launcher launch.Launcher
 	groups   limits.Groups
 	caches   caches.Store
-	proxy    netproxy.Proxy
+	proxy    proxy.Proxy
 	children atomic.Int32 // that were not closed yet
 	stopped  atomic.Int32 // whose whole tree was signaled
 
@@ -57,7 +57,7 @@ type Host struct {
 
 	making  sync.Mutex // guards files and bundles, and is held while they are made
 	files   *files
-	bundles map[netproxy.Interceptor]*bundle // of certificates, for commands whose TLS is opened
+	bundles map[proxy.Interceptor]*bundle // of certificates, for commands whose TLS is opened
 
 	mu           sync.Mutex // guards what follows
 	closed       bool
@@ -74,8 +74,8 @@ type Host struct {
 
 // files are what a Host has on disk.
 type files struct {
-	state  string     // the state directory
-	tmp    *state.Tmp // the private /tmp
+	state  string    // the state directory
+	tmp    *dirs.Tmp // the private /tmp
 	keeper *guard.Keeper
 	scans  *protect.Scans
 	mounts hostfacts.Mounts
@@ -108,7 +108,7 @@ func (h *Host) onDisk() (*files, error) {
 	if h.files != nil {
 		return h.files, nil
 	}
-	dir, tmp, err := state.NewTmp()
+	dir, tmp, err := dirs.NewTmp()
 	if err != nil {
 		// In another sandbox nothing can be written and no namespace made. The latter is
 		// the better reason.

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/toolfiles"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // laterNames is the table of names that have a grant.
-func laterNames() []toolfiles.Name {
-	var list []toolfiles.Name
-	for _, grant := range toolfiles.Grants() {
-		for _, name := range toolfiles.Opened(grant) {
-			n, _ := toolfiles.Find(strings.Replace(name, "*", "x", 1))
+func laterNames() []grants.ToolName {
+	var list []grants.ToolName
+	for _, grant := range grants.ToolGrants() {
+		for _, name := range grants.Opened(grant) {
+			n, _ := grants.FindTool(strings.Replace(name, "*", "x", 1))
 			list = append(list, n)
 		}
 	}
@@ -105,7 +105,7 @@ func TestLaterNames(t *testing.T) {
 			}
 		})
 	}
-	for _, grant := range toolfiles.Grants() {
+	for _, grant := range grants.ToolGrants() {
 		t.Run(grant, func(t *testing.T) {
 			a := newArena(t)
 			layLater(t, a.ws)
@@ -170,7 +170,7 @@ func TestLaterLinks(t *testing.T) {
 	if _, err := a.run(t, &job{args: sh(`:`)}); !errors.As(err, &no) || !strings.Contains(no.Hint, "--grant editor-config") {
 		t.Errorf("%v", err)
 	}
-	agents, editors := a.policy().With(sandbox.Grant{Name: toolfiles.GrantAgents}), a.policy().With(sandbox.Grant{Name: toolfiles.GrantEditors})
+	agents, editors := a.policy().With(sandbox.Grant{Name: grants.GrantAgents}), a.policy().With(sandbox.Grant{Name: grants.GrantEditors})
 	if _, err := a.run(t, &job{policy: &agents, args: sh(`:`)}); !errors.As(err, &no) {
 		t.Errorf("with another grant: %v", err)
 	}

@@ -12,10 +12,10 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -105,7 +105,7 @@ func sandboxAround() string {
 	if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
 		return ""
 	}
-	return printable.Word(mode)
+	return text.Word(mode)
 }
 
 // plans plans a command at a level. It claims nothing, and holds nothing after it.

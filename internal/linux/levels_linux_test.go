@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/process"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/tree"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -100,7 +100,7 @@ func noAttacks() []string {
 // freshGit makes the repository of an arena anew, for the next attack.
 func freshGit(t *testing.T, a *arena) {
 	t.Helper()
-	must(t, tree.RemovePath(a.ws+"/.git"))
+	must(t, safefile.RemoveTreePath(a.ws+"/.git"))
 	must(t, os.MkdirAll(a.ws+"/.git/hooks", 0o755))
 	write(t, a.ws+"/.git/config", "[core]\n")
 	write(t, a.ws+"/.git/HEAD", "ref: refs/heads/main\n")

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -22,12 +22,12 @@ import (
 var errFixed = errors.New("files of approved commands are writable")
 
 // meet tells the other runs of this user where a command writes, and looks what approved commands run,
-// in this order: see [state.Board]. The error is errFixed where the command must be planned again.
+// in this order: see [dirs.NoticeDir]. The error is errFixed where the command must be planned again.
 func (a *attempt) meet(r *plan.Request) error {
 	if a.dry || a.level == plan.LevelNone {
 		return nil
 	}
-	n := state.Notice{Run: a.spec.Run, PID: os.Getpid(), Program: a.spec.Args[0], Paths: writable(r)}
+	n := dirs.Notice{Run: a.spec.Run, PID: os.Getpid(), Program: a.spec.Args[0], Paths: writable(r)}
 	if len(n.Paths) == 0 {
 		return nil
 	}
@@ -40,10 +40,10 @@ func (a *attempt) meet(r *plan.Request) error {
 	if err != nil {
 		return err
 	}
-	if a.notice, err = state.Post(own.state, state.Writers, &n); err != nil {
+	if a.notice, err = dirs.PublishNotice(own.state, dirs.Writers, &n); err != nil {
 		return err
 	}
-	all, err := state.Notices(own.state, state.Fixed)
+	all, err := dirs.Notices(own.state, dirs.Fixed)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *attempt) meet(r *plan.Request) error {
 
 // stays reports whether a file that is not there could be made in a place that stays writable as a whole:
 // whose approved command looks for it there sees the notice before it starts.
-func stays(n *state.Notice, path string) bool {
+func stays(n *dirs.Notice, path string) bool {
 	there := path
 	for missing(there) && there != "/" {
 		there = filepath.Dir(there)

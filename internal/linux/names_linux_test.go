@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/netaccess"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -56,7 +56,7 @@ func TestNames(t *testing.T) {
 func TestNamesOnly(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	server, ok := netaccess.NameServer()
+	server, ok := access.NameServer()
 	if !ok || server.Addr().IsLoopback() {
 		return // the address is the command's own
 	}

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/netaccess"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/redirect"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -66,11 +66,11 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 		}
 		if a.shared == nil {
 			sockets.Routed = a.routed != nil
-			a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec)
+			a.network = access.Serve(&a.host.proxy, sockets, a.spec)
 		}
 	}
 	if a.member != nil {
-		a.network = netaccess.Serve(&a.host.proxy, a.member.Sockets(), a.spec)
+		a.network = access.Serve(&a.host.proxy, a.member.Sockets(), a.spec)
 		a.member.Started(c.Processes)
 	}
 	if s.terminal != nil {
@@ -82,8 +82,8 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 }
 
 // sockets takes the sockets of a plan, in the order of its steps.
-func (s *handovers) sockets(p *plan.Plan) (_ *netaccess.Sockets, err error) {
-	got := new(netaccess.Sockets)
+func (s *handovers) sockets(p *plan.Plan) (_ *access.Sockets, err error) {
+	got := new(access.Sockets)
 	defer func() {
 		if err != nil {
 			got.Close()
@@ -108,7 +108,7 @@ func (s *handovers) sockets(p *plan.Plan) (_ *netaccess.Sockets, err error) {
 }
 
 // take adds the socket of one step.
-func take(to *netaccess.Sockets, step *launch.Step, f *os.File) error {
+func take(to *access.Sockets, step *launch.Step, f *os.File) error {
 	if step.Path == "" {
 		own, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 		switch {
@@ -148,7 +148,7 @@ func (a *attempt) publish(r *plan.Request) (err error) {
 		return nil
 	}
 	a.host.mu.Lock()
-	r.Publish, r.PublishIPv4 = netaccess.MaxPublished, a.host.onlyIPv4
+	r.Publish, r.PublishIPv4 = access.MaxPublished, a.host.onlyIPv4
 	a.host.mu.Unlock()
 	for _, p := range a.spec.Publish {
 		if p.Port == 0 || slices.Contains(a.reaches.LocalPorts(), p.Port) {
@@ -159,7 +159,7 @@ func (a *attempt) publish(r *plan.Request) (err error) {
 		}
 	}
 	if !a.dry {
-		a.published, err = netaccess.Publish(a.spec.Publish)
+		a.published, err = access.Publish(a.spec.Publish)
 	}
 	return err
 }
@@ -176,7 +176,7 @@ func (a *attempt) redirected(p *plan.Plan) bool {
 func (a *attempt) addNetwork(r *plan.Request) (err error) {
 	managed := a.spec.Policy.Network() == sandbox.NetworkProxy
 	if managed {
-		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
+		if a.reaches, err = access.Policy(a.spec); err != nil {
 			return err
 		}
 		r.LocalBinding = a.reaches.LocalBinding()
@@ -201,14 +201,14 @@ func (a *attempt) nameServer(r *plan.Request) {
 	h.mu.Lock()
 	unnamed := h.unnamed
 	h.mu.Unlock()
-	server, ok := netaccess.NameServer()
+	server, ok := access.NameServer()
 	if unnamed || !ok || a.level != plan.LevelNative || a.spec.Policy.Network() != sandbox.NetworkNone {
 		return
 	}
 	a.server = server
 	r.Names = &plan.Names{Server: server}
 	if !server.Addr().IsLoopback() {
-		r.Names.Route = redirect.Local(server.Addr())
+		r.Names.Route = sockets.LocalRoutes(server.Addr())
 	}
 }
 
@@ -223,16 +223,16 @@ func (a *attempt) redirect(r *plan.Request) {
 	}
 	r.Redirect = &plan.Redirect{
 		Routes: routes(!h.onlyIPv4),
-		Rules:  redirect.Rules(redirect.Config{TCP: plan.RedirectPort, DNS: plan.NamesPort, Local: a.reaches.LocalPorts()}),
+		Rules:  sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort, Local: a.reaches.LocalPorts()}),
 		IPv6:   !h.onlyIPv4,
 	}
 }
 
 // routes are the messages after which every address is one of the command's network.
 func routes(ipv6 bool) [][]byte {
-	out := [][]byte{redirect.Routes(unix.AF_INET)}
+	out := [][]byte{sockets.Routes(unix.AF_INET)}
 	if ipv6 {
-		out = append(out, redirect.Routes(unix.AF_INET6))
+		out = append(out, sockets.Routes(unix.AF_INET6))
 	}
 	return out
 }
@@ -245,7 +245,7 @@ func (a *attempt) route(r *plan.Request) {
 	if h.unrouted {
 		return
 	}
-	server, ok := netaccess.NameServer()
+	server, ok := access.NameServer()
 	if !ok {
 		server = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), server.Port())
 	}

@@ -11,13 +11,12 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/observer"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/rulings"
-	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/observer"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -41,7 +40,7 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 		if r.Observe = r.Unobserved == ""; r.Observe {
 			see = observed
 		}
-		if r.Observe && rulings.Hides(res) {
+		if r.Observe && protect.Hides(res) {
 			see = observedReads
 		}
 	}
@@ -149,7 +148,7 @@ func (h *Host) learnObserver(err error) bool {
 // An observation is the observer of one command. The nil observation observes nothing.
 type observation struct {
 	inbox      *observer.Inbox
-	judge      *rulings.PolicyJudge
+	judge      *protect.PolicyJudge
 	supervisor *observer.Supervisor
 }
 
@@ -176,7 +175,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	for _, o := range a.overlays {
 		names.Free = append(names.Free, o.Path)
 	}
-	judge := rulings.NewJudge(&res, names)
+	judge := protect.NewJudge(&res, names)
 	cfg := observer.Config{
 		Judge:          judge,
 		Refusals:       refusals,
@@ -186,7 +185,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		Sockets:        a.services.sockets(), Places: a.services.places(),
 		OwnRoots: slices.Contains(a.spec.Allow, "userns"),
-		Reads:    rulings.Hides(&res),
+		Reads:    protect.Hides(&res),
 		Shared:   a.linked, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),

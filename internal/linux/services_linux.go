@@ -7,19 +7,19 @@ import (
 	"os"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/observer"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/services"
+	"github.com/sallyport-dev/sallyport/internal/linux/observer"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // granted is what named grants open of this machine. The nil granted is nothing.
-type granted struct{ *services.Found }
+type granted struct{ *grants.FoundServices }
 
 // addServices finds the services and devices that the policy grants, and refuses the sockets
 // where a command could connect to none or to all.
 func (a *attempt) addServices(r *plan.Request, res *sandbox.Resolved) error {
-	found, err := services.Find(res.Named, os.Environ(), res.Network)
+	found, err := grants.FindServices(res.Named, os.Environ(), res.Network)
 	if err != nil {
 		return err
 	}

@@ -18,15 +18,15 @@ import (
 	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/inputwait"
-	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/limits"
-	"github.com/sallyport-dev/sallyport/internal/netaccess"
-	"github.com/sallyport-dev/sallyport/internal/observer"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/caches"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/limits"
+	"github.com/sallyport-dev/sallyport/internal/linux/observer"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/waits"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -36,10 +36,10 @@ type Shared struct {
 	host   *Host
 	parts  sharedParts
 	holder *launch.Process
-	tmp    *state.Tmp
-	total  *limits.Total      // of all commands; nil for none
-	hub    *netaccess.Hub     // divides the network among the commands; nil without one to divide
-	rest   *netaccess.Service // serves what is not known to be of a command
+	tmp    *dirs.Tmp
+	total  *limits.Total   // of all commands; nil for none
+	hub    *access.Demux   // divides the network among the commands; nil without one to divide
+	rest   *access.Service // serves what is not known to be of a command
 	way    way
 
 	measured []*Child // the commands that total has measured last; only what it calls uses this
@@ -128,7 +128,7 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 	}
 	h.children.Add(1)
 	go s.watch()
-	if _, s.tmp, err = state.NewTmp(); err != nil {
+	if _, s.tmp, err = dirs.NewTmp(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.parts.Tmp = s.tmp.Path
@@ -195,8 +195,8 @@ func (s *Shared) take(sent *handovers, p *plan.Plan, spec *executor.Spec) (err e
 		return err
 	}
 	sockets.Routed = s.way.routed != nil
-	s.hub = netaccess.NewHub(sockets, inputwait.Holders)
-	s.rest = netaccess.Serve(&s.host.proxy, s.hub.Rest(), spec)
+	s.hub = access.NewDemux(sockets, waits.Holders)
+	s.rest = access.Serve(&s.host.proxy, s.hub.Rest(), spec)
 	return nil
 }
 

@@ -11,17 +11,17 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/services"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // addShown adds what the directories of ours that cover the host's must have: the symbolic
 // links on the way to the paths of the policy and, where only these are visible, the paths
 // without which the command could not start.
-func addShown(r *plan.Request, res *sandbox.Resolved, found *services.Found) {
+func addShown(r *plan.Request, res *sandbox.Resolved, found *grants.FoundServices) {
 	links := map[string]bool{}
 	add := func(name string) {
 		for _, l := range hostfacts.Links(name) {
@@ -85,7 +85,7 @@ func hidden(spec *executor.Spec, err error) error {
 			Fix: "pass a file or a pipe, or make the directory readable",
 		}
 	}
-	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", printable.Word(spec.Args[0]), h)}
+	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", text.Word(spec.Args[0]), h)}
 }
 
 // narrowings returns the entries of a policy that take something away, as they are written.

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/peer"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/server/peer"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // connecting connects to a socket by its path, and prints what the listener says.
@@ -39,7 +39,7 @@ func TestSocketFromInside(t *testing.T) {
 			if lack := a.host.lacks(level); lack != nil {
 				testenv.Lack(t, testenv.Programs, lack.Error())
 			}
-			dir, err := state.Dir()
+			dir, err := dirs.Dir()
 			must(t, err)
 			dir = filepath.Join(dir, "approvals")
 			must(t, os.MkdirAll(dir, 0o700))

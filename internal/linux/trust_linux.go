@@ -12,19 +12,19 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/netproxy"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/tree"
-	"github.com/sallyport-dev/sallyport/internal/trustenv"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/net/proxy"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A bundle is two files of certificates, in a directory of their own that no command sees.
 type bundle struct {
-	dir         *state.Tmp
+	dir         *dirs.Tmp
 	file, store plan.Spot
 	copies      map[string]plan.Spot // in the place of files with credentials
 }
@@ -34,7 +34,7 @@ type copier interface{ Copies() map[string][]byte }
 
 // addTrust says in a request which certificates the command trusts, where its TLS is opened.
 func (a *attempt) addTrust(r *plan.Request) error {
-	by, ok := a.reaches.Inspector().(netproxy.Interceptor)
+	by, ok := a.reaches.Inspector().(proxy.Interceptor)
 	if !ok || a.reaches.Mode() != network.Limited && !a.reaches.HasRequestRules() && by.Rewriter() == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (a *attempt) addTrust(r *plan.Request) error {
 		return fmt.Errorf("look into TLS: %w", err)
 	}
 	r.Trust = &plan.Trust{Bundle: b.file, Store: b.store}
-	for _, name := range trustenv.Files {
+	for _, name := range environ.TrustFiles {
 		real := hostfacts.RealPath(name)
 		spot, err := hostfacts.Look(real)
 		if err == nil && spot.Kind == plan.KindFile && !slices.Contains(r.Trust.Files, spot) {
@@ -93,7 +93,7 @@ func addCopies(r *plan.Request, copies map[string]plan.Spot) error {
 }
 
 // bundle returns the files of an interceptor, which are written once.
-func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
+func (h *Host) bundle(by proxy.Interceptor) (*bundle, error) {
 	h.making.Lock()
 	defer h.making.Unlock()
 	if b, ok := h.bundles[by]; ok {
@@ -109,7 +109,7 @@ func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, dir, err := state.NewTmp()
+	_, dir, err := dirs.NewTmp()
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
 		return nil, errors.Join(err, dir.Remove())
 	}
 	if h.bundles == nil {
-		h.bundles = map[netproxy.Interceptor]*bundle{}
+		h.bundles = map[proxy.Interceptor]*bundle{}
 	}
 	h.bundles[by] = b
 	return b, nil
@@ -143,7 +143,7 @@ func (b *bundle) writeCopies(copies map[string][]byte) (err error) {
 
 // writeShown writes a file that commands read, in a directory that only we enter.
 func writeShown(dir, name string, text []byte, mode os.FileMode) (plan.Spot, error) {
-	root, err := tree.OpenPath(dir)
+	root, err := safefile.OpenTreePath(dir)
 	if err != nil {
 		return plan.Spot{}, err
 	}

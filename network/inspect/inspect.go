@@ -12,9 +12,7 @@ package inspect
 import (
 	"os"
 
-	"github.com/sallyport-dev/sallyport/internal/credswap"
-	"github.com/sallyport-dev/sallyport/internal/intercept"
-	"github.com/sallyport-dev/sallyport/internal/suffixes"
+	"github.com/sallyport-dev/sallyport/internal/net/intercept"
 	"github.com/sallyport-dev/sallyport/network"
 )
 
@@ -33,7 +31,7 @@ type Credential struct {
 }
 
 // A CredentialError says what is wrong with a credential. It never has its value.
-type CredentialError = credswap.Error
+type CredentialError = intercept.CredentialError
 
 // Options are what TLS is opened with. The zero Options have no credentials, and trust what the system and
 // the variables of this process name (SSL_CERT_FILE and others).
@@ -48,18 +46,18 @@ type Options struct {
 // memory. It may be used by several goroutines at once.
 type Inspection struct {
 	by      *intercept.Interceptor
-	secrets *credswap.Set // nil for none
+	secrets *intercept.Credentials // nil for none
 }
 
 // New returns an Inspection. The error is a [*CredentialError]; all values have been overwritten then.
 func New(o Options) (*Inspection, error) {
 	i := &Inspection{by: intercept.Shared(o.ExtraCA, os.Getenv)}
-	var list []credswap.Credential
+	var list []intercept.Credential
 	for _, c := range o.Credentials {
-		list = append(list, credswap.Credential{Name: c.Name, Env: c.Env, Value: c.Value, Hosts: c.Hosts, Where: c.Where, Shape: c.Shape})
+		list = append(list, intercept.Credential{Name: c.Name, Env: c.Env, Value: c.Value, Hosts: c.Hosts, Where: c.Where, Shape: c.Shape})
 	}
 	var err error
-	if i.secrets, err = credswap.New(list, suffixes.IsPublic); err != nil {
+	if i.secrets, err = intercept.NewCredentials(list, intercept.IsPublicSuffix); err != nil {
 		return nil, err
 	}
 	if i.secrets != nil {

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/network/inspect"
 	"github.com/sallyport-dev/sallyport/sandbox"

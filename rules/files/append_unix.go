@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/filelock"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -154,7 +154,7 @@ func lock(dir, f *os.File, name string) (replaced bool, err error) {
 	if err := own(f, 0); err != nil {
 		return false, fmt.Errorf("it %w", err)
 	}
-	if err := filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+	if err := safefile.Lock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
 		return false, fmt.Errorf("lock it: %w", err)
 	}
 	var here, there unix.Stat_t

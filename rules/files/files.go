@@ -16,7 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sallyport-dev/sallyport/internal/plainfile"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -37,7 +37,7 @@ func Read(path string) rules.Source {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := plainfile.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ package wire
 import (
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestMessagesPrint gives the words of an attacker to all errors.

@@ -13,7 +13,7 @@ package wire
 import (
 	"errors"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // ParseError reports a member of the form that is invalid.
@@ -28,10 +28,10 @@ func (e *ParseError) Error() string {
 	if e.Member != "" {
 		s += e.Member + ": "
 	}
-	return printable.Line(s + e.Reason)
+	return text.Line(s + e.Reason)
 }
 
 // lossy is the error for what the form cannot express.
 func lossy(reason string) error {
-	return errors.New(printable.Line("policy cannot be written as a permission profile: " + reason))
+	return errors.New(text.Line("policy cannot be written as a permission profile: " + reason))
 }

@@ -42,7 +42,7 @@ func TestNoContextElsewhere(t *testing.T) {
 		"unified.Terminate":   func() error { _, err := tools.Terminate(none, 1); return err },
 		"approval.Ask":        func() error { _, err := approval.Ask(none, yes, q); return err },
 		"approval.Memory":     func() error { _, _, err := new(approval.Memory).Ask(none, yes, q); return err },
-		"approval.Board":      func() error { _, err := new(approval.Board).Approve(none, q); return err },
+		"approval.Board":      func() error { _, err := new(approval.OpenQuestions).Approve(none, q); return err },
 		"approval.First":      func() error { _, err := approval.First(yes, yes).Approve(none, q); return err },
 		"terminal":            func() error { _, err := new(terminal.Approver).Approve(none, q); return err },
 		"program":             func() error { _, err := new(program.Approver).Approve(none, q); return err },

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestSessionCap: the sixty-fifth session is refused, and nothing is ended for it.

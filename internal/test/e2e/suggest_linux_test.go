@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
-	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/tree"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,7 +29,7 @@ func TestSuggestionsWork(t *testing.T) {
 	}
 	// The work directories of overlays are closed to every user.
 	t.Cleanup(func() {
-		if err := tree.RemovePath(state); err != nil {
+		if err := safefile.RemoveTreePath(state); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,93 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package args turns the words after "sallyport run", its flags and its command, with the
+// settings that hold for them into a Runner and a Cmd.
+package args
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
+)
+
+// Env is the environment that words and settings are read in. The streams are those of the
+// program; nil is none.
+type Env struct {
+	Stdin, Stdout, Stderr *os.File
+	// Environ holds the variables as "NAME=value"; nil is the empty environment.
+	Environ []string
+	// Proxies is that of [config.Input].
+	Proxies []string
+	// Dir is the current directory, absolute; relative names begin there. Empty
+	// means that it no longer exists: what needs it fails.
+	Dir string
+	// Managed is the directory of the managed configuration; empty is for tests.
+	Managed string
+	// Asks says that a person answers questions, as on a terminal.
+	Asks bool
+	// Say is called with messages for people; nil drops them.
+	Say func(line string)
+}
+
+func (e *Env) say(line string) {
+	if e.Say != nil {
+		e.Say(line)
+	}
+}
+
+// Command returns the command that flags and settings describe, in dir.
+func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd, error) {
+	tmp, err := o.tmpDir(dir, env.Variable("HOME"))
+	if err != nil {
+		return nil, err
+	}
+	made := o.Cmd
+	cmd := &made
+	cmd.Args, cmd.Dir, cmd.EnvPolicy, cmd.Tmp, cmd.Explain = words, dir, o.environment(env), tmp, o.Verbose
+	if cmd.AskFor, err = o.asksFor(dir, env.Variable("HOME")); err != nil {
+		return nil, err
+	}
+	if cmd.Files, err = o.files(words); err != nil {
+		return nil, err
+	}
+	if env.Stdin != nil {
+		cmd.Stdin = env.Stdin
+	}
+	return cmd, nil
+}
+
+// OwnTerminal reports whether the program gets a terminal of its own.
+func (o *Options) OwnTerminal(env *Env) bool {
+	switch {
+	case o.TTY != nil:
+		return *o.TTY
+	case o.Captures():
+		return false
+	}
+	// A program in the background must not take keys.
+	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
+}
+
+// Captures reports whether the answer is one object or lines of objects.
+func (o *Options) Captures() bool { return o.JSON || o.JSONL }
+
+// Variable returns the value of a variable of the environment; empty when it is not set.
+func (e *Env) Variable(name string) string {
+	for _, v := range slices.Backward(e.Environ) {
+		if rest, ok := strings.CutPrefix(v, name); ok && strings.HasPrefix(rest, "=") {
+			return rest[1:]
+		}
+	}
+	return ""
+}
+
+// Unbuilt describes the sandbox that was asked for and not built.
+func (o *Options) Unbuilt() event.Sandbox {
+	return event.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}}
+}

@@ -1,0 +1,27 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package args
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+)
+
+// Complete adds to the options of an exec-server, whose Environ and Managed are set, what every one of this
+// user has: judged runs, their numbers, and where output is kept.
+func Complete(o *execserver.Options) {
+	o.Version = hostfacts.ReadBuild().Version
+	o.Prepare = Prepare(o.Managed, o.Environ)
+	dir, err := dirs.Dir()
+	if err == nil { // without it, less output can be replayed, and reads say so
+		o.LogDir = filepath.Join(dir, "replay")
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		o.RunNumber = func(after uint64) (uint64, error) { return dirs.Number("sessions", after) }
+	}
+}

@@ -1,0 +1,326 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// A listing is the answer of ps. Its member names stay.
+type listing struct {
+	Type     string   `json:"type"` // always "sessions"
+	Sessions []listed `json:"sessions"`
+}
+
+type listed struct {
+	ID       string    `json:"id"`
+	Args     []string  `json:"argv"`
+	Dir      string    `json:"cwd"`
+	TTY      bool      `json:"tty"`
+	Started  time.Time `json:"started"`
+	LastUsed time.Time `json:"last_used"`
+	Starting bool      `json:"starting"`
+	Running  bool      `json:"running"`
+	ExitCode *int      `json:"exit_code"` // null before the end
+	Signal   int       `json:"signal"`
+	End      *string   `json:"end"` // null before the end
+}
+
+// list is ps.
+func list(ctx context.Context, env *Env, o *Options, _ []string) error {
+	answer := listing{Type: "sessions", Sessions: []listed{}}
+	all, err := o.runs(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		answer.Sessions = append(answer.Sessions, listed{
+			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(), r.Starting, r.Running, r.ExitCode, r.Signal, r.End,
+		})
+	}
+	if o.json {
+		return env.PrintJSON(answer)
+	}
+	return env.Print(table(all, time.Now()))
+}
+
+// runs returns all runs of the server; none where no daemon runs.
+func (o *Options) runs(ctx context.Context, env *Env) ([]wire.ListedRun, error) {
+	var all wire.RunList
+	if err := o.listed(ctx, env, "run/list", &all); err != nil {
+		return nil, err
+	}
+	return all.Runs, checkIDs(all.Runs)
+}
+
+// listed calls a method of the server that lists what it has; without a daemon there is nothing.
+func (o *Options) listed(ctx context.Context, env *Env, method string, all any) error {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if errors.Is(err, errNone) {
+		return nil
+	}
+	if err != nil {
+		return explained(err, "")
+	}
+	defer c.Close() //nolint:errcheck // the answer was read
+	return explained(c.Repeat(ctx, method, struct{}{}, all), "")
+}
+
+// checkIDs refuses a list with an ID that is no number: it stands in lines and in commands that are
+// suggested, and a server could write more there.
+func checkIDs(runs []wire.ListedRun) error {
+	for i := range runs {
+		if err := checkID(runs[i].RunID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkID(id string) error {
+	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
+		return explain.NewError("the server sent the session ID %s, which is no number", text.Word(shortened(id)))
+	}
+	return nil
+}
+
+// find returns what the list says of one run.
+func find(ctx context.Context, c client, id string) (*wire.ListedRun, error) {
+	var all wire.RunList
+	err := c.Repeat(ctx, "run/list", struct{}{}, &all)
+	if err == nil {
+		err = checkIDs(all.Runs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(all.Runs, func(r wire.ListedRun) bool { return r.RunID == id }); i >= 0 {
+		return &all.Runs[i], nil
+	}
+	return nil, unknown(id)
+}
+
+// IDs returns the sessions that a word can name, each with its command. It is for completion, so
+// what cannot be read is left out.
+func IDs(env *Env) [][2]string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	known, _ := new(Options).runs(ctx, env) // none after an error
+	var ids [][2]string
+	for _, r := range known {
+		ids = append(ids, [2]string{r.RunID, commandLine(&r)})
+	}
+	return ids
+}
+
+// table returns the list for people.
+func table(runs []wire.ListedRun, now time.Time) string {
+	if len(runs) == 0 {
+		return "No sessions.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND") // a builder has no errors
+	for _, r := range runs {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\n", r.RunID, stateOf(&r), age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r))
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// commandLine is the command of a run, on one line.
+func commandLine(r *wire.ListedRun) string {
+	var words []string
+	for _, a := range r.Argv {
+		words = append(words, explain.ShellWord(a))
+	}
+	return text.Line(strings.Join(words, " "))
+}
+
+// stateOf says how a run is.
+func stateOf(r *wire.ListedRun) string {
+	switch {
+	case r.Starting:
+		return "starting"
+	case r.Running:
+		return "running"
+	case r.ExitCode == nil || r.End == nil:
+		return "ended"
+	case *r.End == "exited":
+		return fmt.Sprintf("exited (%d)", *r.ExitCode)
+	}
+	return fmt.Sprintf("%s (%d)", strings.ReplaceAll(text.Line(*r.End), "_", " "), *r.ExitCode)
+}
+
+// age is a length of time in its largest unit.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d/time.Second), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/day)
+}
+
+// each calls f for each name, all of them also after an error, and returns the first. Missing is the error
+// for a name where no daemon runs.
+func (o *Options) each(ctx context.Context, env *Env, names []string, missing func(string) error, f func(c client, name string) error) error {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if err != nil && !errors.Is(err, errNone) {
+		return explained(err, "")
+	}
+	if err == nil {
+		defer c.Close() //nolint:errcheck // every answer was read
+	}
+	var failed error
+	for _, id := range names {
+		one := missing(id)
+		if err == nil {
+			one = explained(f(c, id), id)
+		}
+		if one != nil && failed != nil {
+			env.Tell(failed.Error())
+		}
+		if one != nil {
+			failed = one
+		}
+	}
+	return failed
+}
+
+// eachSession is each for sessions, of which one at least must be named.
+func (o *Options) eachSession(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
+	if _, err := oneID(ids); err != nil {
+		return err
+	}
+	return o.each(ctx, env, ids, unknown, f)
+}
+
+// kill ends sessions, or sends them a signal.
+func kill(ctx context.Context, env *Env, o *Options, words []string) error {
+	return o.eachSession(ctx, env, words, func(c client, id string) error {
+		if o.signal != "" {
+			err := c.Call(ctx, "run/signal", map[string]any{"runId": id, "signal": signalName(o.signal)}, nil)
+			if why, _ := refusal(err); why == runs.Invalid {
+				err = explain.NewError("-s: unknown signal %s; use a name such as TERM, or a number such as 15", text.Word(o.signal))
+			}
+			return err
+		}
+		return c.Repeat(ctx, "run/terminate", map[string]any{"runId": id}, nil)
+	})
+}
+
+// signalName returns the name of a signal as the protocol has it.
+func signalName(s string) string {
+	if n, err := strconv.Atoi(s); err == nil {
+		s = osprocess.SignalName(n)
+	}
+	s = strings.ToUpper(s)
+	if !strings.HasPrefix(s, "SIG") {
+		s = "SIG" + s
+	}
+	return s
+}
+
+// remove is rm.
+func remove(ctx context.Context, env *Env, o *Options, words []string) error {
+	return o.eachSession(ctx, env, words, func(c client, id string) error {
+		return execclient.RemoveRun(ctx, c, id)
+	})
+}
+
+// screen prints what a terminal shows.
+func screen(ctx context.Context, env *Env, o *Options, words []string) error {
+	id, err := oneID(words)
+	if err != nil {
+		return err
+	}
+	return o.using(ctx, env, id, func(c client) error {
+		var s wire.RunScreen
+		if err := c.Repeat(ctx, "run/screen", map[string]any{"runId": id}, &s); err != nil {
+			return err
+		}
+		if o.json {
+			return env.PrintJSON(struct {
+				Type string `json:"type"`
+				*wire.RunScreen
+			}{"screen", &s})
+		}
+		if _, err := io.WriteString(env.Stdout, screenText(s.Lines)); err != nil {
+			return cannotWrite(err)
+		}
+		return nil
+	})
+}
+
+// screenText is what a terminal shows. A server may send lines that no screen has.
+func screenText(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(text.Drawn(line) + "\n")
+	}
+	text := strings.TrimRight(b.String(), "\n")
+	if text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// send types a text.
+func send(ctx context.Context, env *Env, o *Options, words []string) error {
+	id, err := oneID(words)
+	switch {
+	case err != nil:
+		return err
+	case len(words) < 2 && !o.eof:
+		return explain.NewError("the text is missing: sallyport send %s TEXT", explain.ShellWord(id))
+	}
+	var text []byte
+	if len(words) > 1 {
+		if text, err = unescape(words[1]); err != nil {
+			return err
+		}
+	}
+	return o.using(ctx, env, id, func(c client) error {
+		if len(words) > 1 && !o.noNewline {
+			r, err := find(ctx, c, id)
+			if err != nil {
+				return err
+			}
+			end := byte('\n')
+			if r.TTY {
+				end = '\r' // the key Enter; a terminal makes a line feed of it unless the program wants the key
+			}
+			text = append(text, end)
+		}
+		if len(text) > 0 {
+			if err := c.Repeat(ctx, "run/write", map[string]any{"runId": id, "chunk": text, "writeId": newWriteID()}, nil); err != nil {
+				return err
+			}
+		}
+		if o.eof {
+			return c.Call(ctx, "run/closeStdin", map[string]any{"runId": id}, nil)
+		}
+		return nil
+	})
+}

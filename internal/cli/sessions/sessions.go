@@ -1,0 +1,252 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sessions is the command line of runs that go on without a terminal: run --detach, ps,
+// attach, logs, send, wait, screen, kill and rm.
+//
+// Each verb is a client of an exec-server that serves runs: the daemon of this user, or with
+// --remote another one. It makes requests, shows the answers, and keeps nothing: what a run is,
+// what it may do and what is retained of it is known to the server only. Only [Detach] starts the
+// daemon, for without one there are no runs.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/peer"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// Env is what a verb runs in. All members must be set.
+type Env struct {
+	*args.Env
+	// Program is this program with the arguments that make it an exec-server which ends when it
+	// is idle.
+	Program []string
+	// Print prints an answer for people, and PrintJSON one object for programs; Tell prints a
+	// message on standard error.
+	Print     func(text string) error
+	PrintJSON func(v any) error
+	Tell      func(lines ...string)
+}
+
+// Options are the flags of all verbs. The zero value of a member means that its flag was not given.
+type Options struct {
+	json, follow, noNewline, eof bool
+	target                       config.Server
+	detachKeys, signal           string
+	conditions                   map[string]any // of run/wait
+	timeout                      time.Duration
+	hasTimeout                   bool
+	raw                          bool
+	after                        uint64
+	hasAfter                     bool
+}
+
+// A client speaks with a server.
+type client interface {
+	execclient.Caller
+	Close() error
+}
+
+// errNone says that no daemon runs.
+var errNone = errors.New("no daemon is running")
+
+// connect returns a client of the server that flags name. Without one it is the daemon, which is
+// started only with start; errNone is returned where it does not run.
+func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execclient.Options) (client, error) {
+	opts.Name, opts.Extensions = "sallyport", true
+	if err := o.target.Check(); err != nil {
+		return nil, err
+	}
+	if o.target.URL != "" {
+		target, err := o.remote(env)
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx, target, opts)
+	}
+	const tries = 4 // a daemon may end between the look at it and the connection
+	var last error
+	for try := range tries {
+		begin := start && try > 0 // mostly one runs
+		path, err := o.socket(ctx, env, begin)
+		if err != nil && start && !begin {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		known := false // its sessions end with it
+		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (wire.Stream, error) {
+			connect := func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, path, true) }
+			if opts.Eager {
+				return lines(connect(ctx))
+			}
+			s, err := wire.Over(ctx, "", connect)
+			if known && absent(err) {
+				err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
+			}
+			known = known || err == nil
+			return s, err
+		}}, opts)
+		var foreign *peer.ForeignError
+		switch {
+		case err == nil:
+			return c, nil
+		case errors.As(err, &foreign) && begin == start:
+			return nil, foreign
+		case !start && absent(err):
+			return nil, errNone
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// lines returns the stream of a connection to the daemon, which takes lines as well, without a handshake.
+func lines(c net.Conn, err error) (wire.Stream, error) {
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	return wire.LinesOn(c), nil
+}
+
+// absent reports whether an error says that nothing listens at a socket.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// socket returns the path of the daemon's socket.
+func (o *Options) socket(ctx context.Context, env *Env, start bool) (string, error) {
+	if start {
+		return peer.StartDaemon(ctx, env.Program, env.Environ)
+	}
+	path, err := peer.DaemonSocket(env.Variable)
+	if err == nil && path == "" {
+		err = errNone
+	}
+	return path, err
+}
+
+// dial connects to a server that serves runs.
+func dial(ctx context.Context, target execclient.Target, opts execclient.Options) (client, error) {
+	c, err := execclient.Dial(ctx, target, opts)
+	if err != nil {
+		return nil, err
+	}
+	if e := c.Server().Environment; !opts.Eager && (e == nil || !e.Capabilities.Runs) {
+		_ = c.Close() // the error says more
+		return nil, explain.NewError("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", text.Word(target.URL))
+	}
+	return c, nil
+}
+
+// using calls f with a client of the server, for a run with an ID. Its errors are for people.
+func (o *Options) using(ctx context.Context, env *Env, id string, f func(c client) error) error {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if errors.Is(err, errNone) {
+		return unknown(id)
+	}
+	if err != nil {
+		return explained(err, id)
+	}
+	defer c.Close() //nolint:errcheck // every answer was read
+	return explained(f(c), id)
+}
+
+// unknown is the error for a run that the server does not know.
+func unknown(id string) error {
+	return &explain.Error{Code: explain.CodeFailed, Text: fmt.Sprintf("unknown session %q", shortened(id)), Fix: "sallyport ps lists them"}
+}
+
+func shortened(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// reasonOf returns the word with which a server refused a request about a run, empty for none, and
+// the exit code for that.
+func reasonOf(err error) (why runs.Reason, code int) {
+	r := execclient.RefusalOf(err)
+	return runs.Reason(r.Reason), cmp.Or(r.Exit, explain.CodeFailed)
+}
+
+// refusal returns that word, and how much of the input was taken.
+func refusal(err error) (why runs.Reason, taken int) {
+	r := execclient.RefusalOf(err)
+	return runs.Reason(r.Reason), r.Taken
+}
+
+// explained turns an error of the server about a run into one for people.
+func explained(err error, id string) error {
+	var answer *wire.Error
+	var transport *execclient.TransportError
+	fix := map[runs.Reason]string{
+		runs.InputClosed: fmt.Sprintf("session %s takes no input: start it on a terminal, with -t or with -i", id),
+		runs.NoScreen:    fmt.Sprintf("session %s has no terminal: start it on one, or with -t", id),
+	}
+	switch reason, code := reasonOf(err); {
+	case errors.Is(err, execclient.ErrOver):
+		return explain.NewError("the daemon has ended, and its sessions with it; daemon.log beside its socket may say why")
+	case errors.As(err, &transport) || !errors.As(err, &answer):
+		return err
+	case reason == runs.Unknown:
+		return unknown(id)
+	case fix[reason] != "":
+		return explain.NewError("%s", text.Line(fix[reason]))
+	default:
+		return &explain.Error{Code: code, Text: strings.TrimPrefix(text.Line(answer.Message), "sallyport: ")}
+	}
+}
+
+// An ended is what is used of the result of a run.
+type ended struct {
+	ExitCode int    `json:"exit_code"`
+	Signal   int    `json:"signal"`
+	End      string `json:"end"`
+	Error    string `json:"error"`
+}
+
+// code returns the exit code with which this program tells of it.
+func (e *ended) code() int {
+	if e.ExitCode >= 0 {
+		return e.ExitCode
+	}
+	codes := map[string]int{
+		"unavailable": explain.CodeUnavailable, "forbidden": explain.CodeForbidden, "refused": explain.CodeRefused,
+		"timed_out": explain.CodeTimedOut, "not_found": explain.CodeNotFound,
+	}
+	return cmp.Or(codes[e.End], explain.CodeFailed)
+}
+
+// leave returns the exit code of a run as the error that ends this program with it, after what it
+// says.
+func leave(env *Env, result json.RawMessage, quiet bool) error {
+	var e ended
+	if err := json.Unmarshal(result, &e); err != nil {
+		return explain.NewError("the server sent a result that is no result: %v", err)
+	}
+	if e.Error != "" && !quiet {
+		env.Tell(strings.Join(strings.Fields(strings.TrimPrefix(e.Error, "sallyport: ")), " "))
+	}
+	return explain.ExitCode(e.code())
+}

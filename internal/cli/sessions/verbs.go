@@ -1,0 +1,214 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+)
+
+// A Verb is a command about sessions.
+type Verb struct {
+	Name  string
+	Short string // one line of the overview
+	Help  string // above the flags
+	Words int    // how many words it takes at most
+	Flags func(o *Options) []getopt.Flag
+	Run   func(ctx context.Context, env *Env, o *Options, words []string) error
+}
+
+// manyIDs is how many sessions one command takes.
+const manyIDs = 1000
+
+// Verbs returns the commands, in the order of the overview.
+func Verbs() []Verb {
+	return []Verb{
+		{Name: "ps", Short: "list sessions, which sallyport run --detach starts", Help: psHelp, Flags: (*Options).reads, Run: list},
+		{Name: "attach", Short: "connect this terminal with a session", Help: attachHelp, Words: 1, Flags: (*Options).attachFlags, Run: attachTo},
+		{Name: "logs", Short: "print the output of a session", Help: logsHelp, Words: 1, Flags: (*Options).logsFlags, Run: logs},
+		{Name: "send", Short: "type a text in a session", Help: sendHelp, Words: 2, Flags: (*Options).sendFlags, Run: send},
+		{Name: "wait", Short: "wait for the end of a session, or something before it", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait},
+		{Name: "screen", Short: "print what the terminal of a session shows", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen},
+		{Name: "kill", Short: "end a session, or send it a signal", Help: killHelp, Words: manyIDs, Flags: (*Options).killFlags, Run: kill},
+		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove},
+	}
+}
+
+const (
+	psHelp = `List the sessions of this user, running and ended.
+
+  sallyport ps [--json]
+
+sallyport run --detach -- PROGRAM starts one and prints its ID. The last 64 that
+have ended are known for an hour.
+`
+	attachHelp = `Connect this terminal with a session: show its output from the beginning, and
+pass every key on. Several terminals can be attached at once.
+
+  sallyport attach [--detach-keys KEYS] ID
+
+Ctrl-\ detaches, and the session goes on. When it ends, attach exits as it did.
+A session without a terminal gets no keys but Ctrl-C, as SIGINT; sallyport send
+writes to it. Without a terminal of its own attach shows the output only.
+`
+	logsHelp = `Print the output of a session, from the beginning of what is retained.
+
+  sallyport logs [-f] ID
+
+What the program wrote to standard error goes there. Output that is not retained
+any more is counted on standard error. With --json each piece is one object.
+`
+	sendHelp = `Type a text and Enter in a session, or write it as a line to its input.
+
+  sallyport send [-n] ID TEXT
+  sallyport send --eof ID
+
+  sallyport send 1000 'make test'
+  sallyport send -n 1000 '\x03'
+
+In TEXT \n, \r, \t, \e and \\ are a line feed, a carriage return, a tab, Escape
+and a backslash, and \xHH is the byte with that hexadecimal number. A session
+that was started without a terminal and without -i takes no input.
+`
+	waitHelp = `Wait until a session ends, and exit as it did, or until one of the conditions
+holds, and print which.
+
+  sallyport wait [--for CONDITION,...] [--timeout DUR] ID
+
+  sallyport wait --for port --timeout 30s 1000
+  sallyport wait --for 'quiet=2s,match=ready|failed' 1000
+
+Conditions: exit; quiet=DUR: no output for that long from now on; input: it
+waits for input; match=RE: the output matches the regular expression, which is
+the rest of the text; port: it listens on a TCP port. The end of the session
+ends every wait. The exit code is 124 when the time is over.
+
+A pattern matches the text without colors and other control sequences, in all
+output since the last match that a wait has found: what follows that is there
+for the next one. Several waits at once look at the same output. With --after a
+wait looks from an offset of its own, such as the "after" of wait --json.
+`
+	screenHelp = `Print what the terminal of a session shows now, as text.
+
+  sallyport screen ID
+`
+	killHelp = `End sessions: SIGTERM, and SIGKILL for what is left after the time of run's
+--kill-after. Their output can still be read.
+
+  sallyport kill [-s SIGNAL] ID...
+`
+	rmHelp = `End sessions as sallyport kill does, and forget them with their output.
+
+  sallyport rm ID...
+`
+)
+
+// server are the flags of all verbs.
+func (o *Options) server() []getopt.Flag {
+	return []getopt.Flag{
+		{Long: "remote", Value: "URL", Set: getopt.Text(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
+		{Long: "remote-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
+		{Long: "remote-tls-cert", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Cert), Help: "our certificate for it (PEM; wss:// only)"},
+		{Long: "remote-tls-key", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Key), Help: "its private key"},
+		{Long: "remote-tls-ca", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.CA), Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
+	}
+}
+
+// reads are the flags of verbs that print an answer.
+func (o *Options) reads() []getopt.Flag {
+	return append([]getopt.Flag{{Long: "json", Set: getopt.On(&o.json), Help: "print JSON"}}, o.server()...)
+}
+
+func (o *Options) attachFlags() []getopt.Flag {
+	return append([]getopt.Flag{{Long: "detach-keys", Value: "KEYS", Set: func(v string) error {
+		_, err := parseKeys(v)
+		o.detachKeys = v
+		return err
+	}, Help: "such as ctrl-p,ctrl-q (default ctrl-\\)"}}, o.server()...)
+}
+
+func (o *Options) logsFlags() []getopt.Flag {
+	return append([]getopt.Flag{{Long: "follow", Short: 'f', Set: getopt.On(&o.follow), Help: "go on until the session ends"}}, o.reads()...)
+}
+
+func (o *Options) sendFlags() []getopt.Flag {
+	return append([]getopt.Flag{
+		{Long: "no-newline", Short: 'n', Set: getopt.On(&o.noNewline), Help: "type no Enter after it"},
+		{Long: "eof", Set: getopt.On(&o.eof), Help: "then end the input; on a terminal, type Ctrl-D"},
+	}, o.server()...)
+}
+
+func (o *Options) waitFlags() []getopt.Flag {
+	return append([]getopt.Flag{
+		{Long: "for", Value: "CONDITION", Set: o.condition, Help: "exit, quiet=DUR, input, match=RE or port, or several\nof them (repeatable; default exit)"},
+		{Long: "timeout", Value: "DUR", Set: func(v string) (err error) {
+			o.timeout, err = config.ParseDuration(v)
+			o.hasTimeout = true
+			return err
+		}, Help: "how long (default: for ever)"},
+		{Long: "raw", Set: getopt.On(&o.raw), Help: "match the bytes, with control sequences"},
+		{Long: "after", Value: "OFFSET", Set: func(v string) (err error) {
+			o.after, err = strconv.ParseUint(v, 10, 64)
+			o.hasAfter = true
+			if err != nil {
+				err = errors.New("it must be a number of bytes, such as 0 for all output")
+			}
+			return err
+		}, Help: "match the output after so many bytes (default: after\nthe last match)"},
+	}, o.reads()...)
+}
+
+func (o *Options) killFlags() []getopt.Flag {
+	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal), Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
+}
+
+// condition takes the value of --for.
+func (o *Options) condition(v string) error {
+	if o.conditions == nil {
+		o.conditions = map[string]any{}
+	}
+	for more := true; more; {
+		var one string
+		if strings.HasPrefix(v, "match=") {
+			one, more = v, false
+		} else {
+			one, v, more = strings.Cut(v, ",")
+		}
+		name, value, given := strings.Cut(one, "=")
+		switch {
+		case (name == "exit" || name == "input" || name == "port") && !given:
+			o.conditions[name] = true
+		case name == "match" && value != "":
+			o.conditions[name] = value
+		case name == "quiet" && given:
+			d, err := config.ParseDuration(value)
+			if err == nil && d < time.Millisecond {
+				err = errors.New("it must be at least 1ms")
+			}
+			if err != nil {
+				return fmt.Errorf("quiet: %w", err)
+			}
+			o.conditions["quietMs"] = d.Milliseconds()
+		default:
+			return fmt.Errorf("invalid condition %q; use exit, quiet=DUR, input, match=RE or port", shortened(one))
+		}
+	}
+	return nil
+}
+
+// oneID returns the session that words name.
+func oneID(words []string) (string, error) {
+	if len(words) == 0 || words[0] == "" {
+		return "", explain.NewError("the ID of a session is missing; sallyport ps lists them")
+	}
+	return words[0], nil
+}

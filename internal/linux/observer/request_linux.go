@@ -1,0 +1,243 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/names/protect"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A request is one call of the command that waits for its answer.
+type request struct {
+	*Supervisor
+	l *listener
+	n notification
+	call
+	*scratch
+
+	asked    protect.Access // what ask is about
+	ask      func(context.Context, protect.Caller) protect.Ruling
+	approved []protect.Access // that an Ask has allowed
+
+	made  bool // the supervisor has made the call itself,
+	fd    int  // with this descriptor for the task; -1 is none
+	again int  // how often it was judged again because a name had changed
+}
+
+// A scratch is the memory for judging a call. A supervisor of a tree that makes no calls
+// has none: sessions may wait for input for days.
+type scratch struct {
+	first, second [pathMax]byte      // the names of the call
+	link          [pathMax]byte      // the text of a symbolic link
+	buf           [pathMax + 64]byte // a name for the kernel
+	statx         unix.Statx_t
+}
+
+// later is the errno of a call that another goroutine answers. The kernel has no such
+// number.
+const later = syscall.Errno(1 << 20)
+
+// maxAsks bounds how many calls of one tree wait for an [protect.Ruling.Ask]. Further ones are
+// denied.
+const maxAsks = 64
+
+// valid reports whether the task still waits for its answer, so that what was read from
+// it before was its own.
+func (r *request) valid() bool {
+	return r.l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&r.n.id)) == 0
+}
+
+// answer sends an errno; zero means "continue".
+func (r *request) answer(errno syscall.Errno) error {
+	switch {
+	case errno == 0 && r.made:
+		return r.deliver()
+	case errno == 0:
+		return r.l.send(&response{id: r.n.id, flags: flagContinue})
+	}
+	return r.l.send(&response{id: r.n.id, errno: -int32(errno)})
+}
+
+// judge decides about the call. The result is zero to let it go on, the errno of a
+// denial, or later. The caller holds judging.
+func (r *request) judge() syscall.Errno {
+	if errno := r.judgeRefused(); errno != 0 {
+		return errno
+	}
+	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
+	if len(r.bindings) > 0 && r.kind != kindListen {
+		r.keepBound(false)
+	}
+	switch r.kind {
+	case kindNone:
+		if layoutOf(r.n.nr).kind == kindNone {
+			return unix.ENOSYS // not one of those that go on
+		}
+		return 0
+	case kindChdir:
+		r.forget()
+		return 0
+	case kindConnect:
+		return r.judgeConnect()
+	case kindBind:
+		return r.judgeBind()
+	case kindListen:
+		return r.judgeListen()
+	case kindSendTo, kindSendMsg, kindSendMany:
+		return r.judgeSend()
+	case kindRename, kindLink:
+		return r.judgeTwo()
+	}
+	judge := r.judgePath
+	if r.kind == kindTouch {
+		judge = r.judgeTouch
+	}
+	errno := judge()
+	if errno == 0 && r.chown {
+		return r.judgeOwner()
+	}
+	return errno
+}
+
+// rule asks the judge about an access.
+func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
+	a := protect.Access{Op: op, Path: path, Creates: creates, Special: r.special, Thread: int(r.n.pid)}
+	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
+		return 0
+	}
+	ruling := r.cfg.Judge.Rule(a)
+	if ruling.Ask != nil {
+		r.asked, r.ask = a, ruling.Ask
+		return later
+	}
+	return ruling.Answer()
+}
+
+// deny notes a denial and returns its errno, or 0 when the task has ended, because then
+// another task's memory may have been read. It does nothing about zero and later.
+func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
+	switch {
+	case errno == 0 || errno == later:
+		return errno
+	case !r.valid():
+		return 0
+	}
+	d.Errno = unix.ErrnoName(errno)
+	r.mu.Lock()
+	added := r.report.add(d)
+	if added != nil {
+		by := r.caller()
+		added.PID, added.Program, added.Name = by.PID, by.Program, by.Name
+		d = *added
+	}
+	r.mu.Unlock()
+	if added != nil && r.cfg.OnDenied != nil {
+		r.cfg.OnDenied(d)
+	}
+	return errno
+}
+
+// judgeRefused answers a call that the filter refuses; zero for others. Nothing that a task can
+// change is looked at.
+func (r *request) judgeRefused() syscall.Errno {
+	if r.cfg.Refusals == nil {
+		return 0
+	}
+	refused, ok := r.cfg.Refusals.Refused(r.n.arch, uint32(r.n.nr), r.n.args)
+	if !ok {
+		return 0
+	}
+	errno := syscall.Errno(refused.Errno)
+	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter, NoGrant: refused.Openings == nil}
+	if r.n.nr == unix.SYS_SOCKET && r.cfg.NoSockets && r.inetSocket(&d.Access) {
+		d.Rule, d.NoGrant = "", false
+	}
+	var grants []string
+	for _, name := range refused.Openings {
+		grants = append(grants, sandbox.Grant{Opening: name}.String())
+	}
+	d.Grant = strings.Join(grants, " ")
+	_ = r.deny(d, errno) // refused also when the task has ended
+	return errno
+}
+
+// ruleFilter is the rule of calls that the filter refuses, in the words of
+// [sandbox.Policy.Explain].
+const ruleFilter = "system call filter"
+
+// denyFile is deny for an access to a path.
+func (r *request) denyFile(op sandbox.Op, path string, errno syscall.Errno) syscall.Errno {
+	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Path: path}}, errno)
+}
+
+// answerLater has a goroutine get the ruling of r.ask, judge again, and answer, while
+// other calls go on. Where too many wait it returns EACCES.
+func (r *request) answerLater() syscall.Errno {
+	select {
+	case r.asking <- struct{}{}:
+	default:
+		return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
+	}
+	own := *r
+	own.scratch = new(scratch)
+	r.answers.Go(func() {
+		defer func() { <-own.asking }()
+		errno := own.settle(func() syscall.Errno {
+			own.judging.Lock()
+			defer own.judging.Unlock()
+			return own.judge()
+		})
+		if err := own.answer(errno); err != nil {
+			own.fail(err)
+		}
+	})
+	return later
+}
+
+// settle calls r.ask and judges again until each access of the call has a ruling. The
+// context of the calls ends with the task or the supervisor, which denies.
+func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	r.answers.Go(func() {
+		t := time.NewTicker(sockets.Interval)
+		defer t.Stop()
+		for r.valid() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+		}
+		cancel()
+	})
+	for range maxAccesses {
+		ruling := r.ask(ctx, r.caller())
+		if ctx.Err() != nil {
+			ruling = protect.Ruling{}
+		}
+		if errno := ruling.Answer(); errno != 0 {
+			return r.denyFile(r.asked.Op, r.asked.Path, errno)
+		}
+		r.approved = append(r.approved, r.asked)
+		if errno := judge(); errno != later {
+			return errno
+		}
+	}
+	return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
+}
+
+// maxAccesses bounds how many rulings one call waits for: a rename needs two, and a task
+// can change its arguments meanwhile.
+const maxAccesses = 8

@@ -1,0 +1,121 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HostPrefix begins the names of the grants of the table.
+const HostPrefix = "net:"
+
+// HostLoopbackPrefix begins the names of grants for one port of this machine's loopback, such as
+// "loopback:3000". They are not in the table.
+const HostLoopbackPrefix = "loopback:"
+
+// A HostGrant is one row of the table.
+type HostGrant struct {
+	Name    string
+	Hosts   []string // patterns of package network: one host with one port each, no wildcards
+	Opens   string   // for people
+	Keeps   string   // what stays closed, for people
+	Warning string   // how data can leave by these hosts, for people; empty where only names of files can
+}
+
+// HostGrants returns the table. The slices are the caller's own.
+func HostGrants() []HostGrant {
+	return []HostGrant{
+		{
+			// The default of the setting "registry": docs.npmjs.com/cli/using-npm/config. The
+			// archives of the packages are on the same host. Yarn and pnpm have it as well
+			// (registry.yarnpkg.com is another name that Yarn 1 uses).
+			Name: HostPrefix + "npm", Hosts: []string{"registry.npmjs.org:443"},
+			Opens:   "fetching packages of npm, pnpm and Yarn from the registry of npm",
+			Keeps:   "other registries, packages from git, and files that install scripts fetch elsewhere",
+			Warning: "the registry takes packages from everybody who has a token: a command with one can publish what it has read",
+		},
+		{
+			// pip._internal.models.index.PyPI names both: the index, and where the files are.
+			// Uploads go to upload.pypi.org.
+			Name: HostPrefix + "pypi", Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
+			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
+			Keeps: "publishing (upload.pypi.org), and other indexes",
+		},
+		{
+			// The defaults of GOPROXY and GOSUMDB: go.dev/ref/mod#environment-variables. The
+			// proxy redirects some large modules to storage.googleapis.com, where all buckets
+			// of all users are: that host is left out.
+			Name: HostPrefix + "go", Hosts: []string{"proxy.golang.org:443", "sum.golang.org:443"},
+			Opens:   "fetching modules and toolchains of Go from its module mirror and checksum database",
+			Keeps:   "repositories (GOPROXY=direct, GOPRIVATE), and large modules that the mirror redirects to storage.googleapis.com",
+			Warning: "the mirror asks the server that a module path names: a command can send data in such paths",
+		},
+		{
+			// The sparse index is the default since Cargo 1.70; "dl" in its config.json names
+			// static.crates.io: doc.rust-lang.org/cargo/reference/registry-index.html.
+			// Publishing and searching use crates.io.
+			Name: HostPrefix + "crates", Hosts: []string{"index.crates.io:443", "static.crates.io:443"},
+			Opens: "fetching crates of Rust from crates.io, with Cargo 1.70 or later",
+			Keeps: "publishing and searching (crates.io), toolchains (static.rust-lang.org), and git dependencies",
+		},
+		{
+			// What sources.list names after an installation: wiki.debian.org/SourcesList. Apt
+			// uses http, and checks signatures.
+			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443", "security.debian.org:80", "security.debian.org:443"},
+			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",
+			Keeps: "other mirrors, snapshots, and other distributions",
+		},
+		{
+			// api.github.com/meta lists the domains. Git over https and links to releases and
+			// archives begin at github.com; archives redirect to codeload, files of releases
+			// to release-assets, until 2025 to objects. Uploads of releases go to
+			// uploads.github.com, pages and raw files are on other hosts.
+			Name: HostPrefix + "github",
+			Hosts: []string{
+				"github.com:443", "api.github.com:443", "codeload.github.com:443",
+				"objects.githubusercontent.com:443", "release-assets.githubusercontent.com:443",
+			},
+			Opens:   "git over https, the API, archives and files of releases of GitHub",
+			Keeps:   "git over SSH, uploads of files to releases, raw files, pages, packages and container images",
+			Warning: "GitHub takes data from everybody who has a token: a command with one can push, or write issues and gists, with what it has read",
+		},
+	}
+}
+
+// Hosts returns the hosts of a grant: of one of the table, or of a port of this machine's loopback.
+// It returns nil for every other name.
+func Hosts(name string) []string {
+	if port, ok := loopback(name); ok {
+		return []string{"localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
+	}
+	for _, g := range HostGrants() {
+		if g.Name == name {
+			return g.Hosts
+		}
+	}
+	return nil
+}
+
+// loopback returns the port of a grant for one, which is written as numbers usually are.
+func loopback(name string) (port string, ok bool) {
+	port, ok = strings.CutPrefix(name, HostLoopbackPrefix)
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port, ok && err == nil && n > 0 && strconv.FormatUint(n, 10) == port
+}
+
+// GrantOfHost returns the grant that has a host, written "host:port"; false if none has.
+func GrantOfHost(host string) (HostGrant, bool) {
+	for _, g := range HostGrants() {
+		if slices.Contains(g.Hosts, host) {
+			return g, true
+		}
+	}
+	name := HostLoopbackPrefix + host[strings.LastIndexByte(host, ':')+1:]
+	if hosts := Hosts(name); slices.Contains(hosts, host) {
+		return HostGrant{Name: name, Hosts: hosts, Opens: "the service of this machine at that port of its loopback"}, true
+	}
+	return HostGrant{}, false
+}

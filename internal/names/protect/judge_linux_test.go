@@ -1,0 +1,111 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protect
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func errnoOf(j *PolicyJudge, op sandbox.Op, path string, creates bool) syscall.Errno {
+	ruling := j.Rule(Access{Op: op, Path: path, Creates: creates})
+	return ruling.Answer()
+}
+
+// TestJudge asks about names directly.
+func TestJudge(t *testing.T) {
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.MkdirAll(ws+"/old/.git", 0o755))
+	res, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}).WithEntries(
+		sandbox.PathEntry(ws+"/shut", sandbox.LevelDeny), sandbox.PathEntry(ws+"/shut/open", sandbox.LevelRead),
+		sandbox.GlobEntry(ws+"/**/*.key")).Resolve()
+	must(t, err)
+	j := NewJudge(&res, Names{
+		Roots: []string{ws}, Ruled: []string{ws + "/known/.git/config"}, Protected: []string{ws + "/.git"},
+		Free: []string{ws + "/tmp", ws + "/cache"},
+	})
+	j.start = time.Now().Add(time.Hour) // what is there is older
+	for _, c := range []struct {
+		name string
+		op   sandbox.Op
+		path string
+		made bool
+		want syscall.Errno
+	}{
+		{"an ordinary file", sandbox.Write, "/x", true, 0},
+		{"a claimed name", sandbox.Write, "/.git", true, unix.EROFS},
+		{"a claimed name that is there", sandbox.Write, "/.git", false, 0},
+		{"a name that is only noticed", sandbox.Write, "/noticed", true, 0},
+		{"a denied directory", sandbox.Read, "/shut/x", false, unix.EACCES},
+		{"the directory itself", sandbox.Read, "/shut", false, unix.EACCES},
+		{"opened below it", sandbox.Read, "/shut/open/x", false, 0},
+		{"a denied pattern", sandbox.Read, "/a/b.key", false, unix.EACCES},
+		{"below a denied pattern", sandbox.Exec, "/a.key/x", false, unix.EACCES},
+		{"writing what matches", sandbox.Write, "/n.key", true, unix.EACCES},
+		{"a repository that was found", sandbox.Write, "/known/.git/hooks/x", true, 0},
+		{"an old one that was none", sandbox.Write, "/old/.git/hooks/x", true, 0},
+		{"a new one", sandbox.Write, "/new/.git", true, 0},
+		{"a name that begins like one", sandbox.Write, "/.github/x", true, 0},
+		{"behind one that begins like one", sandbox.Write, "/.github/.git", true, 0},
+		{"in the private directory", sandbox.Write, "/tmp/r/.git/hooks", true, 0},
+		{"in a layer", sandbox.Write, "/cache/r/.git/hooks", true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := errnoOf(j, c.op, ws+c.path, c.made); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+	t.Run("an old one where not all were looked for", func(t *testing.T) {
+		partly := NewJudge(&res, Names{Roots: []string{ws}, Partial: true})
+		partly.start = j.start
+		if got := errnoOf(partly, sandbox.Write, ws+"/old/.git/hooks/x", true); got != unix.EROFS {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("a young one of somebody else", func(t *testing.T) {
+		young := NewJudge(&res, Names{Roots: []string{ws}})
+		young.start = time.Unix(0, 0)
+		if got := errnoOf(young, sandbox.Write, ws+"/old/.git/config", false); got != unix.EROFS {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// TestMade: what looks like the making of a repository below a root is remembered.
+func TestMade(t *testing.T) {
+	policy, err := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w", Workspaces: []string{"/w"}}).Resolve()
+	must(t, err)
+	judge := NewJudge(&policy, Names{Roots: []string{"/w"}, Free: []string{"/w/cache"}, Protected: []string{"/w/.git"}})
+	for _, name := range []string{
+		"/w/a/.git", "/w/b.git/HEAD", "/w/b.git/objects", "/w/c/refs", // made
+		"/w/.git", "/w/d/HEADS", "/w/a/.git/HEAD", "/w/a/.git/objects", "/w/cache/e/.git", "/tmp/f/.git", "/w", // not
+	} {
+		judge.Rule(Access{Op: sandbox.Write, Path: name, Creates: true})
+	}
+	judge.Rule(Access{Op: sandbox.Write, Path: "/w/g/.git"})
+	judge.Rule(Access{Op: sandbox.Read, Path: "/w/h/.git", Creates: true})
+	if want := []string{"/w/a/.git", "/w/b.git", "/w/c"}; !slices.Equal(judge.Made(), want) {
+		t.Errorf("%q, want %q", judge.Made(), want)
+	}
+	if (*PolicyJudge)(nil).Made() != nil {
+		t.Error("a judge that is not there has seen something")
+	}
+}

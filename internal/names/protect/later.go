@@ -1,0 +1,94 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package protect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// whyLater begins the reason of a rule for a name that other programs run or obey later; its
+// grant follows.
+const whyLater = "other programs run or obey it later; opened by --grant "
+
+// protectLater makes the names at the top of a writable root read-only that other programs run
+// or obey later, where they exist. Names that an entry of the policy or a grant opens stay
+// writable. It returns what was seen at all names but those that an entry is about.
+func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool, error) {
+	sights, err := grants.LookForTools(root)
+	if err != nil {
+		return nil, uninspected(root, err, "")
+	}
+	seen := sights[:0]
+	for _, at := range sights {
+		if _, ruled := s.rules[at.Path]; ruled {
+			continue
+		}
+		seen = append(seen, at)
+		if at.Stat == nil || slices.Contains(granted, at.Grant) || at.Tracked && slices.Contains(granted, GrantGit) || isEnvironment(at) {
+			continue
+		}
+		spot := hostfacts.SpotOf(at.Path, at.Stat)
+		if spot.Kind == plan.KindOther && at.Linked {
+			s.protectLinked(at)
+			continue
+		}
+		if spot.Kind == plan.KindOther {
+			return nil, notLater(at)
+		}
+		if s.byName {
+			spot.ID = launch.ID{}
+		}
+		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
+	}
+	return seen, nil
+}
+
+// protectLinked makes what a link leads to read-only, where the command could write to it. The link itself
+// can be replaced; what is there at the end is then named.
+func (s *ruleset) protectLinked(at grants.SeenTool) {
+	real := hostfacts.RealPath(at.Path)
+	spot, err := hostfacts.Look(real)
+	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) || !slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
+		return // it leads nowhere, or out of what the command can change
+	}
+	if s.byName {
+		spot.ID = launch.ID{}
+	}
+	s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
+}
+
+// isEnvironment reports whether a directory of direnv holds environments of Python, into which packages are
+// installed all the time: they are as much in the command's hands as others in the workspace.
+func isEnvironment(at grants.SeenTool) bool {
+	if filepath.Base(at.Path) != ".direnv" {
+		return false
+	}
+	found, _ := filepath.Glob(filepath.Join(at.Path, "*", "pyvenv.cfg")) // the pattern is right
+	return len(found) > 0
+}
+
+// notLater returns the error for a name at which neither a directory nor a file exists. A link
+// cannot be protected: the command could change it, or an earlier one has made it so that
+// something else is protected.
+func notLater(at grants.SeenTool) error {
+	what := "gone" // by now
+	if info, err := os.Lstat(at.Path); err == nil {
+		what = "a " + hostfacts.KindWord(info.Mode())
+	}
+	return &sandbox.UnsupportedError{
+		Need: "a directory or file at " + at.Path + ", which other programs run or obey later", Have: "it is " + what,
+		Hint: fmt.Sprintf("replace it by what it points to, move it away, or use %s, with which it is not protected", sandbox.Grant{Name: at.Grant}),
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/git"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+)
+
+// Scans remembers what earlier searches for repositories and for deny patterns found, in memory
+// and below State. Several goroutines may use it at once.
+type Scans struct {
+	State string // the state directory
+
+	starting atomic.Int32 // starts that wait for mu; a search in the background gives way
+	mu       sync.Mutex
+	caches   map[string]*git.Cache
+
+	matching sync.Mutex // held while files are searched for deny patterns
+	matches  map[string]*git.Matches
+
+	knowing sync.Mutex // held while home directories are searched for secrets
+	secret  map[string]*credentials.Known
+
+	life    sync.Mutex // held where running gets more and where closed is set
+	running sync.WaitGroup
+	closed  atomic.Bool
+}
+
+// with calls f with what is known of the directories below root, and saves what f adds.
+// One search runs at a time. A nil Scans knows nothing.
+func (s *Scans) with(root string, f func(*git.Cache) error) error {
+	if s == nil {
+		return f(nil)
+	}
+	s.starting.Add(1)
+	s.mu.Lock()
+	s.starting.Add(-1)
+	defer s.mu.Unlock()
+	cache := s.cache(root)
+	err := f(cache)
+	s.save(root, cache)
+	return err
+}
+
+// cache returns what is known of the directories below root. The caller holds mu.
+func (s *Scans) cache(root string) *git.Cache {
+	cache := s.caches[root]
+	if cache == nil {
+		cache = new(git.Cache)
+		s.file(root, func(name string) { cache = git.LoadCache(name) })
+		if s.caches == nil {
+			s.caches = make(map[string]*git.Cache)
+		}
+		s.caches[root] = cache
+	}
+	return cache
+}
+
+// save writes down what is new in a cache. What is not saved is searched again.
+func (s *Scans) save(root string, cache *git.Cache) {
+	if cache.Changed() {
+		s.file(root, func(name string) { _ = cache.Save(name); prune(filepath.Dir(name)) })
+	}
+}
+
+// maxFiles is how many searches are remembered on disk. Each takes up to a few megabytes.
+const maxFiles = 100
+
+// prune removes the oldest files of a directory that has too many. Their searches begin anew.
+func prune(dir string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed stays
+	if len(entries) <= maxFiles {
+		return
+	}
+	age := map[string]time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			age[e.Name()] = info.ModTime()
+		}
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age[a.Name()].Compare(age[b.Name()]) })
+	for _, e := range entries[:len(entries)-maxFiles] {
+		_ = os.Remove(filepath.Join(dir, e.Name()))
+	}
+}
+
+// maxSearches is how many searches for deny patterns are remembered in memory.
+const maxSearches = 16
+
+// match is [git.Match] with what earlier runs have found. A nil Scans searches anew.
+func (s *Scans) match(root, key string, want git.Wanted, most int) ([]string, error) {
+	if s == nil {
+		return matchAnew(root, key, want, most)
+	}
+	s.matching.Lock()
+	defer s.matching.Unlock()
+	m := s.matches[key]
+	if m == nil {
+		m = new(git.Matches)
+		s.file("matches\x00"+key, func(name string) { m = git.LoadMatches(name) })
+		if s.matches == nil || len(s.matches) >= maxSearches {
+			s.matches = make(map[string]*git.Matches)
+		}
+		s.matches[key] = m
+	}
+	found, err := git.Match(root, key, m, want, most)
+	if m.Changed() {
+		s.file("matches\x00"+key, func(name string) { _ = m.Save(name); prune(filepath.Dir(name)) })
+	}
+	return found, err
+}
+
+// secrets returns the stores of secrets that a search by content finds below a home directory, with what
+// earlier runs have found. A nil Scans searches anew.
+func (s *Scans) secrets(home string) []credentials.Store {
+	if s == nil {
+		return searchAnew(home)
+	}
+	s.knowing.Lock()
+	defer s.knowing.Unlock()
+	k := s.secret[home]
+	if k == nil {
+		k = new(credentials.Known)
+		s.file("secrets\x00"+home, func(name string) {
+			if text, err := os.ReadFile(name); err == nil {
+				k = credentials.ReadKnown(text)
+			}
+		})
+		if s.secret == nil {
+			s.secret = make(map[string]*credentials.Known)
+		}
+		s.secret[home] = k
+	}
+	found, _ := k.Search(home)
+	if k.Changed() {
+		s.file("secrets\x00"+home, func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
+	}
+	return found
+}
+
+// file calls f with the name of the file about a subject, by descriptor: the state directory may
+// lie where another command can exchange it. Without that directory nothing is called.
+func (s *Scans) file(subject string, f func(name string)) {
+	dir, err := s.open()
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	sum := sha256.Sum256([]byte(subject))
+	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16])))
+}
+
+// Copy returns a file of the state directory with a text, which no command sees unless it is mounted. It is
+// made unless an earlier run has made it.
+func (s *Scans) Copy(text []byte) (plan.Spot, error) {
+	sum := sha256.Sum256(text)
+	name := hex.EncodeToString(sum[:16])
+	at := filepath.Join(s.State, "copies", name)
+	if spot, err := hostfacts.Look(at); err == nil && spot.Kind == plan.KindFile {
+		return spot, nil
+	}
+	dir, err := s.openDirectory("copies")
+	if err != nil {
+		return plan.Spot{}, err
+	}
+	defer dir.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	prune(path)
+	if err := safefile.Replace(filepath.Join(path, name), text); err != nil {
+		return plan.Spot{}, err
+	}
+	return hostfacts.Look(at)
+}
+
+// open opens the directory of the files.
+func (s *Scans) open() (*os.File, error) { return s.openDirectory("scans") }
+
+func (s *Scans) openDirectory(name string) (*os.File, error) {
+	state, err := safefile.OpenTreePath(s.State)
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	scans, err := safefile.MakeDir(state, name)
+	if err != nil {
+		return nil, err
+	}
+	defer scans.Close()
+	return scans.Open(".")
+}

@@ -1,7 +1,0 @@
-// Copyright 2026 The sallyport Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !linux
-
-// Package oneshot is empty on this system.
-package oneshot

@@ -1,0 +1,182 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tty
+
+import (
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Signals sends the signals that this process gets on to a program.
+type Signals struct {
+	// Numbers are the signals for the program, in order of their arrival. 0 is none.
+	Numbers chan int
+	// Ready is closed when all signals are caught.
+	Ready chan struct{}
+
+	arrived chan os.Signal
+	stopped chan struct{}        // holds a token when the program was stopped
+	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the program knows
+	console *Console             // suspended before a stop
+	told    bool                 // the program knows that this process continued
+	over    chan struct{}
+	running sync.WaitGroup
+	end     func(syscall.Signal) // ends this process
+	late    time.Duration        // how long a signal waits for the program before that
+	stop    func()               // stops the job
+}
+
+// ForwardSignals begins to catch signals. It returns at once: that takes the
+// runtime about a millisecond, in which flags and files can be checked. Signals that this
+// process ignores, as under nohup(1), stay ignored.
+//
+// A signal that is not caught yet is lost or ends the process, so no program may begin
+// before ready is closed: its output makes people send signals.
+//
+// A program with a terminal of its own gets no SIGWINCH from here.
+func ForwardSignals(c *Console) *Signals {
+	f := &Signals{
+		arrived: make(chan os.Signal, 32), Numbers: make(chan int),
+		Ready: make(chan struct{}), over: make(chan struct{}), stopped: make(chan struct{}, 1),
+		lost: make(chan chan<- struct{}), console: c,
+		end: endSelf, late: 2 * time.Second, stop: stopJob,
+	}
+	f.running.Go(func() {
+		for _, s := range forwarded() {
+			if !signal.Ignored(s) && !(c.Own && s == resizeSignal) {
+				signal.Notify(f.arrived, s)
+			}
+		}
+		close(f.Ready)
+		f.forward()
+	})
+	return f
+}
+
+// Close ends the forwarding. With last this process ends, and signals stay caught: to
+// change that takes as long as to begin.
+func (f *Signals) Close(last bool) {
+	close(f.over)
+	f.running.Wait()
+	if !last {
+		signal.Stop(f.arrived)
+	}
+}
+
+// forward sends until it is over.
+func (f *Signals) forward() {
+	hangUps, sent := 0, false
+	for {
+		select {
+		case s := <-f.arrived:
+			if s == syscall.SIGHUP {
+				if hangUps++; sent && hangUps == 1 {
+					continue // the program has got this one
+				}
+			}
+			// The end of input comes after a hang-up, and a stop after the program's own.
+			n, _ := s.(syscall.Signal) // 0, which is none, for others
+			if f.told && n == continueSignal {
+				f.told = false
+				continue
+			}
+			f.deliver(n, n == stopSignal || n == syscall.SIGHUP)
+			if n == stopSignal && !f.console.asking.Load() {
+				f.awaitStop()
+				f.stopJob()
+			}
+		case <-f.stopped:
+			if f.console.Present() {
+				f.stopJob()
+			}
+		case done := <-f.lost:
+			if hangUps == 0 && !signal.Ignored(syscall.SIGHUP) {
+				sent = true
+				f.deliver(syscall.SIGHUP, true)
+			}
+			close(done)
+		case <-f.over:
+			return
+		}
+	}
+}
+
+// Stopped says that the program was stopped. It returns at once.
+func (f *Signals) Stopped() {
+	select {
+	case f.stopped <- struct{}{}:
+	default:
+	}
+}
+
+// awaitStop gives a program that was asked to stop the time to leave the terminal in order. One
+// that does not stop, or of which that is not known, does not keep the job from stopping.
+func (f *Signals) awaitStop() {
+	const moment = time.Second
+	timer := time.NewTimer(moment)
+	defer timer.Stop()
+	select {
+	case <-f.stopped:
+	case <-timer.C:
+	case <-f.over:
+	}
+}
+
+// stopJob stops the job that this process belongs to until its shell continues it, and has the
+// program go on then. Where no shell could, nothing stops, and the program goes on at once.
+func (f *Signals) stopJob() {
+	f.console.suspend()
+	f.stop()
+	f.console.resume()
+	select {
+	case <-f.stopped: // from before
+	default:
+	}
+	f.told = true
+	f.deliver(continueSignal, false)
+}
+
+// deliver sends a signal, and with wait returns when it has been sent on.
+func (f *Signals) deliver(s syscall.Signal, wait bool) {
+	f.send(int(s))
+	if wait {
+		// The reader of the channel has sent the signal on when it comes back for
+		// more. 0 is no signal.
+		f.send(0)
+	}
+}
+
+// hangUp sends the program SIGHUP because its terminal is gone, unless it got one. It
+// returns when that is sent, or the forwarding has ended.
+func (f *Signals) hangUp() {
+	done := make(chan struct{})
+	select {
+	case f.lost <- done:
+		<-done
+	case <-f.over:
+	}
+}
+
+// send sends a signal on. Before the program is started and when it has ended nothing takes it:
+// where that lasts, as for a disk or a lock, a signal that asks for the end ends this process.
+func (f *Signals) send(n int) {
+	var late <-chan time.Time
+	s := syscall.Signal(n)
+	if slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s) {
+		timer := time.NewTimer(f.late)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case f.Numbers <- n:
+	case <-f.over:
+	case <-late:
+		f.console.suspend()
+		f.end(s)
+	}
+}

@@ -1,7 +1,0 @@
-// Copyright 2026 The sallyport Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-package runargs
-
-// terminals says that programs in front of a terminal get one of their own.
-const terminals = true

@@ -1,0 +1,24 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin
+
+package safefile
+
+import (
+	"io/fs"
+	"os"
+)
+
+// The profile of a user is closed to others here, and modes say nothing.
+func foreign(fs.FileInfo) bool { return false }
+
+func closed(fs.FileInfo) bool { return true }
+
+// RemoveTree removes name from parent with everything below it, and follows no link.
+func RemoveTree(parent *os.Root, name string) error { return parent.RemoveAll(name) }
+
+// RemoveTreeUntil is [RemoveTree]; it takes as long as there are files.
+func RemoveTreeUntil(parent *os.Root, name string, _ <-chan struct{}) error {
+	return RemoveTree(parent, name)
+}

@@ -1,0 +1,298 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+)
+
+// TestFlood: processes that print what their client does not read take a bounded amount of memory
+// of the server, and do not slow down another session.
+func TestFlood(t *testing.T) {
+	url := run(t, options())
+	before := heap()
+	slow, _ := meet(t, url, nil, nil)
+	const floods, most = 4, 24 << 20
+	for i := range floods {
+		slow.started(script(fmt.Sprint("flood", i), "/", "head -c 1000000000 /dev/zero"))
+		slow.events = nil // what came before the answer belongs to this side
+	}
+	other, _ := meet(t, url, nil, nil)
+	for i := range 15 {
+		id := fmt.Sprint("p", i)
+		other.started(script(id, "/", "echo "+id))
+		if got := other.printed(id, 1); got != id+"\n" {
+			t.Errorf("%q, want %q", got, id)
+		}
+	}
+	if after := heap(); after > before+most {
+		t.Errorf("%d bytes are held, want at most %d", after-before, most)
+	}
+	if err := slow.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// printed waits until a process has printed so many lines, and returns its output.
+func (c *caller) printed(process string, lines int) string {
+	c.t.Helper()
+	for {
+		text := ""
+		for _, m := range c.events {
+			if m.Method == "process/output" && m.Params.ProcessID == process {
+				text += string(m.Params.Chunk)
+			}
+		}
+		if strings.Count(text, "\n") >= lines {
+			return text
+		}
+		c.until(func(*message) bool { return true })
+	}
+}
+
+// heap returns how many bytes this program holds.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one found in pools
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestSessionGuesses: only the ID as it was given is that of a session, and every other text has
+// the same answer.
+func TestSessionGuesses(t *testing.T) {
+	url := run(t, options())
+	c, id := meet(t, url, nil, nil)
+	c.started(script("p", "/", "sleep 60"))
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+	w := connect(t, url, nil)
+	deadline(t, w)
+	guess := &caller{t: t, speaker: w}
+	next := []byte(id)
+	next[len(next)-1] ^= 1
+	for _, test := range []struct{ name, id string }{
+		{"the next", string(next)},
+		{"capitals", "A" + strings.ToUpper(id)[1:]},
+		{"prefix", id[:35]},
+		{"space", id + " "},
+		{"without dashes", strings.ReplaceAll(id, "-", "")},
+		{"zero byte", id + "\x00"},
+		{"pattern", "*"},
+		{"nil UUID", "00000000-0000-0000-0000-000000000000"},
+		{"long", strings.Repeat(id, 20_000)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := guess.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": test.id})
+			if m.Error == nil || m.Error.Code != -32600 || m.Error.Message != "unknown session id "+test.id {
+				t.Errorf("%s, %+v", m.Result, m.Error)
+			}
+		})
+	}
+	resumed(t, url, nil, id)
+}
+
+// TestSessionIDs: IDs of sessions have 122 random bits.
+func TestSessionIDs(t *testing.T) {
+	url := run(t, options())
+	seen := map[string]bool{}
+	for range 50 {
+		c, id := meet(t, url, nil, nil)
+		if len(id) != 36 || id[14] != '4' || seen[id[:8]] {
+			t.Errorf("ID %s", id)
+		}
+		seen[id[:8]] = true
+		_ = c.close()
+	}
+}
+
+// TestJunk: what is no base64 is refused before anything is done with it.
+func TestJunk(t *testing.T) {
+	file := writeFile(t, "old")
+	uri := "file://" + file
+	o := options()
+	o.Server.AllowHTTP = true
+	c, _ := meet(t, run(t, o), nil, nil)
+	c.started(script("p", "/", "read x; echo got $x"))
+	for _, junk := range []string{"!!!!", "aGk", "aGk=\n", "aGl=", "aGk=aGk=", "-_-_", "=", "aGk\u00e9"} {
+		t.Run(fmt.Sprintf("%q", junk), func(t *testing.T) {
+			for _, test := range []struct {
+				method string
+				params map[string]any
+			}{
+				{"process/write", map[string]any{"processId": "p", "chunk": junk, "writeId": junk}},
+				{"fs/writeFile", map[string]any{"path": uri, "dataBase64": junk}},
+				{"http/request", map[string]any{"method": "POST", "url": "http://127.0.0.1:1/", "requestId": "r", "bodyBase64": junk}},
+			} {
+				if m := c.call(test.method, test.params); m.Error == nil || m.Error.Code != -32602 && m.Error.Code != -32600 {
+					t.Errorf("%s: %s, %+v", test.method, m.Result, m.Error)
+				}
+			}
+		})
+	}
+	c.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte("1\n")), "writeId": "1"})
+	if got := c.printed("p", 1); got != "got 1\n" {
+		t.Errorf("%q was typed", got)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestIDsUsedAgain: an ID that is in use is refused, or has its first meaning.
+func TestIDsUsedAgain(t *testing.T) {
+	c, _ := meet(t, run(t, options()), nil, nil)
+	for range 2 {
+		c.post(map[string]any{"id": "same", "method": "environment/status"})
+	}
+	answers := 0
+	c.until(func(m *message) bool {
+		if string(m.ID) == `"same"` && m.Error == nil {
+			answers++
+		}
+		return answers == 2
+	})
+	write := func(text, id string) {
+		t.Helper()
+		m := c.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte(text)), "writeId": id})
+		if string(m.Result) != `{"status":"accepted"}` {
+			t.Errorf("%s, %+v", m.Result, m.Error)
+		}
+	}
+	exists := func(id string) {
+		t.Helper()
+		m := c.call("process/start", script(id, "/", "echo another"))
+		if m.Error == nil || m.Error.Code != -32600 || m.Error.Message != "process "+id+" already exists" {
+			t.Errorf("%s, %+v", m.Result, m.Error)
+		}
+	}
+	c.started(script("p", "/", "while read x; do echo got $x; done"))
+	exists("p")
+	write("1\n", "1")
+	write("2\n", "1")
+	write("3\n", "2")
+	if got := c.printed("p", 2); got != "got 1\ngot 3\n" {
+		t.Errorf("%q", got)
+	}
+	c.call("process/terminate", map[string]any{"processId": "p"})
+	c.ended("p")
+	exists("p") // its output can be read
+	missing := script("q", "/", "")
+	missing["argv"] = []string{"/missing/program"}
+	if m := c.call("process/start", missing); m.Error == nil {
+		t.Errorf("%s", m.Result)
+	}
+	c.started(script("q", "/", "echo hi"))
+	c.ended("q")
+	opened := map[string]any{"handleId": "h", "path": "file://" + writeFile(t, "old")}
+	if m := c.call("fs/open", opened); m.Error != nil {
+		t.Errorf("%+v", m.Error)
+	}
+	if m := c.call("fs/open", opened); m.Error == nil || m.Error.Code != -32600 {
+		t.Errorf("%s, %+v", m.Result, m.Error)
+	}
+}
+
+// TestKilledServer: a server that gets SIGKILL leaves no process behind, in a sandbox or not, also
+// none that ignores signals and made a session of its own.
+func TestKilledServer(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		sandbox, tty bool
+	}{
+		{"no sandbox", false, false},
+		{"terminal", false, true},
+		{"sandbox", true, false},
+		{"sandbox, terminal", true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.sandbox {
+				testenv.NeedUserNS(t)
+			}
+			testenv.NeedProgram(t, "setsid")
+			server, url := serverProcess(t)
+			c, _ := meet(t, url, nil, nil)
+			dir := t.TempDir()
+			fifo := filepath.Join(dir, "alive")
+			if err := unix.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			params := script("p", dir, "exec 3<>alive; trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP; echo; sleep 300' & wait")
+			params["tty"] = test.tty
+			if test.sandbox {
+				params["sandbox"] = managed(dir)
+			}
+			c.started(params)
+			c.printed("p", 1)
+			f, err := os.Open(fifo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, f); err != nil { // it ends with the last process that has the pipe
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// managed returns a sandbox in which dir can be written.
+func managed(dir string) any {
+	entry := func(path map[string]any, access string) any { return map[string]any{"path": path, "access": access} }
+	return map[string]any{"windowsSandboxLevel": "disabled", "permissions": map[string]any{
+		"type": "managed", "network": "restricted", "file_system": map[string]any{"type": "restricted", "entries": []any{
+			entry(map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "read"),
+			entry(map[string]any{"type": "path", "path": "file://" + dir}, "write"),
+		}},
+	}}
+}
+
+// serverProcess starts a server as a process of its own and returns its URL.
+func serverProcess(t *testing.T) (*os.Process, string) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, serveArg)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process, strings.TrimSpace(url)
+}
