@@ -162,7 +162,7 @@ func answeringDatagrams(t *testing.T, at, word string) {
 // short makes a directory whose name leaves room for a socket in it.
 func short(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "sp") //nolint:usetesting // the name of a socket is short
+	dir, err := os.MkdirTemp("/var/tmp", "sp")
 	if err != nil {
 		t.Fatal(err)
 	}

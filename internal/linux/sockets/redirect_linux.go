@@ -14,7 +14,7 @@ import (
 type Redirection struct {
 	TCP uint16 // the port of the loopback interface that gets connections
 	DNS uint16 // the one that gets datagrams to port 53, on 127.0.0.1 and ::1
-	// LocalRoutes are ports of the loopback interface from which connections are led away, too; with none
+	// Local are ports of the loopback interface from which connections are led away, too; with none
 	// a connection to a loopback address reaches what the command itself serves there.
 	Local []uint16
 }

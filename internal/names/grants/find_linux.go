@@ -33,7 +33,7 @@ type Socket struct {
 type FoundServices struct {
 	Sockets []Socket
 	Devices []Device
-	// ServicePlaces are where services are that were not granted, as the command may name them.
+	// Places are where services are that were not granted, as the command may name them.
 	Places   []string
 	Warnings []string // for people
 	set      []string // variables

@@ -133,8 +133,8 @@ func LookAgain(sights []SeenTool, roots []string) []SeenTool {
 		}
 	}
 	again := slices.DeleteFunc(slices.Clone(sights), func(s SeenTool) bool {
-		now, known := tops[strings.TrimSuffix(strings.TrimSuffix(s.Path, s.ToolName.Name), "/")]
-		return known && now.whole && !isListed(now.listed, s.ToolName.Name)
+		now, known := tops[strings.TrimSuffix(strings.TrimSuffix(s.Path, s.Name), "/")]
+		return known && now.whole && !isListed(now.listed, s.Name)
 	})
 	return append(again, out...)
 }
@@ -149,7 +149,7 @@ func (s *SeenTool) New() (files []string, more int) {
 		return nil, 0
 	}
 	if now.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-		files = list(strings.TrimSuffix(s.Path, s.ToolName.Name), s.ToolName.Name)
+		files = list(strings.TrimSuffix(s.Path, s.Name), s.Name)
 	}
 	if len(files) == 0 {
 		return []string{s.Path}, 0

@@ -188,7 +188,7 @@ func TestLookListed(t *testing.T) {
 		var found []string
 		for _, s := range sights {
 			if s.Stat != nil {
-				found = append(found, s.ToolName.Name)
+				found = append(found, s.Name)
 			}
 		}
 		slices.Sort(found)

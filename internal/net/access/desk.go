@@ -41,7 +41,7 @@ type HostQuestions struct {
 	Answered func(r network.Request, d approval.Decision)
 	// Open, if not nil, is told when the first question is open, and when none is any more.
 	Open func(open bool)
-	// QuestionLimit is shared with other commands.
+	// Limit is shared with other commands.
 	Limit *QuestionLimit
 
 	once   sync.Once

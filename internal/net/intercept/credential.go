@@ -17,7 +17,7 @@ type Credential struct {
 	Name string // for people; not empty
 	// Env is the variable in which the command gets the dummy; empty for none, with a File.
 	Env string
-	// CredentialFile is where the value is from, and the command sees the dummy; nil for no file.
+	// File is where the value is from, and the command sees the dummy; nil for no file.
 	File *CredentialFile
 	// Value is the real value. [NewCredentials] takes it over: it is overwritten when the Set is closed.
 	Value []byte
@@ -58,7 +58,7 @@ type CredentialError struct {
 	Reason string // a clause, with the fix
 }
 
-// CredentialError returns the name and the reason.
+// Error returns the name and the reason.
 func (e *CredentialError) Error() string { return fmt.Sprintf("credential %q: %s", e.Name, e.Reason) }
 
 // A CredentialMisuseError says that the dummy of a credential was sent where it does not belong.
@@ -68,7 +68,7 @@ type CredentialMisuseError struct {
 	Plain bool   // the request was not encrypted
 }
 
-// CredentialError returns the name, the host and the fix.
+// Error returns the name, the host and the fix.
 func (e *CredentialMisuseError) Error() string {
 	if e.Plain {
 		return fmt.Sprintf("the credential %q was sent to %s over plain HTTP; use https", e.Name, e.Host)

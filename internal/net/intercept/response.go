@@ -20,7 +20,7 @@ type CredentialEncodingError struct {
 	Host string
 }
 
-// CredentialError says what to do about it. It has nothing of the response, which may have a credential in any place.
+// Error says what to do about it. It has nothing of the response, which may have a credential in any place.
 func (e *CredentialEncodingError) Error() string {
 	return fmt.Sprintf("%s compressed its response although it was asked not to; a credential in it could not be found, so it is refused", e.Host)
 }

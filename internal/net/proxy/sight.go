@@ -31,7 +31,7 @@ func (s *policyView) add(o policyView) {
 	s.some, s.all, s.hide = s.some || o.some, s.all || o.all, s.hide || o.hide
 }
 
-// policyView returns what must be seen of a connection: by the name of its host, and once it is made by its address,
+// sight returns what must be seen of a connection: by the name of its host, and once it is made by its address,
 // at which another name can be that of a host with request rules or credentials. Without these it costs nothing.
 func (a *access) sight(policy *network.Policy) (s policyView) {
 	if policy.Inspects(a.req.Host, a.req.Port) {
