@@ -70,8 +70,10 @@ func printAndRead(t *testing.T, retain executor.Retention, lines int) (all []byt
 	e := newExecutor(t)
 	spec := newSpec(sandbox.FullAccess(), "sh", "-c", fmt.Sprintf("read -r go; seq %d %d", 1_000_000, 1_000_000+lines-1))
 	spec.PipeStdin, spec.Retain = true, retain
-	read := make(chan uint64, 1) // offsets behind what was read
+	read := make(chan uint64, 1)   // offsets behind what was read
+	started := make(chan struct{}) // out is set
 	spec.OnOutput = func(_ executor.Stream, p []byte) {
+		<-started
 		all = append(all, p...)
 		if total, _ := out.Size(); total != uint64(len(all)) {
 			t.Errorf("%d bytes are retained when OnOutput has %d", total, len(all))
@@ -87,6 +89,7 @@ func printAndRead(t *testing.T, retain executor.Retention, lines int) (all []byt
 		t.Fatal(err)
 	}
 	out = p.Output()
+	close(started)
 	var early []byte
 	var reading sync.WaitGroup
 	reading.Go(func() {

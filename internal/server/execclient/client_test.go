@@ -539,7 +539,10 @@ func TestEager(t *testing.T) {
 			s.rest()
 		}, false, ""},
 		{"ends at once", func(*side) {}, false, "not available"},
-		{"ends after the handshake", func(s *side) { s.greet() }, true, "may have been performed"},
+		{"ends after the handshake", func(s *side) {
+			s.greet()
+			s.take("m")
+		}, true, "may have been performed"},
 		{"refuses", func(s *side) {
 			refuse(-1, "no")(s)
 			s.fail(s.take("m"), -2, "call initialize first")
