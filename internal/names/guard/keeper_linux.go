@@ -165,8 +165,14 @@ func (k *Keeper) open(h *Hold, r *request) error {
 		}
 	}
 	fd, err := openDir(path)
+	if err == nil { // it is there, but names in it may be out of reach
+		if _, e := statAt(fd, r.name); errors.Is(e, unix.EACCES) {
+			unix.Close(fd)
+			err = e
+		}
+	}
 	if errors.Is(err, unix.EACCES) {
-		if closedByUser(path) {
+		if closedByUser(r.Path) {
 			return &HoldError{Path: r.Path, Op: "inspect it", Err: err, Fix: "a command could open the directories above it; chmod u+x them"}
 		}
 		return nil
