@@ -53,7 +53,7 @@ func BenchmarkCachedBuild(b *testing.B) {
 	ws, home := workspace(b), workspace(b)
 	b.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
 	cache, modules := goEnv(b, "GOCACHE"), goEnv(b, "GOMODCACHE")
-	copySources(b, ws, filepath.Join("..", ".."))
+	copySources(b, ws, filepath.Join("..", "..", ".."))
 	env := []string{
 		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + home, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false", "GOPROXY=off",
 		"CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + cache, "GOMODCACHE=" + modules,

@@ -221,7 +221,7 @@ func BenchmarkObservedBuild(b *testing.B) {
 	goProgram := testenv.NeedProgram(b, "go")
 	ws := workspace(b)
 	modules := goEnv(b, "GOMODCACHE")
-	copySources(b, ws, filepath.Join("..", ".."))
+	copySources(b, ws, filepath.Join("..", "..", ".."))
 	clean := func() error { return os.RemoveAll(filepath.Join(ws, "cache")) }
 	env := []string{
 		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + ws, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -mod=mod",
