@@ -94,7 +94,7 @@ var budgets = map[string]budget{
 	"internal/run/tty":           {1090, "output waits while a question is on the terminal; a question takes the terminal; descriptors that this process was started with; what a program left on the terminal is undone before a question; new: a question on the controlling terminal; keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is lent"},
 	"internal/cli/getopt":        {305, "a command line without some flags; new: from internal/cli; new: from internal/cli"},
 	"internal/names/git":         {2855, "GIT_CONFIG_COUNT; settings that name programs; bare repositories beside a broken one; less: what git writes has a package of its own; the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
-	"internal/names/guard":       {1865, "the watch of granted runs, and what was there before as all runs and later ones know it"},
+	"internal/names/guard":       {1870, "the watch of granted runs, and what was there before as all runs and later ones know it"},
 	"internal/names/grants":      {790, "a port of the loopback; new: hosts of package managers, by name; new: sockets of agents and Docker, graphics processors, by name; more editors and agents; many more names that programs run or obey later"},
 	"internal/command/identity":  {775, "files of a command by content, outputs, the look before a start; new: from the root"},
 	"internal/caller":            {115, "connections of callers; new: contexts that are nil, and panics of the caller, as errors"},
