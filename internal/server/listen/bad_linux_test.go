@@ -61,7 +61,7 @@ func (c *caller) printed(process string, lines int) string {
 		if strings.Count(text, "\n") >= lines {
 			return text
 		}
-		c.until(func(*message) bool { return true })
+		c.more()
 	}
 }
 

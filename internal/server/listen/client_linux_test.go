@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -260,6 +261,8 @@ type caller struct {
 	speaker
 	id     int
 	events []message // notifications
+	// passed has the messages that came and that no until returned.
+	passed []message
 	// answered has the IDs of the answers that came, in JSON.
 	answered map[string]bool
 }
@@ -284,33 +287,45 @@ func (c *caller) post(v any) {
 	}
 }
 
-// until receives messages until one matches, which it returns.
+// until returns the first message that matches, of those that an earlier until passed by and of
+// those that it receives. No message is returned twice: the order of an answer and of what the
+// request causes is not promised.
 func (c *caller) until(match func(*message) bool) message {
 	c.t.Helper()
-	for {
-		text, err := c.receive()
-		if err != nil {
-			c.t.Fatal(err)
+	for i := 0; ; i++ {
+		if i == len(c.passed) {
+			c.more()
 		}
-		var m message
-		if err := json.Unmarshal(text, &m); err != nil {
-			c.t.Fatalf("%s: %v", text, err)
-		}
-		switch {
-		case m.Method != "":
-			c.events = append(c.events, m)
-		case c.answered == nil:
-			c.answered = map[string]bool{string(m.ID): true}
-		default:
-			c.answered[string(m.ID)] = true
-		}
-		if match(&m) {
+		if m := c.passed[i]; match(&m) {
+			c.passed = slices.Delete(c.passed, i, i+1)
 			return m
 		}
 	}
 }
 
-// await is until for a notification, which may have come during an earlier call.
+// more receives a message.
+func (c *caller) more() {
+	c.t.Helper()
+	text, err := c.receive()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil {
+		c.t.Fatalf("%s: %v", text, err)
+	}
+	switch {
+	case m.Method != "":
+		c.events = append(c.events, m)
+	case c.answered == nil:
+		c.answered = map[string]bool{string(m.ID): true}
+	default:
+		c.answered[string(m.ID)] = true
+	}
+	c.passed = append(c.passed, m)
+}
+
+// await is until for a notification that an earlier until may have returned.
 func (c *caller) await(match func(*message) bool) message {
 	c.t.Helper()
 	for i := range c.events {

@@ -385,7 +385,7 @@ func TestRunWaits(t *testing.T) {
 		t.Error("it was not running")
 	}
 	for !d.answered[`"w"`] {
-		d.until(func(*message) bool { return true })
+		d.more()
 	}
 	if res := d.over(id); res.End != "canceled" {
 		t.Errorf("%+v", res)
@@ -445,7 +445,7 @@ func TestRunWaitOffsets(t *testing.T) {
 	}
 	d.result(&struct{}{}, "run/write", map[string]any{"runId": id, "chunk": "Cg=="})
 	for !d.answered[`"a"`] || !d.answered[`"b"`] || !d.answered[`"c"`] {
-		d.until(func(*message) bool { return true })
+		d.more()
 	}
 }
 
@@ -512,8 +512,8 @@ func TestRunEvents(t *testing.T) {
 	total, last := 0, line{}
 	d.await(func(*message) bool { return true })
 	for seen := 0; last.Type != "ended"; seen++ {
-		if seen == len(d.events) {
-			d.until(func(m *message) bool { return m.Method == "run/event" })
+		for seen == len(d.events) {
+			d.more()
 		}
 		m := d.events[seen]
 		if m.Method != "run/event" || m.Params.RunID != id {

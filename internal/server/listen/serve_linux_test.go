@@ -49,12 +49,10 @@ func (c *caller) started(params map[string]any) {
 func (c *caller) first(process string) string {
 	c.t.Helper()
 	text := ""
-	c.until(func(m *message) bool {
-		if m.Method == "process/output" && m.Params.ProcessID == process {
-			text += string(m.Params.Chunk)
-		}
-		return strings.HasSuffix(text, "\n")
-	})
+	for !strings.HasSuffix(text, "\n") {
+		m := c.until(func(m *message) bool { return m.Method == "process/output" && m.Params.ProcessID == process })
+		text += string(m.Params.Chunk)
+	}
 	return strings.TrimSpace(text)
 }
 
@@ -85,7 +83,7 @@ func TestReadDoesNotBlock(t *testing.T) {
 		t.Errorf("%s", m.Result)
 	}
 	for !c.answered[`"parked"`] || !c.answered[`"w3"`] {
-		c.until(func(*message) bool { return true })
+		c.more()
 	}
 }
 
