@@ -43,7 +43,7 @@ func (t *Tools) stream(e *entry) {
 	if t.Events == nil {
 		return
 	}
-	c := &cutter{size: DeltaBytes, most: MaxDeltas, merged: t.Compatible, emit: func(d Delta) {
+	c := &cutter{size: deltaBytes, most: maxDeltas, merged: t.Compatible, emit: func(d Delta) {
 		d.CallID, d.SessionID = e.info.CallID, e.info.SessionID
 		t.emit(d)
 	}}

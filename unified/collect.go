@@ -159,7 +159,7 @@ type call struct {
 // collect waits for a process and makes the response. The caller has locked the entry.
 func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error) {
 	began, paused := time.Now(), t.pause.total()
-	out := output.NewBuffer(BufferBytes)
+	out := output.NewBuffer(bufferBytes)
 	out.Append(e.back)
 	e.back = output.Snapshot{}
 	for {

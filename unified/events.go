@@ -47,7 +47,7 @@ type Delta struct {
 	// Missing counts the bytes directly before Offset that are in no Delta: they are not
 	// retained, or there were too many Deltas.
 	Missing uint64
-	// Data is at most DeltaBytes long and has whole characters, or one byte that is part of
+	// Data is at most deltaBytes long and has whole characters, or one byte that is part of
 	// none. It is empty if there is only Missing.
 	Data []byte
 }

@@ -19,50 +19,49 @@ const (
 	MinPoll           = 5 * time.Second        // of a write without text
 	MaxPoll           = 5 * time.Minute        // of a write without text, unless Tools.MaxPoll is set
 	DefaultStartYield = 10 * time.Second       // of a start that names none
-	DefaultWriteYield = MinYield               // of a write that names none
-	WindowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
+	windowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
 
 	DefaultOutputTokens = 10_000  // how much output a response shows by default
-	FallbackTokens      = 2_500   // how much Codex shows at most for an unknown model: 10 000 bytes
-	BufferBytes         = 1 << 20 // how much output of one call is kept
-	BufferTokens        = BufferBytes / 4
+	fallbackTokens      = 2_500   // how much Codex shows at most for an unknown model: 10 000 bytes
+	bufferBytes         = 1 << 20 // how much output of one call is kept
+	bufferTokens        = bufferBytes / 4
 
 	DefaultMaxProcesses = 64 // processes at a time
 	DefaultWarnAt       = 60 // processes from which on a response warns
 	ProtectedProcesses  = 8  // most recently used processes that are not evicted
 
-	DeltaBytes = 8192   // of one Delta at most
-	MaxDeltas  = 10_000 // of one process; later output is one gap
+	deltaBytes = 8192   // of one Delta at most
+	maxDeltas  = 10_000 // of one process; later output is one gap
 )
 
 // denialGrace is how long after the end of a process a failure can still be told.
 const denialGrace = 100 * time.Millisecond
 
-// StartYield returns how long a start waits that asks for d, on a system as GOOS names it.
+// startYield returns how long a start waits that asks for d, on a system as GOOS names it.
 // Zero means [DefaultStartYield].
-func StartYield(d time.Duration, system string) time.Duration {
+func startYield(d time.Duration, system string) time.Duration {
 	d = cmp.Or(d, DefaultStartYield)
 	if system == "windows" {
-		d = max(d, WindowsStartYield)
+		d = max(d, windowsStartYield)
 	}
 	return min(max(d, MinYield), MaxYield)
 }
 
-// WriteYield returns how long a write of text waits that asks for d. Zero means
-// [DefaultWriteYield].
-func WriteYield(d time.Duration) time.Duration {
+// writeYield returns how long a write of text waits that asks for d. Zero means
+// [MinYield].
+func writeYield(d time.Duration) time.Duration {
 	return min(max(d, MinYield), MaxYield)
 }
 
-// PollYield returns how long a write without text waits that asks for d. Longest is the
+// pollYield returns how long a write without text waits that asks for d. Longest is the
 // longest poll: zero means [MaxPoll], and less than [MinPoll] means that.
-func PollYield(d, longest time.Duration) time.Duration {
+func pollYield(d, longest time.Duration) time.Duration {
 	return min(max(d, MinPoll), max(cmp.Or(longest, MaxPoll), MinPoll))
 }
 
 // outputTokens returns how many tokens of output a response shows: as many as the caller
 // asks for, at most as many as the policy of the model allows. Policy zero means
-// [DefaultOutputTokens], or what Codex has, and negative means no limit.
+// [DefaultOutputTokens], or fallbackTokens, and negative means no limit.
 func outputTokens(asked *int, policy int, compatible bool) int {
 	tokens := DefaultOutputTokens
 	if asked != nil {
@@ -72,7 +71,7 @@ func outputTokens(asked *int, policy int, compatible bool) int {
 	case policy < 0:
 		return tokens
 	case policy == 0 && compatible:
-		policy = FallbackTokens
+		policy = fallbackTokens
 	}
 	return min(tokens, cmp.Or(policy, DefaultOutputTokens))
 }

@@ -43,14 +43,14 @@ func TestClamps(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := StartYield(ms(test.asked), test.system); got != ms(test.want) {
+			if got := startYield(ms(test.asked), test.system); got != ms(test.want) {
 				t.Errorf("got %v, want %d ms", got, test.want)
 			}
 		})
 	}
 	t.Run("a write", func(t *testing.T) {
 		for asked, want := range map[int]int{0: 250, 10: 250, 900: 900, 40_000: 30_000} {
-			if got := WriteYield(ms(asked)); got != ms(want) {
+			if got := writeYield(ms(asked)); got != ms(want) {
 				t.Errorf("%d: got %v, want %d ms", asked, got, want)
 			}
 		}
@@ -430,8 +430,8 @@ func TestSplit(t *testing.T) {
 	}{
 		{"row 31 letters", "hello word!", 5, []string{"hello", " word", "!"}},
 		{"row 31 letters of two bytes", "éàü", 3, []string{"é", "à", "ü"}},
-		{"row 31 a stray byte", "\xffab", DeltaBytes, []string{"\xff", "ab"}},
-		{"row 31 a stray byte in the middle", a + "\xff" + b, DeltaBytes, []string{a, "\xff", b}},
+		{"row 31 a stray byte", "\xffab", deltaBytes, []string{"\xff", "ab"}},
+		{"row 31 a stray byte in the middle", a + "\xff" + b, deltaBytes, []string{a, "\xff", b}},
 		{"a character larger than a piece", "😀", 3, []string{"\xf0", "\x9f", "\x98", "\x80"}},
 	}
 	for _, test := range tests {
@@ -442,7 +442,7 @@ func TestSplit(t *testing.T) {
 		})
 	}
 	t.Run("row 31 1024 stray bytes", func(t *testing.T) {
-		if got := parts(bytes.Repeat([]byte{0xff}, 1024), DeltaBytes); len(got) != 1024 {
+		if got := parts(bytes.Repeat([]byte{0xff}, 1024), deltaBytes); len(got) != 1024 {
 			t.Errorf("got %d pieces", len(got))
 		}
 	})
@@ -484,7 +484,7 @@ func TestCutter(t *testing.T) {
 
 	t.Run("row 46 a character in two pieces, with errors between", func(t *testing.T) {
 		var got []string
-		c := &cutter{size: DeltaBytes, most: MaxDeltas, emit: func(d Delta) {
+		c := &cutter{size: deltaBytes, most: maxDeltas, emit: func(d Delta) {
 			got = append(got, fmt.Sprintf("%s %d %d %q", d.Stream, d.Offset, d.Missing, d.Data))
 		}}
 		c.push(sallyport.Delta{Data: []byte("A\xc3")})

@@ -335,7 +335,7 @@ func rowLong(t *testing.T, tools *Tools, _ *heard) {
 	r := exec(t, tools, sh("seq 1 3000000"))
 	code(t, r, 0)
 	all := sequence(3_000_000)
-	const total, lost, half = 22_888_896, 21_840_320, BufferBytes / 2
+	const total, lost, half = 22_888_896, 21_840_320, bufferBytes / 2
 	mark := "\n... 21840320 bytes omitted ...\n"
 	want := string(all[:half]) + mark + string(all[len(all)-half:])
 	if len(all) != total || r.OmittedBytes != lost || string(r.Output) != want {

@@ -33,8 +33,8 @@ type Request struct {
 	// device, and write_stdin cannot write to it.
 	Stdin Stdin
 
-	// Yield is how long the call waits for the command at most; 0 means 10 seconds, see
-	// [StartYield].
+	// Yield is how long the call waits for the command at most; 0 means
+	// [DefaultStartYield]. It is at least [MinYield], at most [MaxYield].
 	Yield time.Duration
 	// MaxOutputTokens is how much output the response shows, in tokens of four bytes;
 	// nil means [DefaultOutputTokens]. Tools.OutputTokens limits it.
@@ -188,8 +188,8 @@ type WriteRequest struct {
 	// end of the pipe otherwise.
 	EOF bool
 
-	// Yield is how long the call waits at most; 0 means 250 ms, see [WriteYield], and
-	// [PollYield] for a call that writes nothing.
+	// Yield is how long the call waits at most; 0 means the least:
+	// [MinYield], or [MinPoll] for a call that writes nothing.
 	Yield time.Duration
 	// MaxOutputTokens is as in [Request].
 	MaxOutputTokens *int

@@ -180,7 +180,7 @@ func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {
 		return nil
 	}
-	message := text.TruncateMiddle(r.text, BufferTokens)
+	message := text.TruncateMiddle(r.text, bufferTokens)
 	if r.text == "" {
 		message = fmt.Sprintf("Process exited with code %d", *r.ExitCode)
 	}

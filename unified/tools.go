@@ -37,7 +37,7 @@ type Tools struct {
 	Cmd sallyport.Cmd
 	// Size is that of terminals; the zero Size is 80 columns and 24 rows.
 	Size sallyport.Size
-	// Term is the terminal type of commands; empty means [DefaultTerm].
+	// Term is the terminal type of commands; empty means "dumb".
 	Term string
 	// AdditionalPermissions lets calls ask for single paths beyond the sandbox, which needs an
 	// approval. False refuses such calls.
@@ -59,7 +59,7 @@ type Tools struct {
 	// MaxPoll is the longest wait of a call that writes nothing; 0 means [MaxPoll].
 	MaxPoll time.Duration
 	// OutputTokens limits how much output a response shows, in tokens of four bytes; 0
-	// means [DefaultOutputTokens], or [FallbackTokens] with Compatible, and negative means
+	// means [DefaultOutputTokens], or 2 500 with Compatible, and negative means
 	// that only the request limits it.
 	OutputTokens int
 	// Evict says what happens at the Runner's session limit.
@@ -126,7 +126,7 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	defer e.unlock()
 	defer t.started(e)
 	return t.collect(ctx, e, call{
-		until: t.until(q.Until, StartYield(q.Yield, t.system()), e), usual: q.Until.InputWait == nil, tokens: q.MaxOutputTokens,
+		until: t.until(q.Until, startYield(q.Yield, t.system()), e), usual: q.Until.InputWait == nil, tokens: q.MaxOutputTokens,
 		notices: append(notices, more...),
 	})
 }
@@ -148,9 +148,9 @@ func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, erro
 		return nil, err
 	}
 	defer e.unlock()
-	yield := WriteYield(w.Yield)
+	yield := writeYield(w.Yield)
 	if w.polls() {
-		yield = PollYield(w.Yield, t.MaxPoll)
+		yield = pollYield(w.Yield, t.MaxPoll)
 	} else if err := t.write(ctx, e, &w); err != nil {
 		return nil, err
 	}

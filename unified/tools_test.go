@@ -420,7 +420,7 @@ func TestCollectsLikeOneBuffer(t *testing.T) {
 		}
 		p.exit(ending{}, false)
 	}
-	want := kept(BufferBytes, mib("a"), mib("b"), mib("c"))
+	want := kept(bufferBytes, mib("a"), mib("b"), mib("c"))
 	check := func(t *testing.T, r *Response) {
 		t.Helper()
 		if string(r.Output) != string(want.Render()) || r.OmittedBytes != want.Omitted || r.OriginalTokens != 3<<18 {

@@ -10,13 +10,13 @@ import (
 	"github.com/sallyport-dev/sallyport"
 )
 
-// DefaultTerm is the terminal type of commands. A dumb terminal keeps programs from
+// defaultTerm is the terminal type of commands. A dumb terminal keeps programs from
 // coloring and positioning text that a model has to read.
-const DefaultTerm = "dumb"
+const defaultTerm = "dumb"
 
 // Variables returns the variables that every command gets, whatever it inherits: no
 // colors, no pager, UTF-8. The terminal type term becomes TERM; empty means
-// [DefaultTerm]. The variable that says that an agent runs the command is CODEX_CI if
+// "dumb". The variable that says that an agent runs the command is CODEX_CI if
 // compatible is true, otherwise SALLYPORT_CI. The caller owns the map.
 func Variables(term string, compatible bool) map[string]string {
 	agent := "SALLYPORT_CI"
@@ -24,7 +24,7 @@ func Variables(term string, compatible bool) map[string]string {
 		agent = "CODEX_CI"
 	}
 	return map[string]string{
-		"NO_COLOR": "1", "TERM": cmp.Or(term, DefaultTerm), "COLORTERM": "",
+		"NO_COLOR": "1", "TERM": cmp.Or(term, defaultTerm), "COLORTERM": "",
 		"LANG": "C.UTF-8", "LC_CTYPE": "C.UTF-8", "LC_ALL": "C.UTF-8",
 		"PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat",
 		agent: "1",
