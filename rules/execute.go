@@ -20,12 +20,10 @@ import (
 
 // What one text may use. Limits that a person can reach by accident have messages.
 const (
-	maxSteps  = 10_000_000
-	maxTime   = 10 * time.Second
-	maxMemory = 256 << 20 // bytes more than at the beginning, in the whole process
-	maxItems  = 1 << 20   // elements of a product, words of all rules and examples
-	maxBytes  = 16 << 20  // of a product, of the words of all rules and examples
-	maxRange  = maxSteps / 4
+	maxSteps = 10_000_000
+	maxItems = 1 << 20  // elements of a product, words of all rules and examples
+	maxBytes = 16 << 20 // of a product, of the words of all rules and examples
+	maxRange = maxSteps / 4
 
 	maxIntBits = 1 << 16
 	maxWords   = 1_000 // of one pattern
@@ -34,6 +32,12 @@ const (
 	checkSteps = 8
 	// What fills memory takes its time, so that memory is looked at no more often than this.
 	memoryInterval = 2 * time.Millisecond
+)
+
+// These are variables, because a busy machine may need longer for one limit than another one allows.
+var (
+	maxTime          = 10 * time.Second
+	maxMemory uint64 = 256 << 20 // bytes more than at the beginning, in the whole process
 )
 
 // interpreterFailed is a defect of the interpreter, or a string that it cannot make.

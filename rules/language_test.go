@@ -20,6 +20,8 @@ import (
 
 // TestErrors has one file per error, with the place that people are sent to.
 func TestErrors(t *testing.T) {
+	defer func(d time.Duration) { maxTime = d }(maxTime)
+	maxTime = time.Hour // TestMaxTime has it
 	for _, test := range []struct{ name, text, want string }{
 		{"a call behind others on its line", `prefix_rule(["é"]); prefix_rule([])`, "f:1:21: invalid pattern element: pattern cannot be empty"},
 		{"a call over several lines", "\nx = [\n  prefix_rule(\n    [1],\n)]", "f:3:3: invalid pattern element: pattern element must be a string or list of strings (got int)"},
@@ -38,7 +40,6 @@ func TestErrors(t *testing.T) {
 		{"a large product of a name", "x = 'a'\nx *= 1 << 30", "f:2:3: the product has more than 16777216 elements"},
 		{"a large number", "x = 2\nfor i in range(99): x = x * x", "f:2:27: the product has more than 65536 bits"},
 		{"a large element", "x = ['a']\nx[0] *= 3", "f:2:6: *= is for names only; use x[i] = x[i] * y"},
-		{"a string that grows", "x = ['a' * 99]\nfor i in range(60): x = x + x", "f:2:1: the file takes more than 256 MiB of memory"},
 		{"too many rules", "x = ['a'] * (1 << 20)\nprefix_rule([x, 'b'])", "f:2:1: the rules and examples of the file have more than 1048576 words or 16 MiB; split the file"},
 		{"too long a pattern", "prefix_rule(['a'] * 1001)", "f:1:1: invalid pattern element: pattern has more than 1000 elements"},
 		{"brackets", strings.Repeat("[", 1<<21), "f:1:10001: the expression is nested too deep; split it"},
@@ -304,5 +305,18 @@ func TestMaxTime(t *testing.T) {
 				t.Errorf("after %v: %q, %v", late, p.limit, err)
 			}
 		})
+	}
+}
+
+// TestMaxMemory: a file takes a limited amount of memory.
+func TestMaxMemory(t *testing.T) {
+	if maxMemory != 256<<20 {
+		t.Errorf("a file may take %d bytes", maxMemory)
+	}
+	defer func(d time.Duration, n uint64) { maxTime, maxMemory = d, n }(maxTime, maxMemory)
+	maxTime, maxMemory = time.Hour, 8<<20
+	_, err := execute("f", []byte("x = []\nfor i in range(4000): x += ['a' * (1 << 16)]"))
+	if want := "f:2:1: the file takes more than 8 MiB of memory"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -172,9 +172,9 @@ func (c *Child) Kill() error {
 	if c.proc.Empty(0) {
 		return nil
 	}
-	// While the reaper is alive it reports how the command ended and what it used. A process
-	// in the middle of a slow write may take longer to end.
-	const patience = 100 * time.Millisecond
+	// While the reaper is alive it reports how the command ended and what it used. On a busy machine
+	// that takes a while, and a process in the middle of a slow write may take longer to end.
+	const patience = time.Second
 	err := c.proc.KillTree(patience)
 	if c.ownPIDs {
 		return err

@@ -237,13 +237,17 @@ func TestNaive(t *testing.T) {
 			if c.naive {
 				prepare = func(s *Supervisor) { s.naive = lookOnly }
 			}
-			got, report := observedRun(t, cfg, prepare, argv...)
-			t.Logf("%s; %d calls", got, report.Calls)
-			if won := strings.Contains(got, "WIN"); won != c.wins {
-				t.Errorf("%q, it wins: %v, want %v", got, won, c.wins)
+			won := false
+			for try := 0; try == 0 || c.wins && !won && try < 10; try++ { // a busy machine may not let it win at once
+				got, report := observedRun(t, cfg, prepare, argv...)
+				t.Logf("%s; %d calls", got, report.Calls)
+				if report.Calls == 0 {
+					t.Error("nothing was seen")
+				}
+				won = strings.Contains(got, "WIN")
 			}
-			if report.Calls == 0 {
-				t.Error("nothing was seen")
+			if won != c.wins {
+				t.Errorf("it wins: %v, want %v", won, c.wins)
 			}
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestOurs: what sallyport has in a directory for a time is not listed, found, copied or waited for; what
@@ -65,6 +67,7 @@ func TestOurs(t *testing.T) {
 // TestOursWatched: a file that is about to replace another one ends no watch, and what a user makes
 // then does.
 func TestOursWatched(t *testing.T) {
+	testenv.NeedInotify(t)
 	dir := t.TempDir()
 	ours := dir + "/" + replacing + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	w, err := NewWatch([]string{ours, dir + "/later"})

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestWatch: a watch ends when one of its paths is there, in whatever steps it came.
 func TestWatch(t *testing.T) {
+	testenv.NeedInotify(t)
 	for _, test := range []struct {
 		name string
 		make func(top string) []error
@@ -51,6 +54,7 @@ func TestWatch(t *testing.T) {
 
 // TestWatchEnds: a watch ends with its context, and not for what else happens.
 func TestWatchEnds(t *testing.T) {
+	testenv.NeedInotify(t)
 	top := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	w, err := NewWatch([]string{top + "/missing"})

@@ -268,7 +268,8 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 	}
 	outside := func(script string) {
 		r := newRunner(t, sandbox.FullAccess())
-		gitRun(t, r, ws, script)
+		res := gitRun(t, r, ws, script)
+		t.Logf("%s: exit code %d, %s%s", script, res.ExitCode, res.Stdout.Bytes(), res.Stderr.Bytes())
 	}
 	outside("git init -q -b master . && git config user.email a@example.org && git config user.name a && echo text >file && git add file && git commit -qm first; " + a.prepare)
 	os.Remove(mark)
@@ -278,7 +279,8 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 	}
 	c := gitCmd(ws, a.attack)
 	c.NoObserver = a.blind
-	run(t, r, c)
+	res := run(t, r, c)
+	t.Logf("%s: exit code %d, %s%s", a.attack, res.ExitCode, res.Stdout.Bytes(), res.Stderr.Bytes())
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
