@@ -36,6 +36,7 @@ func (s seat) write(t *testing.T, files ...string) {
 // TestAllow: the file is shown as it will be, and after yes it is so, and trusted; another
 // answer changes nothing.
 func TestAllow(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	for _, test := range []struct {
 		name string
@@ -81,6 +82,7 @@ func TestAllow(t *testing.T) {
 
 // TestAllowShowsAll: nothing is trusted along with it that was not shown.
 func TestAllowShowsAll(t *testing.T) {
+	t.Parallel()
 	s := newSeat(t)
 	s.write(t, ".sallyport/config.toml", "# mine\r\nlevel = 'native'", ".sallyport/rules/x.rules", "# planted\n")
 	x := s.allow(t, "--grant", "git")
@@ -97,6 +99,7 @@ func TestAllowShowsAll(t *testing.T) {
 // TestAllowSwapped: what is changed while the question is open is not written over, and what
 // was not shown is not trusted.
 func TestAllowSwapped(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, file, says string }{
 		{"configuration", ".sallyport/config.toml", `config.toml is not changed: it was changed by another program at the same time; try again\r\n$`},
 		{"rules", ".sallyport/rules/x.rules", `.sallyport is not trusted: it was changed by another program at the same time; try again\r\n$`},
@@ -122,6 +125,7 @@ func TestAllowSwapped(t *testing.T) {
 // TestAllowInside: a command in the sandbox, which can answer on its own terminal, changes no
 // settings: not those of the project, not the user's.
 func TestAllowInside(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {

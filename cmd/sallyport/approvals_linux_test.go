@@ -51,6 +51,7 @@ const (
 
 // TestPromptAnswers: every letter and word of a question before a run.
 func TestPromptAnswers(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {
@@ -104,6 +105,7 @@ func TestPromptAnswers(t *testing.T) {
 
 // TestPromptShows: the whole command, over pages, escaped, and no answer before its end.
 func TestPromptShows(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -138,6 +140,7 @@ func TestPromptShows(t *testing.T) {
 
 // TestPromptShowsOneLine: a word of 5000 characters is shown to its end, over pages.
 func TestPromptShowsOneLine(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -161,6 +164,7 @@ func TestPromptShowsOneLine(t *testing.T) {
 
 // TestPromptTypedAhead: what was typed before the line of choices is no answer.
 func TestPromptTypedAhead(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, flag := range []string{"-t", "-t=false"} {
@@ -189,6 +193,7 @@ func TestPromptTypedAhead(t *testing.T) {
 // TestPromptRetry: a command that was denied something is run again where that is approved; how
 // often it ran is told, and a refusal leaves the first end.
 func TestPromptRetry(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {
@@ -243,6 +248,7 @@ func TestPromptRetry(t *testing.T) {
 
 // TestPromptKeys: keys that are typed after a command was run again reach it.
 func TestPromptKeys(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -257,6 +263,7 @@ func TestPromptKeys(t *testing.T) {
 // TestPromptCanceled: a signal ends a question; nothing runs then, the terminal is as it was, and
 // the result has the first attempt.
 func TestPromptCanceled(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -290,6 +297,7 @@ func TestPromptCanceled(t *testing.T) {
 
 // TestPromptHangUp: a terminal that is gone is no.
 func TestPromptHangUp(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {
@@ -317,6 +325,7 @@ func TestPromptHangUp(t *testing.T) {
 // TestPromptStreams: standard input is no terminal and answers nothing; input that is used up is
 // not given twice, and without a terminal there is no question.
 func TestPromptStreams(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	t.Run("a pipe as input", func(t *testing.T) {
@@ -361,6 +370,7 @@ func TestPromptStreams(t *testing.T) {
 
 // TestPromptStopped: Control-Z does not stop a question, and the answer counts.
 func TestPromptStopped(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -377,6 +387,7 @@ func TestPromptStopped(t *testing.T) {
 
 // TestApprovalsDocument: the questions in docs/approvals.md are what is shown, and its approver works.
 func TestApprovalsDocument(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/approvals.md")
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ func tunnels(act string, times int) string {
 // TestAskNet: a person in front of the terminal is asked once about a host, while the command runs,
 // and the command goes on with the answer.
 func TestAskNet(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	act := placeAct(t) + "/act"
@@ -85,6 +86,7 @@ func TestAskNet(t *testing.T) {
 
 // TestAskNetRemembers: the answer h is a rule, which later runs follow without a question.
 func TestAskNetRemembers(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -109,6 +111,7 @@ func TestAskNetRemembers(t *testing.T) {
 // TestAskNetCover: a command that writes to the terminal without an end can neither write over the
 // question nor behind it.
 func TestAskNetCover(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	act := placeAct(t) + "/act"
@@ -134,6 +137,7 @@ func TestAskNetCover(t *testing.T) {
 // TestAskNetScreen: a program with a screen of its own makes room for the question, and gets its screen
 // and its modes back.
 func TestAskNetScreen(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)

@@ -27,6 +27,7 @@ const attackTries = 10
 // tests are to be quick. Without a sandbox those that can win do, so they are attacks; inside none
 // does.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	bin := buildAttacks(t)

@@ -69,6 +69,7 @@ type pastRun struct {
 // while directories and links are exchanged outside, too. Nothing outside of the workspaces
 // changes, every run ends in time with all of its processes, and nothing is left.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	testenv.Long(t)
 	testenv.NeedUserNS(t)
 	c := newChaos(t)

@@ -15,6 +15,7 @@ import (
 // TestNullInput: standard input that a shell has closed is one that fails, but not where such a shell gives
 // commands in the background the null device for both directions.
 func TestNullInput(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	dir := t.TempDir()
@@ -44,6 +45,7 @@ func TestNullInput(t *testing.T) {
 // TestNullDevice: the null device for both directions, as Python and Node give it, is no closed stream, also
 // where a shell is between; standard output that such a program has closed itself is one.
 func TestNullDevice(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

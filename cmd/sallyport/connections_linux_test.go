@@ -15,6 +15,7 @@ import (
 // TestManyConnections: the observer makes connections for a command on threads that give
 // up rights for it. Whatever becomes of such a thread, the command goes on.
 func TestManyConnections(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "python3")

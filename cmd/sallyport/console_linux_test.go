@@ -36,6 +36,7 @@ func isRaw(m unix.Termios) bool { return m.Lflag&(unix.ICANON|unix.ECHO|unix.ISI
 // TestFullScreen works with programs that draw: an editor and a pager. They give the
 // screen and the terminal back.
 func TestFullScreen(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const (
@@ -93,6 +94,7 @@ func TestFullScreen(t *testing.T) {
 
 // TestWindow changes the size of the window.
 func TestWindow(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
@@ -111,6 +113,7 @@ func TestWindow(t *testing.T) {
 // TestUnknownSize: a terminal that does not know its size, and none at all, make one
 // of the usual size.
 func TestUnknownSize(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	x := testenv.StartTerminal(t, s.command(t, "sallyport", "run", "--", "stty", "size"), 0, 0)
@@ -124,6 +127,7 @@ func TestUnknownSize(t *testing.T) {
 
 // TestStreamsBeside: standard streams that go elsewhere.
 func TestStreamsBeside(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedInotify(t)
@@ -190,6 +194,7 @@ func TestStreamsBeside(t *testing.T) {
 
 // TestCaptured: with -t, an object has what the terminal has shown, in one stream.
 func TestCaptured(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
@@ -223,6 +228,7 @@ func TestCaptured(t *testing.T) {
 
 // TestSwitch: -t=false hands on our own terminal, which is no terminal of the sandbox.
 func TestSwitch(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
@@ -253,6 +259,7 @@ func TestSwitch(t *testing.T) {
 // TestTerm: what kind of terminal it is the command learns in any case, and what a flag
 // says wins.
 func TestTerm(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	tests := []struct {
@@ -280,6 +287,7 @@ func TestTerm(t *testing.T) {
 
 // TestSignalsOnTerminal sends signals to the front end, from outside.
 func TestSignalsOnTerminal(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	tests := []struct {
@@ -319,6 +327,7 @@ func TestSignalsOnTerminal(t *testing.T) {
 // TestOuterShell: a shell around it stops the front end and lets it go on, and starts
 // it in the background.
 func TestOuterShell(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
@@ -365,6 +374,7 @@ func TestOuterShell(t *testing.T) {
 // TestLostTerminal: when the terminal goes away, the command hears of it once, and
 // nothing is left.
 func TestLostTerminal(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	tests := []struct {
@@ -415,6 +425,7 @@ func TestLostTerminal(t *testing.T) {
 // TestKilledOnTerminal ends everything when the front end dies in an instant. The
 // command holds the writing end of our pipe.
 func TestKilledOnTerminal(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
@@ -440,6 +451,7 @@ func TestKilledOnTerminal(t *testing.T) {
 
 // TestRefusedOnTerminal: what cannot run is told on a terminal that is as it was.
 func TestRefusedOnTerminal(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	x := s.run(t, "--", "./missing")
@@ -453,6 +465,7 @@ func TestRefusedOnTerminal(t *testing.T) {
 // TestStoppedAlone: without a shell that could continue it nothing stays stopped, neither
 // sallyport nor the command, as with every program that a terminal window begins with.
 func TestStoppedAlone(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	x := s.run(t, "--", "sh", "-c", `trap "echo cont" CONT; echo go; until test -e end; do :; done`)
@@ -478,6 +491,7 @@ func TestStoppedAlone(t *testing.T) {
 // TestLostUntold: the loss of a terminal that is not the controlling one is told by no
 // signal, and the command hears of it all the same.
 func TestLostUntold(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	master, slave := testenv.OpenTerminal(t, 80, 24)

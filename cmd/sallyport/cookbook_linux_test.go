@@ -22,6 +22,7 @@ var checked = regexp.MustCompile("(?s)<!-- checked: (\\S+) -->\n```console\n(.*?
 // TestCookbook runs the checked blocks of docs/cookbook.md, each in a workspace of its own, and
 // compares what they print: "$ " begins a command, "[exit N]" ends one that fails.
 func TestCookbook(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	testenv.NeedInotify(t)
 	page, err := os.ReadFile("../../docs/cookbook.md")

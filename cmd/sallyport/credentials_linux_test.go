@@ -123,6 +123,7 @@ func (s *credentialStage) script(t *testing.T, script string, words ...string) *
 
 // TestCredentials: the server gets the value, and the command only the dummy, whatever it does.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	s := newCredentialStage(t, `where = ["header", "basic", "bearer", "query", "body"]`)
 	for _, c := range []struct {
 		name, script string
@@ -164,6 +165,7 @@ print(u.urlopen(u.Request(os.environ["U"], headers={"Authorization": "Bearer " +
 
 // TestCredentialsClosed: what is not for a host does not get there, and the command finds the value nowhere.
 func TestCredentialsClosed(t *testing.T) {
+	t.Parallel()
 	s := newCredentialStage(t, "")
 	for _, c := range []struct{ name, script, rule string }{
 		{"another host", `curl -sS -H "Authorization: Bearer $ONE_TOKEN" $OTHER`, "credential one"},
@@ -216,6 +218,7 @@ func TestCredentialsClosed(t *testing.T) {
 
 // TestCredentialsInvalid: nothing runs with a credential that cannot be kept.
 func TestCredentialsInvalid(t *testing.T) {
+	t.Parallel()
 	s := newCredentialStage(t, "")
 	run := func(token string) string {
 		out, err := s.command(t, []string{"ONE_TOKEN=" + token}, "--config", s.config, "--", "act", "variable", "ONE_TOKEN").CombinedOutput()

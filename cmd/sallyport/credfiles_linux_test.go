@@ -62,6 +62,7 @@ func (s *credentialStage) copies(t *testing.T) (found []string) {
 
 // TestCredentialFiles: a command sees a copy with a dummy in the place of a file, with which its hosts get the value.
 func TestCredentialFiles(t *testing.T) {
+	t.Parallel()
 	s, values := filesStage(t, true)
 	for _, c := range []struct{ path, script string }{
 		{".npmrc", `v=$(sed -n 's/.*_authToken=//p' ~/.npmrc); grep -qx fund=false ~/.npmrc && curl -sS -H "Authorization: Bearer $v" $OWN`},
@@ -88,6 +89,7 @@ func TestCredentialFiles(t *testing.T) {
 
 // TestCredentialFilesClosed: the file itself stays closed, whatever is tried, and the copy stays as it is.
 func TestCredentialFilesClosed(t *testing.T) {
+	t.Parallel()
 	s, values := filesStage(t, false)
 	where := "~/.. /run /tmp /var /dev /etc /proc/self/root$HOME"
 	if testenv.IsLong() {
@@ -125,6 +127,7 @@ E`},
 // TestCredentialFileReplaced: a file that is replaced while the command runs, which removes the copy over it, ends the
 // command before it can read the file.
 func TestCredentialFileReplaced(t *testing.T) {
+	t.Parallel()
 	s, _ := filesStage(t, false)
 	name, started := filepath.Join(s.root, "home", ".npmrc"), filepath.Join(s.root, "w", "started")
 	cmd := s.command(t, nil, "--config", s.config, "-c", `: >started; for n in $(seq 600); do sleep 0.1; grep NEW ~/.npmrc && exit; done`)
@@ -145,6 +148,7 @@ func TestCredentialFileReplaced(t *testing.T) {
 
 // TestCredentialFilesInvalid: nothing runs where the value is not found, or the file has other names.
 func TestCredentialFilesInvalid(t *testing.T) {
+	t.Parallel()
 	s, _ := filesStage(t, false)
 	name := filepath.Join(s.root, "home", ".npmrc")
 	for _, c := range []struct {

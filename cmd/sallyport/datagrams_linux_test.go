@@ -20,6 +20,7 @@ import (
 // TestDatagrams: what programs do with datagram sockets and sendmsg(2) gives the same inside and
 // outside.
 func TestDatagrams(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	python := testenv.NeedProgram(t, "python3")

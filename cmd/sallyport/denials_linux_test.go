@@ -209,6 +209,7 @@ func (s *stage) play(t *testing.T, c *deniedCase, flags ...string) *deniedResult
 // TestViolations: every access that is refused is refused with this errno, can be
 // done without a sandbox, and stands in the result.
 func TestViolations(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	playAll(t, "violations.txt", 60, func(t *testing.T, bin string, c *deniedCase) {
@@ -233,6 +234,7 @@ func TestViolations(t *testing.T) {
 
 // TestHarmless: what fails for other reasons is no denial.
 func TestHarmless(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	playAll(t, "harmless.txt", 100, func(t *testing.T, bin string, c *deniedCase) {

@@ -48,6 +48,7 @@ func settings(t *testing.T, name string) map[string][]string {
 // TestUnits: the units are those of one service, its program knows the flags, and no directive
 // takes away what a sandbox needs.
 func TestUnits(t *testing.T) {
+	t.Parallel()
 	service, socket := settings(t, "sallyport-exec-server.service"), settings(t, "sallyport-exec-server.socket")
 	for key, want := range map[string]string{
 		"Service.Delegate": "yes", "Service.KillMode": "mixed", "Service.NoNewPrivileges": "yes", "Service.CapabilityBoundingSet": "",
@@ -85,6 +86,7 @@ func TestUnits(t *testing.T) {
 
 // TestUnitsVerified: systemd itself, where it is installed, finds no error in the units.
 func TestUnitsVerified(t *testing.T) {
+	t.Parallel()
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Log("without systemd only TestUnits looks at the units")
@@ -111,6 +113,7 @@ func TestUnitsVerified(t *testing.T) {
 // TestDockerfile: the image is built as CI builds, by the Go of go.mod, and its command is one of
 // the program.
 func TestDockerfile(t *testing.T) {
+	t.Parallel()
 	text := deployed(t, "Dockerfile")
 	ci, err := os.ReadFile("../../.ci/run")
 	if err != nil {

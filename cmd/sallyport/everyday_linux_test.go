@@ -214,6 +214,7 @@ func playEveryday(t *testing.T, list []everyday, least int, check func(t *testin
 
 // TestOrdinaryCommandsAreQuiet: nothing of ours is printed when an ordinary command succeeds.
 func TestOrdinaryCommandsAreQuiet(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	playEveryday(t, quiet, 40, func(t *testing.T, _ *everyday, code int, lines []string) {
 		if code != 0 {
@@ -228,6 +229,7 @@ func TestOrdinaryCommandsAreQuiet(t *testing.T) {
 // TestFailuresNameTheirCause: the first line of ours is the true cause, and there are three at
 // most.
 func TestFailuresNameTheirCause(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	playEveryday(t, failing, 25, func(t *testing.T, e *everyday, code int, lines []string) {
 		if code == 0 {

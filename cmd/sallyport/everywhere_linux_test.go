@@ -5,7 +5,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -29,13 +28,14 @@ type given struct {
 // bare returns a command with no variables but those of the test, whatever the machine has.
 func (s seat) bare(t *testing.T, variables []string, args ...string) *exec.Cmd {
 	cmd := s.command(t, args...)
-	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "TERM=xterm", "GORACE="+noRaceSleep)
+	cmd.Env = append(variables, "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "TERM=xterm", "GORACE="+noRaceSleep)
 	return cmd
 }
 
 // TestSameEverywhere runs one command on a terminal, in a pipeline and as CI does. It gets the
 // same variables, reads its standard input, and has the same defaults.
 func TestSameEverywhere(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const script = `read a; echo "read $a"; /usr/bin/env`
@@ -114,6 +114,7 @@ func what(t *testing.T, s seat, out string) given {
 // TestMissedVariable: a program that fails for want of a withheld variable is told apart from
 // others by its output; `why` and -v name what was withheld in any case.
 func TestMissedVariable(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const line = "sallyport: withheld from the environment: NPM_TOKEN; pass one with -e NPM_TOKEN"

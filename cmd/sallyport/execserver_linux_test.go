@@ -22,6 +22,7 @@ import (
 // TestExecServerEnds: nothing of an exec-server is left when a signal ends it, also one that
 // gives it no time.
 func TestExecServerEnds(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		signal  syscall.Signal
 		sandbox string

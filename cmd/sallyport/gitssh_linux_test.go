@@ -44,6 +44,7 @@ func sshServer(t *testing.T) (port string, clients <-chan string) {
 // TestManagedGitSSH: OpenSSH, which knows of no proxy, gets from git in a command to a server that an entry
 // names, with no variable for it, and to no other.
 func TestManagedGitSSH(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "git")
 	testenv.NeedProgram(t, "ssh")

@@ -60,6 +60,7 @@ END
 
 // TestInspectPrograms: programs read over TLS without options of theirs, and what writes is refused with the reason.
 func TestInspectPrograms(t *testing.T) {
+	t.Parallel()
 	s, host := newInspected(t, "")
 	for _, tt := range []struct {
 		name, needs, script, want string
@@ -99,6 +100,7 @@ func TestInspectPrograms(t *testing.T) {
 // TestInspectFiles: while a command runs, its certificates are in one file that it sees in the place of the system's,
 // no key is on disk, and the file is gone afterwards.
 func TestInspectFiles(t *testing.T) {
+	t.Parallel()
 	s, _ := newInspected(t, "")
 	cmd := s.command(t, nil, "--", "sh", "-c", `cat "$SSL_CERT_FILE"; echo END; read line`)
 	in, err := cmd.StdinPipe()
@@ -144,6 +146,7 @@ func TestInspectFiles(t *testing.T) {
 
 // TestInspectNothing: without the mode limited there is no file, and no variable.
 func TestInspectNothing(t *testing.T) {
+	t.Parallel()
 	s, host := newInspected(t, "")
 	must(t, os.WriteFile(s.root+"/home/.config/sallyport/config.toml", []byte("[network]\nmode = 'full'\nallow = ['"+host+"']\n"), 0o600))
 	cmd := s.command(t, nil, "--", "sh", "-c", `echo "[$SSL_CERT_FILE]"; grep -c sallyport /etc/ssl/certs/ca-certificates.crt; read line`)
@@ -164,6 +167,7 @@ func TestInspectNothing(t *testing.T) {
 
 // TestInspectErrors: a host that is not opened is refused by name, and a file that is missing stops the run.
 func TestInspectErrors(t *testing.T) {
+	t.Parallel()
 	s, host := newInspected(t, "exclude = ['127.0.0.0/8']\n")
 	r := s.json(t, "--", "act", "tunnel", host)
 	if r.Output != "403 blocked-by-mitm-required\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Reason != "mitm_required" {

@@ -19,6 +19,7 @@ const stoppedJob = `Stopped(?s:.*)` + prompt
 // TestJobs: Control-Z stops the command and sallyport with it, whether the terminal tells the
 // command or the command reads the key; fg and bg let both go on.
 func TestJobs(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "bash")
@@ -100,6 +101,7 @@ func untilAsleep(t *testing.T, name string) {
 
 // TestModesAfterTheEnd: the terminal is as it was after every end of a program that changed it.
 func TestModesAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "stty")

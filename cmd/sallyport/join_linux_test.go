@@ -22,6 +22,7 @@ import (
 
 // TestJoinAsAlone: a run in a named sandbox ends, prints and says what one in a sandbox of its own does.
 func TestJoinAsAlone(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	d := newParlor(t)
 	if err := os.WriteFile(filepath.Join(d.work, "x.rules"), []byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
@@ -85,6 +86,7 @@ func TestJoinAsAlone(t *testing.T) {
 
 // TestJoinTerminal: a run in a named sandbox has the terminal of the user: keys, size and exit code.
 func TestJoinTerminal(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "--", "bash", "-c", talks), 80, 24)
 	x.Expect("ready\r\n")
@@ -104,6 +106,7 @@ func TestJoinTerminal(t *testing.T) {
 
 // TestJoinAsks: questions are asked on the terminal of the run that joins, before and after an attempt.
 func TestJoinAsks(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	if err := os.WriteFile(filepath.Join(d.work, "x.rules"), []byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,6 +141,7 @@ func TestJoinAsks(t *testing.T) {
 // TestJoinSignals: signals of a run in a named sandbox are the program's, the second one that asks for its end
 // ends it, and so does the end of the run.
 func TestJoinSignals(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	testenv.NeedProgram(t, "bash")
 	const script = `trap 'echo "got USR1"' USR1; trap 'echo "got INT"' INT; echo $$ up; while :; do sleep 600 & wait; done`

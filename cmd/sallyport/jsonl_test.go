@@ -46,6 +46,7 @@ type outputLine struct {
 // TestSlowReader: the program waits for the reader of --jsonl, who gets every byte. With
 // --jsonl-drop the bytes that are missing are counted.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	dir, text := large(t)
 	for _, flags := range []string{"", "--jsonl-drop"} {

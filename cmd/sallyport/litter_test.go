@@ -107,6 +107,7 @@ func (tr tree) clean(t *testing.T, before map[string]string) {
 // TestNoLitter: git, ls and find say the same before, during and after a run that writes nothing, inside
 // and outside, with and without a repository; the tree is the same afterwards.
 func TestNoLitter(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, c := range []struct {
@@ -186,6 +187,7 @@ func (tr tree) litter(t *testing.T, args []string, git bool) {
 // TestWholeDirectory: programs that take a workspace as a whole, and stumble over what they do not know
 // in it, work in a run.
 func TestWholeDirectory(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, c := range []struct {
@@ -227,6 +229,7 @@ func TestWholeDirectory(t *testing.T) {
 // TestKilledRunsLeaveNothing runs 200 commands in one workspace, many at once, and
 // kills the front end of every other one at some moment of its life.
 func TestKilledRunsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	tr := newTree(t)

@@ -17,6 +17,7 @@ import (
 // TestLocksOutOfReach: a command that holds all locks that it can take, of settings, rules, the project
 // and every directory, holds up no other one, nor what is decided outside.
 func TestLocksOutOfReach(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	testenv.RunAsOrdinary(t)
 	s, _ := newTrustSeat(t)

@@ -251,6 +251,7 @@ func (s *managedStage) json(t *testing.T, words ...string) *managedResult {
 // TestManagedNetwork: a command reaches the hosts that flags name, through the proxy, and no other;
 // the result names those that it was refused.
 func TestManagedNetwork(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	origin, other := originOf(t, "hello"), originOf(t, "other")
@@ -290,6 +291,7 @@ func TestManagedNetwork(t *testing.T) {
 
 // TestManagedLines: what people read names the host, and the grant that it names works.
 func TestManagedLines(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	origin := originOf(t, "hello")
@@ -312,6 +314,7 @@ func TestManagedLines(t *testing.T) {
 
 // TestManagedStale: proxies that the caller uses do not reach the command, nor their passwords.
 func TestManagedStale(t *testing.T) {
+	t.Parallel()
 	s := newManagedStage(t)
 	cmd := s.command(t, []string{"HTTPS_PROXY=http://user:secret@192.0.2.1:8080", "no_proxy=*", "HTTP_PROXY=http://192.0.2.1:8080"},
 		"--net", "proxy", "--", "act", "variable", "HTTPS_PROXY", "variable", "no_proxy", "fetch", "http://refused.example/")
@@ -331,6 +334,7 @@ func (s *managedStage) needRedirect(t *testing.T) {
 
 // TestManagedPast: no way leads past the proxy, neither to this machine's loopback nor outside.
 func TestManagedPast(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	s.needRedirect(t)
@@ -347,6 +351,7 @@ func TestManagedPast(t *testing.T) {
 // TestManagedRedirect: programs that know of no proxy reach the same hosts, by name and by address, and
 // no others; names that the policy refuses are not found, and named in the result.
 func TestManagedRedirect(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	s.needRedirect(t)
@@ -374,6 +379,7 @@ func TestManagedRedirect(t *testing.T) {
 // TestManagedServerFirst: a program that waits for its server to speak first, as ssh does, reaches the
 // hosts and ports of the entries without a variable or a helper.
 func TestManagedServerFirst(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	s.needRedirect(t)
@@ -410,6 +416,7 @@ func TestManagedServerFirst(t *testing.T) {
 // TestManagedOwn: what a command serves itself on its loopback interface is its own, also where it is
 // named like a service of this machine.
 func TestManagedOwn(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "python3")
 	s := newManagedStage(t)
@@ -433,6 +440,7 @@ func TestManagedOwn(t *testing.T) {
 
 // TestManagedFirst: the proxy is there before the first instruction of a command.
 func TestManagedFirst(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	origin := originOf(t, "hello")
@@ -447,6 +455,7 @@ func TestManagedFirst(t *testing.T) {
 // TestManagedApart: commands with different policies that run at the same time reach their own
 // hosts only.
 func TestManagedApart(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	origins := []string{originOf(t, "first"), originOf(t, "second")}
@@ -470,6 +479,7 @@ func TestManagedApart(t *testing.T) {
 
 // TestManagedDetached: a session has its network, too, and its result names what it was refused.
 func TestManagedDetached(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	d := newParlor(t)
 	origin := originOf(t, "hello")
@@ -491,6 +501,7 @@ func TestManagedDetached(t *testing.T) {
 // TestManagedTools: programs that people use reach an allowed host by the variables alone, and the
 // line about a refused one names it.
 func TestManagedTools(t *testing.T) {
+	t.Parallel()
 	s := newManagedStage(t)
 	origin := originOf(t, "hello")
 	for _, tool := range []struct {
@@ -529,6 +540,7 @@ func TestManagedTools(t *testing.T) {
 
 // TestManagedGit clones over HTTP.
 func TestManagedGit(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "git")
 	at, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -563,6 +575,7 @@ func TestManagedGit(t *testing.T) {
 // TestManagedDatagrams: programs that send datagrams by SOCKS5 reach the addresses that entries name,
 // one association after the other, and no others.
 func TestManagedDatagrams(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	echo := func() string {

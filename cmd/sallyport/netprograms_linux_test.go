@@ -113,6 +113,7 @@ func missing(what string) bool {
 // variables of a proxy and without. Both names are this machine's loopback, so what is let through by
 // mistake is seen.
 func TestNetPrograms(t *testing.T) {
+	t.Parallel()
 	testenv.NeedRoot(t) // for names of its own; what an ordinary user gets is in TestManagedRedirect
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "unshare")

@@ -40,6 +40,7 @@ func offlineCommand(t *testing.T, flags ...string) (*exec.Cmd, io.Closer) {
 // TestNetworkLine: the first attempt to use the network is told while the program still runs,
 // once, and not again at its end.
 func TestNetworkLine(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	cmd, stdin := offlineCommand(t)
@@ -70,6 +71,7 @@ func TestNetworkLine(t *testing.T) {
 // TestNetworkLineAtTheEnd: a program that soon succeeds without the network has no line, and one
 // that fails has it once.
 func TestNetworkLineAtTheEnd(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for code, want := range []string{"", "sallyport: network is off (DNS lookup, act); allow with --net host\n"} {
@@ -88,6 +90,7 @@ func TestNetworkLineAtTheEnd(t *testing.T) {
 // TestNetworkLineNotSaid: there is none with -q, and with --jsonl there are events in its place,
 // for the name server of this machine as well.
 func TestNetworkLineNotSaid(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, flag := range []string{"-q", "--json", "--jsonl"} {

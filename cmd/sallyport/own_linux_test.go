@@ -16,6 +16,7 @@ import (
 // TestOwnProgram: sallyport's own file in the workspace stays what it is, whatever a command does to
 // it and to the directories above, and the rest of the directory can be changed.
 func TestOwnProgram(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	self, err := os.Executable()

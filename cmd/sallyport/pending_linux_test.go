@@ -119,6 +119,7 @@ func (s seat) sockets(t *testing.T) []string {
 
 // TestApproveElsewhere: a run that waits is answered by another process.
 func TestApproveElsewhere(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {
@@ -162,6 +163,7 @@ func TestApproveElsewhere(t *testing.T) {
 // TestRememberedElsewhere: a rule that was remembered counts in the next run, is listed, and is
 // gone when it was revoked. Other lines of the file stay.
 func TestRememberedElsewhere(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	file := filepath.Join(s.home, ".config/sallyport/rules/default.rules")
@@ -193,6 +195,7 @@ func TestRememberedElsewhere(t *testing.T) {
 
 // TestSessionElsewhere: an approval for the session of a running process is listed and revoked.
 func TestSessionElsewhere(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	in, out, err := os.Pipe()
@@ -230,6 +233,7 @@ func TestSessionElsewhere(t *testing.T) {
 
 // TestTwoAsk: each of two processes gets its own answer.
 func TestTwoAsk(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	a, b := s.asks(t, "--", "touch", "a"), s.asks(t, "--", "touch", "b")
@@ -248,6 +252,7 @@ func TestTwoAsk(t *testing.T) {
 
 // TestKilledAsking: the socket of a killed process is removed by the next one who looks.
 func TestKilledAsking(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	a, b := s.asks(t, "--", "touch", "a"), s.asks(t, "--", "touch", "b")
@@ -271,6 +276,7 @@ func TestKilledAsking(t *testing.T) {
 // TestApprovalWait: without it, or when no answer comes in time, a question without a terminal is
 // refused.
 func TestApprovalWait(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	for _, test := range []struct{ wait, says string }{{"0", "there is no one to ask"}, {"0.01", "no approval came in time"}} {
@@ -303,6 +309,7 @@ func TestApprovalWait(t *testing.T) {
 // TestTerminalWithdrawn: the question on the terminal goes when another process answers, and the
 // terminal is as it was; what is answered on the terminal cannot be answered again.
 func TestTerminalWithdrawn(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, own := range []string{"-t=false", "-t"} {
@@ -338,6 +345,7 @@ func TestTerminalWithdrawn(t *testing.T) {
 // TestApproveInside: a command in the sandbox neither sees nor answers the question of another
 // run, also where unix sockets are open to it.
 func TestApproveInside(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)

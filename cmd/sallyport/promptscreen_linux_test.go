@@ -58,6 +58,7 @@ func readable(t *testing.T, d desk, x *testenv.Terminal, command string) {
 // hides or changes nothing of the question about another attempt, which begins on a terminal in
 // its usual state.
 func TestPromptAfterDrawing(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const fake = "\x1b[H\x1b[2Jsallyport: may this command be given less?\r\n| true\r\n[y] once  [n] deny  > "
@@ -107,6 +108,7 @@ func TestPromptAfterDrawing(t *testing.T) {
 
 // TestPromptStoppedOutput: a question is shown where the command has stopped the output.
 func TestPromptStoppedOutput(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "python3")
@@ -124,6 +126,7 @@ func TestPromptStoppedOutput(t *testing.T) {
 
 // TestPromptDumb: a terminal without control sequences gets none.
 func TestPromptDumb(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
@@ -140,6 +143,7 @@ func TestPromptDumb(t *testing.T) {
 // TestPromptVim: an editor that was denied a write and quits with an error, or is killed, leaves a
 // readable question, and has its screen again when it runs again.
 func TestPromptVim(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "vim")

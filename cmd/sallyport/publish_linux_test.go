@@ -19,6 +19,7 @@ import (
 // TestPublish: this machine reaches a server of a command at the published port, and no other one, and
 // only while it runs. A port in use is told before the command runs.
 func TestPublish(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "python3")
 	s := newManagedStage(t)
@@ -86,6 +87,7 @@ func TestPublish(t *testing.T) {
 // TestPublishSettings: the user's settings publish ports, but none where a command has the network of the
 // host, and a project publishes none.
 func TestPublishSettings(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	port := freePort(t)
@@ -144,6 +146,7 @@ func reach(t *testing.T, port string) string {
 // TestLocalBinding: with the setting a program that uses the proxy reaches the server of its own command, and by
 // no way a service of this machine.
 func TestLocalBinding(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "curl")
 	testenv.NeedProgram(t, "python3")

@@ -25,6 +25,7 @@ var projects = regexp.MustCompile("(?s)<!-- project: (\\S+), needs (\\S+) -->\n`
 // compares what is seen: "$ " begins a command, "> y" is an answer on a terminal, "[exit N]" ends a
 // command that fails. With SALLYPORT_TEST_UPDATE it writes what it has seen into the page.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	testenv.NeedInotify(t)
 	const name = "../../docs/quickstart.md"
@@ -79,7 +80,7 @@ func newcomer(t *testing.T, project, program string) seat {
 		}
 		bin = filepath.Join(strings.TrimSpace(string(root)), "bin")
 	}
-	t.Setenv("PATH", os.Getenv("PATH")+":"+bin)
+	s.path += ":" + bin
 	return s
 }
 

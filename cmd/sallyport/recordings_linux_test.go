@@ -76,6 +76,7 @@ var recordings = []struct {
 // TestRecordings plays what docs/recordings shows: files of asciicast v2, which
 // SALLYPORT_TEST_UPDATE=1 writes again.
 func TestRecordings(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "bash")

@@ -13,6 +13,7 @@ import (
 // TestRemoteInput: input of a run on another server that cannot be read is no success of the run, and a
 // command that reads no further is one. A limit on output holds there as here.
 func TestRemoteInput(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	long := strings.Repeat("x", 1<<20)

@@ -26,6 +26,7 @@ func (d parlor) server(t *testing.T) string {
 // TestRemoteTerminal: a run on another server has the terminal of the user: keys, its size, the exit
 // code, and a key that leaves it there.
 func TestRemoteTerminal(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	start := func() *testenv.Terminal {
@@ -70,6 +71,7 @@ func TestRemoteTerminal(t *testing.T) {
 
 // TestRemoteSignal: without a terminal, signals are the program's.
 func TestRemoteSignal(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	testenv.NeedProgram(t, "bash")
 	cmd := d.command(t, "sallyport", "run", "--remote", d.server(t), "-C", d.work, "--", "bash", "-c",
@@ -100,6 +102,7 @@ func TestRemoteSignal(t *testing.T) {
 // TestRemoteAsks: a question of another server is asked on the terminal of the user, before and after
 // an attempt.
 func TestRemoteAsks(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	for _, test := range []struct {
@@ -132,6 +135,7 @@ func TestRemoteAsks(t *testing.T) {
 // TestRemoteHosts: flags about hosts count where the command runs: by --remote and by --detach, and a
 // ceiling of nothing else opens what they do not name.
 func TestRemoteHosts(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	d := newParlor(t)
 	url := d.server(t)
@@ -178,6 +182,7 @@ sys.exit(9)
 // TestRepeatedSignals: with a terminal and without, each signal is the program's, as often as it comes. Of a run on
 // another server the second one that asks for the end ends it.
 func TestRepeatedSignals(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	testenv.NeedProgram(t, "python3")
 	remote := []string{"--remote", d.server(t)}
@@ -223,6 +228,7 @@ func TestRepeatedSignals(t *testing.T) {
 
 // TestSignalsNoAnswer: the third signal ends a run whose server does not answer.
 func TestSignalsNoAnswer(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	for _, flags := range [][]string{nil, {"-t"}} {
 		socket := filepath.Join(t.TempDir(), "s")

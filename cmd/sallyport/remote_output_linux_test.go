@@ -61,6 +61,7 @@ func cutting(t *testing.T, url string, after int64, times int) (string, *atomic.
 // TestRemoteOutput: a run on another server hands on every byte of each stream that it prints, as many
 // as they are, to readers as slow as they are, also where the connection is cut again and again.
 func TestRemoteOutput(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	const size = 12 << 20
@@ -128,6 +129,7 @@ os.write(1, b"y")
 // TestRemoteReaderGone: the command of a run on another server ends as one here when the reader of what
 // it prints has gone, with the same exit code.
 func TestRemoteReaderGone(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	testenv.NeedProgram(t, "python3")
@@ -181,6 +183,7 @@ func TestRemoteReaderGone(t *testing.T) {
 // TestRemoteReaderStuck: what ends a run on another server waits for no reader that takes nothing, as
 // nothing does here, and what has ended by itself is handed on whole.
 func TestRemoteReaderStuck(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	for _, test := range []struct {
@@ -240,6 +243,7 @@ func TestRemoteReaderStuck(t *testing.T) {
 // TestRemoteJSON: the result of a run on another server has all of the output that one here has, also
 // where no message carries it.
 func TestRemoteJSON(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	url := d.server(t)
 	texts := make([]string, 2)

@@ -85,6 +85,7 @@ func (d parlor) encrypted(t *testing.T, dir string) string {
 // TestRemoteTLS: run and the commands of sessions show a certificate to a server that asks for one,
 // and trust one that a private authority signed. What is wrong with files is one sentence.
 func TestRemoteTLS(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	dir := filepath.Join(filepath.Dir(d.work), "tls")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -131,6 +132,7 @@ func TestRemoteTLS(t *testing.T) {
 // TestRemoteKeyHidden: a command in a sandbox on a server of this machine does not read the files with
 // which it could pose as the user. The wall is the member hidden of run/start.
 func TestRemoteKeyHidden(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	dir := filepath.Join(filepath.Dir(d.work), "tls")
 	if err := os.Mkdir(dir, 0o700); err != nil {

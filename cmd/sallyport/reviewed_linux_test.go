@@ -24,6 +24,7 @@ var reviewedAnswers = []string{
 // and compares each line. A … stands for a part of a line that the page leaves out; nothing else
 // may be missing. The command prints nothing, because output comes in pieces that differ.
 func TestReviewedDocument(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	page, err := os.ReadFile("../../docs/approvals.md")
 	if err != nil {
@@ -99,6 +100,7 @@ func shortened(shown, line string) bool {
 
 // TestShortened: what is shown differs from a line in nothing but what it leaves out.
 func TestShortened(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		shown, line string
 		want        bool

@@ -16,6 +16,7 @@ import (
 // TestRunAnsweredElsewhere: the question about a run of a client that is not asked itself waits for
 // an answer from elsewhere, if its flags say so. Who has the event of it can answer.
 func TestRunAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, verb := range []string{"approve", "deny"} {
 		t.Run(verb, func(t *testing.T) {
 			s := newSeat(t)

@@ -33,6 +33,7 @@ func fill(t *testing.T, dir string, directories int) {
 // not all repositories are known, the search goes on from run to run until they are, and then
 // nothing is said until more has changed than one start can read.
 func TestBigWorkspace(t *testing.T) {
+	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	if dir, err := os.MkdirTemp("/dev/shm", "sallyport-test-"); err == nil { // a disk would only take longer

@@ -162,6 +162,7 @@ done`
 // TestAttach: two terminals at once see and type the same, a key detaches one, the size follows,
 // Control-C is the program's, and the end of the session is that of the terminals.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	id := d.start(t, "-t", "--", "bash", "-c", talks)
 	first := d.attach(t, id)
@@ -198,6 +199,7 @@ func TestAttach(t *testing.T) {
 
 // TestAttachEnds: a terminal is as before when attach is ended, and the session goes on.
 func TestAttachEnds(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	id := d.start(t, "-t", "--", "bash", "-c", `printf '\033[?1049h\033[?2004h'; `+talks)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
@@ -229,6 +231,7 @@ func TestAttachEnds(t *testing.T) {
 // TestAttachState: a terminal that comes late gets the modes that the program has set long ago and whole
 // sequences, and one at which the program ends gets them reset.
 func TestAttachState(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	id := d.start(t, "-t", "--", "bash", "-c", `printf '\033[?1049h\033[?1h\033[?1002;1006h\033[?2004h\033]2;my title\a'
 		for i in {1..60000}; do printf '\033[38;5;102m界 text\033[m'; done; stty -echo; echo; echo READY; read x; exit 7`)
@@ -257,6 +260,7 @@ func TestAttachState(t *testing.T) {
 // TestRunState: modes that a program on a terminal of its own has left on are reset at its end, however that
 // comes, and nothing is printed after one that has left none.
 func TestRunState(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	for script, want := range map[string]string{
 		`printf '\033[?1049h\033[?1000h\033[?25l'; echo go; kill -9 $$`: "\x1b[?1049l\x1b[?1000l\x1b[?25h\x1b[m",
@@ -275,6 +279,7 @@ func TestRunState(t *testing.T) {
 // TestPlainTerminal: a terminal that takes no control sequences gets none of ours: at the end of a run, of a run on
 // another server and of an attachment, at its begin, and beside a question.
 func TestPlainTerminal(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	const script = `printf '\033[?2004h\033[?1000h'; echo go; read a; echo "got $a"`
 	const own = "\x1b[?2004h\x1b[?1000h" // of the program
@@ -314,6 +319,7 @@ func TestPlainTerminal(t *testing.T) {
 // TestAttachAsks: a program that asks the terminal something gets one answer, however many are
 // attached.
 func TestAttachAsks(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	id := d.start(t, "-t", "--", "bash", "-c", `stty raw -echo; printf ready; read -rn1; printf 'a\033[6n\033[cb'; read -rd c answer; printf '%q' "$answer"; exec sleep 600`)
 	x, y := d.attach(t, id), d.attach(t, id)
@@ -330,6 +336,7 @@ func TestAttachAsks(t *testing.T) {
 // TestAttachPipe: a session without a terminal is shown, gets Control-C as a signal, and can be
 // left.
 func TestAttachPipe(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	id := d.start(t, "--", "bash", "-c", `trap 'echo "got INT"; exit 9' INT; echo up; echo down >&2; while :; do sleep 600 & wait; done`)
 	x := d.attach(t, id)
@@ -350,6 +357,7 @@ func TestAttachPipe(t *testing.T) {
 
 // TestDetachAsks: run --detach asks on its terminal before the session begins.
 func TestDetachAsks(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	for _, test := range []struct {
 		answer, say string
@@ -382,6 +390,7 @@ func TestDetachAsks(t *testing.T) {
 // TestDaemonOnce: several who start the daemon at once have one. It goes on when they, and the
 // terminal that they were started from, have ended.
 func TestDaemonOnce(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	const many = 4
 	x := testenv.StartTerminal(t, d.command(t, "bash", "-c", fmt.Sprintf(`for i in $(seq %d); do sallyport run --detach -i -- cat </dev/null >>ids & done; wait; echo done`, many)), 80, 24)
@@ -405,6 +414,7 @@ func TestDaemonOnce(t *testing.T) {
 
 // TestDaemonKilled: nothing of its sessions is left when the daemon is killed.
 func TestDaemonKilled(t *testing.T) {
+	t.Parallel()
 	modes := []string{"workspace-write"}
 	if testenv.IsLong() {
 		modes = append(modes, "full-access")
@@ -448,6 +458,7 @@ func TestDaemonKilled(t *testing.T) {
 // TestDaemonConfined: a command in a sandbox does not reach the daemon, which would run another one
 // for it outside, also with the host's network and unix sockets. The wall is in internal/server/listen.
 func TestDaemonConfined(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	d.start(t, "--", "true")
 	for _, args := range [][]string{{"ps"}, {"run", "--detach", "-s", "full-access", "--", "touch", "escaped"}} {
@@ -474,6 +485,7 @@ func TestDaemonConfined(t *testing.T) {
 // TestDaemonPlanted: what a command in a sandbox has put in the place of the daemon gets no word
 // of the user: no environment, no keys. The wall is peer.Dial.
 func TestDaemonPlanted(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	dir := filepath.Join(d.runtime, "sallyport")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -536,6 +548,7 @@ func eavesdrop() {
 // TestDaemonGone: who uses a session of a daemon that is killed is told at once, on a terminal that is
 // as before.
 func TestDaemonGone(t *testing.T) {
+	t.Parallel()
 	d := newParlor(t)
 	const told = "sallyport: the daemon has ended, and its sessions with it; daemon.log beside its socket may say why"
 	kill := func() {

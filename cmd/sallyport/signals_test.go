@@ -87,6 +87,7 @@ const waiting = `; echo ready; while :; do sleep 600 & wait; done`
 
 // TestSignalsReachTheCommand sends each signal to the front end.
 func TestSignalsReachTheCommand(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	tests := []struct {
@@ -121,6 +122,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 
 // TestIgnoredStaysIgnored runs under nohup(1), which ignores SIGHUP.
 func TestIgnoredStaysIgnored(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	nohup := testenv.NeedProgram(t, "nohup")
@@ -137,6 +139,7 @@ func TestIgnoredStaysIgnored(t *testing.T) {
 // TestStopAndContinue stops front end and command as a terminal does, and lets
 // them go on.
 func TestStopAndContinue(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	f := startFront(t, `trap "echo cont; exit 7" CONT`+waiting)
@@ -160,6 +163,7 @@ func TestStopAndContinue(t *testing.T) {
 // command holds the writing end of our pipe, so the end of its output is the end
 // of all its processes.
 func TestKilledFrontEnd(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	f := startFront(t, `trap "" TERM INT HUP; sleep 600 & setsid sleep 600 & echo ready; wait`)

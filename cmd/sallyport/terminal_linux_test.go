@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// A seat is a place in front of a terminal, with a workspace.
-type seat struct{ work, home string }
+// A seat is a place in front of a terminal, with a workspace and a search path.
+type seat struct{ work, home, path string }
 
 // newSeat makes one, with the search path of the other tests: directories of root are
 // closed to the ordinary user.
@@ -27,11 +27,11 @@ func newSeat(t *testing.T) seat {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(os.Getenv("PATH"), filepath.Dir(path)+":/usr/bin") {
-		t.Setenv("PATH", filepath.Dir(path)+":/usr/bin:/bin")
-	}
 	root := workRoot(t)
-	s := seat{work: filepath.Join(root, "w"), home: filepath.Join(root, "home")}
+	s := seat{work: filepath.Join(root, "w"), home: filepath.Join(root, "home"), path: os.Getenv("PATH")}
+	if short := filepath.Dir(path) + ":/usr/bin"; !strings.HasPrefix(s.path, short) {
+		s.path = short + ":/bin"
+	}
 	for _, dir := range []string{s.work, s.home} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func (s seat) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = s.work
-	cmd.Env = append(testenv.Environ(), "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "LC_ALL=C.UTF-8", "TERM=xterm",
+	cmd.Env = append(testenv.Environ(), "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "LC_ALL=C.UTF-8", "TERM=xterm",
 		"PS1=$ ", "PS2=> ", "LESS=", "EXINIT=", "VIMINIT=", "PYTHONSTARTUP=", "GORACE="+noRaceSleep)
 	return cmd
 }
@@ -156,6 +156,7 @@ var transcripts = []struct {
 // TestTranscripts plays the sessions on a terminal of ours, and compares what is seen
 // with what was recorded. At the end, the terminal is as it was.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedInotify(t)
@@ -220,6 +221,7 @@ func plain(seen string) string {
 // TestStoppedOutput: a program that stops the output of the caller's terminal does not stop
 // sallyport, which prints there when it has ended.
 func TestStoppedOutput(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "python3")

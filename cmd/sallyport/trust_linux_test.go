@@ -44,6 +44,7 @@ const trustChoices = `\[y\] trust these files  \[n\] do not trust them  > $`
 
 // TestTrust: the files are shown whole, escaped, and only an answer to that is yes.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	shown := []turn{{`\(never trusted before\)\r\n`, ""}, {`see more --$`, "y\r"}, {`\| # end\r\n\r\n.sallyport/rules/x.rules, 13 bytes:\r\n\| # \\x1b\[2J\\u202eone\r\n\r\n`, ""}}
 	for name, test := range map[string]struct {
@@ -76,6 +77,7 @@ func TestTrust(t *testing.T) {
 
 // TestTrustCodes: the answer is the exit code.
 func TestTrustCodes(t *testing.T) {
+	t.Parallel()
 	for keys, code := range map[string]int{"y\r": 0, "n\r": 123, "\x04": 123, "\x03": 123} {
 		s, _ := newTrustSeat(t)
 		x := testenv.StartTerminal(t, s.command(t, "sallyport", "trust", s.work), 80, 50)
@@ -89,6 +91,7 @@ func TestTrustCodes(t *testing.T) {
 
 // TestTrustTypedAhead: what was typed before is no answer.
 func TestTrustTypedAhead(t *testing.T) {
+	t.Parallel()
 	s, _ := newTrustSeat(t)
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -111,6 +114,7 @@ func TestTrustTypedAhead(t *testing.T) {
 
 // TestTrustHangUp: a terminal that is taken away is no.
 func TestTrustHangUp(t *testing.T) {
+	t.Parallel()
 	s, _ := newTrustSeat(t)
 	x := testenv.StartTerminal(t, s.command(t, "sallyport", "trust"), 80, 50)
 	x.Expect(trustChoices)
@@ -122,6 +126,7 @@ func TestTrustHangUp(t *testing.T) {
 
 // TestTrustSwapped: a file that is changed while the question is open is not trusted.
 func TestTrustSwapped(t *testing.T) {
+	t.Parallel()
 	s, rule := newTrustSeat(t)
 	x := testenv.StartTerminal(t, s.command(t, "sallyport", "trust"), 80, 50)
 	x.Expect(trustChoices)
@@ -143,6 +148,7 @@ func TestTrustSwapped(t *testing.T) {
 // TestTrustInside: a command in the sandbox, which could answer on its own terminal, cannot reach
 // the records: it neither trusts nor revokes.
 func TestTrustInside(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s, _ := newTrustSeat(t)

@@ -51,6 +51,7 @@ func (u *upstreamLog) take() []string {
 // TestUpstream: hosts are reached by the proxy that the caller's variables or settings name, those on this
 // machine are not, and the command neither knows the proxy nor reaches it.
 func TestUpstream(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	log := new(upstreamLog)
@@ -91,6 +92,7 @@ func TestUpstream(t *testing.T) {
 
 // TestUpstreamRedirected: programs that know of no proxy are led to the same upstream.
 func TestUpstreamRedirected(t *testing.T) {
+	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	s.needRedirect(t)
