@@ -82,8 +82,10 @@ func TestOutcome(t *testing.T) {
 		policy := sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"})
 		var mu sync.Mutex
 		var told []string
+		// A survivor has its name when it has become its program.
+		script := "echo x >" + shut + "/a; echo y >>linked; sleep 100 & until read name </proc/$!/comm && [ $name = sleep ]; do :; done; exit 7"
 		p, err := e.Start(t.Context(), &executor.Spec{
-			Args: []string{"/bin/sh", "-c", "echo x >" + shut + "/a; echo y >>linked; sleep 100 & exit 7"}, Dir: dir, Env: os.Environ(),
+			Args: []string{"/bin/sh", "-c", script}, Dir: dir, Env: os.Environ(),
 			Policy: policy, Resources: executor.Resources{PIDs: 50}, NoCaches: true,
 			OnDenied: func(d sandbox.Denial) { mu.Lock(); told = append(told, d.Access.String()); mu.Unlock() },
 		})

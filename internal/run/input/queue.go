@@ -342,6 +342,23 @@ func (q *Queue) Ended() bool {
 	return q.ended
 }
 
+// Settle waits until what was put before was taken, or not all of it, or ctx has ended.
+func (q *Queue) Settle(ctx context.Context) {
+	q.mu.Lock()
+	last := q.current
+	if n := len(q.queue); n > 0 {
+		last = q.queue[n-1]
+	}
+	q.mu.Unlock()
+	if last == nil {
+		return
+	}
+	select {
+	case <-last.done:
+	case <-ctx.Done():
+	}
+}
+
 // Close says that the command has ended: it takes no further input, and not what waits.
 func (q *Queue) Close() {
 	q.mu.Lock()

@@ -140,6 +140,40 @@ func (r *reader) CloseInput() error {
 	return err
 }
 
+// TestSettle: it waits for what was accepted before, and for nothing else.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{turns: make(chan error)}
+		in := queue(r, false)
+		in.Settle(t.Context()) // there is nothing
+		for _, text := range []string{"a", "b"} {
+			if err := put(in, "", []byte(text), func() {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled := make(chan string, 1)
+		go func() {
+			in.Settle(t.Context())
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			settled <- r.got.String()
+		}()
+		synctest.Wait()
+		if err := put(in, "", []byte("c"), func() {}); err != nil {
+			t.Fatal(err)
+		}
+		r.turns <- nil
+		r.turns <- nil
+		if got := <-settled; got != "ab" {
+			t.Errorf("it returned after %q", got)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		in.Settle(ended)
+		r.turns <- nil
+	})
+}
+
 // TestInputEnd: the input ends after what was written before, once, and nothing comes after it. A
 // terminal takes more.
 func TestInputEnd(t *testing.T) {

@@ -47,6 +47,9 @@ func (c *connection) awaitInput(id wire.ID, a *wire.Await) {
 		return
 	}
 	c.beside(id, func(ctx context.Context) (any, error) {
+		if p.input != nil {
+			p.input.Settle(ctx) // what was accepted is not what it waits for
+		}
 		input, err := p.running.AwaitInput(ctx)
 		switch {
 		case ctx.Err() != nil:

@@ -287,7 +287,7 @@ func TestSchemaIsServed(t *testing.T) {
 // TestSchemaOfRecords: every recorded message that was not meant to be wrong is as the schema says.
 func TestSchemaOfRecords(t *testing.T) {
 	c, defs := loadSchema(t)
-	files, err := filepath.Glob("../listen/testdata/scenarios/*.jsonl")
+	files, err := filepath.Glob("testdata/scenarios/*.jsonl")
 	more, err2 := filepath.Glob("testdata/client/*.jsonl")
 	if files = append(files, more...); err != nil || err2 != nil || len(files) < 50 {
 		t.Fatalf("%d files, %v, %v", len(files), err, err2)

@@ -90,11 +90,10 @@ func TestActivated(t *testing.T) {
 			if !strings.Contains(test.want, "://") {
 				return
 			}
-			c, _ := meet(t, first, nil, nil)
-			params := script("p", "/", "echo \"${LISTEN_PID-}${LISTEN_FDS-}\" $(ls /proc/self/fd)")
-			params["envPolicy"] = map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{}, "set": map[string]string{}, "includeOnly": []string{}}
-			c.started(params)
-			if got := c.printed("p", 1); got != " 0 1 2 3\n" { // 3 is that of ls
+			c, _ := meet(t, first, nil)
+			all := map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{}, "set": map[string]string{}, "includeOnly": []string{}}
+			c.start("/", "echo \"${LISTEN_PID-}${LISTEN_FDS-}\" $(ls /proc/self/fd)", map[string]any{"envPolicy": all})
+			if _, got := c.ended(); got != " 0 1 2 3\n" { // 3 is that of ls
 				t.Errorf("the process has %q", got)
 			}
 		})

@@ -74,7 +74,7 @@ func TestSlowRequests(t *testing.T) {
 			*limit /= 100 // none stays none
 		}
 	})
-	c, _ := meet(t, url, nil, nil)
+	c, _ := meet(t, url, nil)
 	for _, test := range []struct{ name, text string }{
 		{"nothing", ""},
 		{"half a line", "GET / HT"},
@@ -89,9 +89,7 @@ func TestSlowRequests(t *testing.T) {
 			}
 		})
 	}
-	if m := c.call("environment/status", nil); m.Error != nil {
-		t.Errorf("%+v", m.Error)
-	}
+	c.served()
 }
 
 // TestLargeHead: the head of a request is bounded.
@@ -120,7 +118,7 @@ func TestOpenConnections(t *testing.T) {
 		}
 	}
 	url := doorWith(t, open, most, nil)
-	c, _ := meet(t, url, nil, nil)
+	c, _ := meet(t, url, nil)
 	var idle []net.Conn
 	for range most - 1 {
 		idle = append(idle, dialPlain(t, url, ""))
@@ -134,8 +132,7 @@ func TestOpenConnections(t *testing.T) {
 	if err != nil || response.StatusCode != http.StatusServiceUnavailable || string(body) != "too many connections\n" {
 		t.Errorf("%s, %q, %v", response.Status, body, err)
 	}
-	c.started(script("p", "/", "echo hi"))
-	c.ended("p")
+	c.served()
 	for _, conn := range idle {
 		_ = conn.Close()
 	}
@@ -149,6 +146,22 @@ func TestOpenConnections(t *testing.T) {
 			t.Fatalf("%s", response.Status)
 		}
 	}
+}
+
+// TestManyConnections: connections that only connect are bounded, and do not keep the server
+// from its clients.
+func TestManyConnections(t *testing.T) {
+	const most = 4
+	url := doorWith(t, open, maxOpen, func(d *handler, _ *http.Server) { d.slots = make(chan struct{}, most) })
+	c, _ := meet(t, url, nil)
+	for range most - 1 {
+		connect(t, url, nil)
+	}
+	_, response, err := dial(url, nil)
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%v, %v", response, err)
+	}
+	c.served()
 }
 
 // TestPenalty: the answer to a wrong token takes a second; that to the right one, and that to

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -48,6 +49,11 @@ func dial(url string, header http.Header) (*webSocket, *http.Response, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return upgrade(conn, header)
+}
+
+// upgrade is dial on a connection.
+func upgrade(conn net.Conn, header http.Header) (*webSocket, *http.Response, error) {
 	var request bytes.Buffer
 	fmt.Fprintf(&request, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
 		base64.StdEncoding.EncodeToString(make([]byte, 16)))
@@ -194,25 +200,6 @@ func run(t testing.TB, o Options) string {
 	return strings.TrimSpace(url)
 }
 
-// runLines runs a server on pipes until the test ends, and returns the peer.
-func runLines(t *testing.T, allowHTTP bool) speaker {
-	t.Helper()
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	o := options()
-	o.Listen, o.Stdin, o.Stdout, o.Server.AllowHTTP = "stdio", in, out, allowHTTP
-	over := make(chan error, 1)
-	go func() { over <- Run(t.Context(), o) }()
-	t.Cleanup(func() {
-		_ = toServer.Close()
-		_ = fromServer.Close()
-		if err := <-over; err != nil {
-			t.Log(err) // some scenarios break the protocol
-		}
-	})
-	return &linePeer{toServer, bufio.NewReader(fromServer)}
-}
-
 // connect returns a peer of the server at url, which is closed when the test ends.
 func connect(t testing.TB, url string, header http.Header) *webSocket {
 	t.Helper()
@@ -229,29 +216,15 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params struct {
-		ProcessID     string
-		Seq           uint64
-		Stream        string
-		Chunk         []byte
-		ExitCode      int
-		SandboxDenied bool
-		WatchID       int
-		RequestID     string
-		DeltaBase64   []byte
-		Done          bool
-		Error         *string
-		ID            int
-		RunID         string
-		Event         json.RawMessage
+		Seq      uint64
+		Stream   string
+		Chunk    []byte
+		ExitCode int
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
 		Code    int
 		Message string
-		Data    struct {
-			Reason   string
-			ExitCode int
-		}
 	} `json:"error"`
 }
 
@@ -261,10 +234,6 @@ type caller struct {
 	speaker
 	id     int
 	events []message // notifications
-	// passed has the messages that came and that no until returned.
-	passed []message
-	// answered has the IDs of the answers that came, in JSON.
-	answered map[string]bool
 }
 
 // call sends a request and returns the answer to it.
@@ -272,7 +241,11 @@ func (c *caller) call(method string, params any) message {
 	c.t.Helper()
 	c.id++
 	c.post(map[string]any{"id": c.id, "method": method, "params": params})
-	return c.until(func(m *message) bool { return string(m.ID) == fmt.Sprint(c.id) })
+	for {
+		if m := c.next(); string(m.ID) == fmt.Sprint(c.id) {
+			return m
+		}
+	}
 }
 
 // post sends a message.
@@ -287,65 +260,26 @@ func (c *caller) post(v any) {
 	}
 }
 
-// until returns the first message that matches, of those that an earlier until passed by and of
-// those that it receives. No message is returned twice: the order of an answer and of what the
-// request causes is not promised.
-func (c *caller) until(match func(*message) bool) message {
-	c.t.Helper()
-	for i := 0; ; i++ {
-		if i == len(c.passed) {
-			c.more()
-		}
-		if m := c.passed[i]; match(&m) {
-			c.passed = slices.Delete(c.passed, i, i+1)
-			return m
-		}
-	}
-}
-
-// more receives a message.
-func (c *caller) more() {
+// next receives a message.
+func (c *caller) next() (m message) {
 	c.t.Helper()
 	text, err := c.receive()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
 		c.t.Fatalf("%s: %v", text, err)
 	}
-	switch {
-	case m.Method != "":
+	if m.Method != "" {
 		c.events = append(c.events, m)
-	case c.answered == nil:
-		c.answered = map[string]bool{string(m.ID): true}
-	default:
-		c.answered[string(m.ID)] = true
 	}
-	c.passed = append(c.passed, m)
+	return m
 }
 
-// await is until for a notification that an earlier until may have returned.
-func (c *caller) await(match func(*message) bool) message {
+// greet makes or observes a session, and returns its ID.
+func (c *caller) greet(observe any) string {
 	c.t.Helper()
-	for i := range c.events {
-		if match(&c.events[i]) {
-			return c.events[i]
-		}
-	}
-	return c.until(match)
-}
-
-// ended receives messages until the process has ended.
-func (c *caller) ended(process string) {
-	c.t.Helper()
-	c.await(func(m *message) bool { return m.Method == "process/closed" && m.Params.ProcessID == process })
-}
-
-// greet makes or resumes a session and returns its ID.
-func (c *caller) greet(resume any) string {
-	c.t.Helper()
-	m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": resume, "extensionMethods": true})
+	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": observe, "extensionMethods": true})
 	var result struct{ SessionID string }
 	if m.Error != nil || json.Unmarshal(m.Result, &result) != nil {
 		c.t.Fatalf("%+v", m)
@@ -354,11 +288,59 @@ func (c *caller) greet(resume any) string {
 	return result.SessionID
 }
 
-// script returns parameters for a process that runs a shell script in dir.
-func script(id, dir, text string) map[string]any {
-	return map[string]any{
-		"processId": id, "argv": []string{"sh", "-c", text}, "cwd": "file://" + dir,
+// meet connects to the server at url and makes a session.
+func meet(t testing.TB, url string, header http.Header) (c *caller, session string) {
+	t.Helper()
+	w := connect(t, url, header)
+	deadline(t, w)
+	c = &caller{t: t, speaker: w}
+	return c, c.greet(nil)
+}
+
+// served makes a request that every server performs.
+func (c *caller) served() {
+	c.t.Helper()
+	if m := c.call("environment/status", nil); m.Error != nil {
+		c.t.Errorf("%+v", m.Error)
+	}
+}
+
+// start starts a process that runs a shell script in dir.
+func (c *caller) start(dir, text string, more map[string]any) {
+	c.t.Helper()
+	params := map[string]any{
+		"processId": "p", "argv": []string{"sh", "-c", text}, "cwd": "file://" + dir,
 		"env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false, "pipeStdin": true,
+	}
+	maps.Copy(params, more)
+	if m := c.call("process/start", params); m.Error != nil {
+		c.t.Fatalf("%+v", m.Error)
+	}
+}
+
+// printed receives until a process has printed something.
+func (c *caller) printed() {
+	c.t.Helper()
+	for !slices.ContainsFunc(c.events, func(m message) bool { return m.Method == "process/output" }) {
+		c.next()
+	}
+}
+
+// ended receives until a process has ended, and returns its exit code and what it printed.
+func (c *caller) ended() (code int, text string) {
+	c.t.Helper()
+	for i := 0; ; i++ {
+		for i == len(c.events) {
+			c.next()
+		}
+		switch m := c.events[i]; m.Method {
+		case "process/output":
+			text += string(m.Params.Chunk)
+		case "process/exited":
+			code = m.Params.ExitCode
+		case "process/closed":
+			return code, text
+		}
 	}
 }
 

@@ -5,11 +5,7 @@ package listen
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -21,43 +17,13 @@ import (
 // fileHelper is the argument with which this program performs file operations in a sandbox.
 const fileHelper = "files"
 
-// listenHelper is the argument with which it listens on a port until its input ends.
-const listenHelper = "listen"
-
-// listens does that.
-func listens() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(strings.TrimPrefix(l.Addr().String(), "127.0.0.1:"))
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
-	if len(os.Args) == 2 && os.Args[1] == listenHelper {
-		listens()
-		return
+	helpers := map[string]func() error{
+		fileHelper: func() error { return execserver.ServeFiles(os.Stdin, os.Stdout) }, serveArg: serveMain, activatedArg: activatedMain,
 	}
-	if len(os.Args) == 2 && os.Args[1] == lateHelper {
-		endsLate()
-		return
-	}
-	if len(os.Args) == 2 && os.Args[1] == fileHelper {
-		if err := execserver.ServeFiles(os.Stdin, os.Stdout); err != nil {
-			panic(err)
-		}
-		return
-	}
-	if len(os.Args) == 2 && os.Args[1] == serveArg {
-		if err := serveMain(); err != nil {
-			panic(err)
-		}
-		return
-	}
-	if len(os.Args) == 2 && os.Args[1] == activatedArg {
-		if err := activatedMain(); err != nil {
+	if len(os.Args) == 2 && helpers[os.Args[1]] != nil {
+		if err := helpers[os.Args[1]](); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -65,21 +31,4 @@ func TestMain(m *testing.M) {
 	}
 	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
-}
-
-// needs skips a scenario where a sandbox is not available.
-func needs(t *testing.T, file string) {
-	t.Helper()
-	if strings.HasPrefix(filepath.Base(file), "sandbox_") {
-		testenv.NeedUserNS(t)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, program := range []string{"find", "grep"} { // what sh and coreutils do not have
-		if strings.Contains(string(text), program+" ") {
-			testenv.NeedProgram(t, program)
-		}
-	}
 }

@@ -276,3 +276,15 @@ func peerServer(t *testing.T, codex, home string) string {
 	check(t, err)
 	return strings.TrimSpace(url)
 }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

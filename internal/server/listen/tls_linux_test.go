@@ -4,7 +4,6 @@
 package listen
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -15,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -201,7 +201,7 @@ func TestTLSToken(t *testing.T) {
 				t.Fatalf("%v, %+v", err, m.Error)
 			}
 			c.post(map[string]any{"method": "initialized"})
-			c.call("environment/status", nil)
+			c.served()
 		})
 	}
 }
@@ -243,32 +243,25 @@ func TestTLSOptions(t *testing.T) {
 	}
 }
 
-// TestTLSKeyHidden requires that a process in a sandbox that reads the whole disk does not read the
-// key with which it could pose as the server. The wall is execserver.Options.Hidden.
-func TestTLSKeyHidden(t *testing.T) {
+// TestSecretsHidden requires that a process in a sandbox that reads the whole disk reads neither the token that
+// would let it run others without one nor the key with which it could pose as the server. The wall is
+// execserver.Options.Hidden.
+func TestSecretsHidden(t *testing.T) {
 	testenv.NeedUserNS(t)
 	a := newAuthority(t)
 	o := options()
 	o.TLS = a.files()
 	o.TLS.ClientCA = ""
-	c, m, err := secure(t, run(t, o), "", a.trust(), map[string]any{})
+	o.Auth = Auth{Kind: AuthCapability, TokenFile: writeFile(t, "swordfish\n")}
+	c, m, err := secure(t, run(t, o), "swordfish", a.trust(), map[string]any{})
 	if err != nil || m.Error != nil {
 		t.Fatalf("%v, %+v", err, m.Error)
 	}
 	c.post(map[string]any{"method": "initialized"})
-	params := script("p", a.dir, "cat "+o.TLS.Cert+" && cat "+o.TLS.Key)
-	params["sandbox"] = json.RawMessage(`{"permissions":{"type":"managed","network":"enabled","file_system":{"type":"restricted","entries":[
-		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"}]}},"windowsSandboxLevel":"disabled"}`)
-	c.started(params)
-	c.ended("p")
-	var printed []byte
-	for _, m := range c.events {
-		printed = append(printed, m.Params.Chunk...)
-		if m.Method == "process/exited" && m.Params.ExitCode == 0 {
-			t.Error("reading the key succeeded")
-		}
-	}
-	if !bytes.Contains(printed, []byte("BEGIN CERTIFICATE")) || bytes.Contains(printed, []byte("BEGIN PRIVATE")) {
-		t.Errorf("printed %s", printed)
+	text := fmt.Sprintf("cat %s || exit; cat %s || cat %s && exit 9", o.TLS.Cert, o.TLS.Key, o.Auth.TokenFile)
+	c.start("/", text, map[string]any{"sandbox": managed(t.TempDir())})
+	code, printed := c.ended()
+	if code == 9 || !strings.Contains(printed, "BEGIN CERTIFICATE") || strings.Contains(printed, "BEGIN PRIVATE") || strings.Contains(printed, "swordfish") {
+		t.Errorf("%d, printed %s", code, printed)
 	}
 }

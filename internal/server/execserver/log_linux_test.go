@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 // the events had. Nothing stays on disk.
 func TestReplayLog(t *testing.T) {
 	o := options()
-	o.Server.LogDir = filepath.Join(t.TempDir(), "logs")
-	url := run(t, o)
-	c, id := meet(t, url, nil, nil)
+	o.LogDir = filepath.Join(t.TempDir(), "logs")
+	server := run(t, o)
+	c, id := meet(t, server, nil)
 	c.started(script("p", t.TempDir(), "seq 1 600000; cat"))
 	var want []byte
 	for i := range 600_000 {
@@ -35,7 +35,7 @@ func TestReplayLog(t *testing.T) {
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
-	c = resumed(t, url, nil, id)
+	c = resumed(t, server, id)
 	c.post(map[string]any{"method": "initialized"})
 	var got []byte
 	for after := uint64(0); len(got) < len(want); {
@@ -66,7 +66,7 @@ func TestReplayLog(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Error("the output is another one")
 	}
-	if entries, err := os.ReadDir(o.Server.LogDir); err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(o.LogDir); err != nil || len(entries) > 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }

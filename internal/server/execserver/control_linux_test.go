@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"encoding/base64"
@@ -53,7 +53,7 @@ func isTerminal(id, dir, text string) map[string]any {
 
 // TestResize: a terminal gets its size, and its program is told.
 func TestResize(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	dir := t.TempDir()
 	c.started(isTerminal("p", dir, `trap 'stty size; exit 3' WINCH; echo ready; while :; do read x; done`))
 	c.first("p")
@@ -77,7 +77,7 @@ func TestResize(t *testing.T) {
 
 // TestCloseStdin: a program gets the end of its input after everything that was written before.
 func TestCloseStdin(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	dir := t.TempDir()
 	const size, parts = 512 << 10, 4 // more than a pipe holds
 	c.started(script("p", dir, "wc -c"))
@@ -111,7 +111,7 @@ func TestCloseStdin(t *testing.T) {
 
 // TestCloseStdinTerminal: a terminal gets its end-of-file character, once for each write ID.
 func TestCloseStdinTerminal(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	c.started(isTerminal("p", t.TempDir(), "stty -echo; echo ready; cat; echo one; cat; echo two; exit 5"))
 	c.first("p")
 	for range 2 {
@@ -130,7 +130,7 @@ func TestCloseStdinTerminal(t *testing.T) {
 
 // TestSignals: signals reach the process by name.
 func TestSignals(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	dir := t.TempDir()
 	for _, test := range []struct {
 		signal, text string
@@ -163,12 +163,10 @@ func TestSignals(t *testing.T) {
 // TestExitSignal: the signal that ended a process is told to a client of extensions, wherever the exit
 // is, and no member is new for any other client.
 func TestExitSignal(t *testing.T) {
-	url := run(t, options())
+	server := run(t, options())
 	for _, extends := range []bool{true, false} {
 		t.Run(fmt.Sprint(extends), func(t *testing.T) {
-			w := connect(t, url, nil)
-			deadline(t, w)
-			c := &caller{t: t, speaker: w}
+			c := &caller{t: t, speaker: connect(t, server)}
 			if m := c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": extends}); m.Error != nil || !strings.Contains(string(m.Result), `"processExitSignal":true`) {
 				t.Fatalf("%s, %+v", m.Result, m.Error)
 			}
@@ -200,7 +198,7 @@ func TestExitSignal(t *testing.T) {
 // TestTerminateGrace: a process can end by itself within its time, and is killed with what it
 // started after it. A request without time does not wait for that of an earlier one.
 func TestTerminateGrace(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	const long = 3_600_000
 	stubborn := "trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; echo ready; sleep 600' & wait; sleep 600"
 	for _, test := range []struct {
@@ -261,9 +259,9 @@ func (c *caller) list() (list []listed) {
 
 // TestList: a session knows its processes, also after a resumption, and no others.
 func TestList(t *testing.T) {
-	url := run(t, options())
-	c, id := meet(t, url, nil, nil)
-	other, _ := meet(t, url, nil, nil)
+	server := run(t, options())
+	c, id := meet(t, server, nil)
+	other, _ := meet(t, server, nil)
 	other.started(script("other", t.TempDir(), "sleep 60"))
 	if got := c.list(); len(got) != 0 {
 		t.Errorf("%+v", got)
@@ -278,7 +276,7 @@ func TestList(t *testing.T) {
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
-	d := resumed(t, url, nil, id)
+	d := resumed(t, server, id)
 	d.post(map[string]any{"method": "initialized"})
 	got := d.list()
 	if len(got) != 2 || got[0].StartedAtMs == 0 || got[0].StartedAtMs > got[1].StartedAtMs {
@@ -300,7 +298,7 @@ func TestList(t *testing.T) {
 
 // TestTruncated: a read says that output is missing, and only then.
 func TestTruncated(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	c.started(script("p", t.TempDir(), "head -c 3000000 /dev/zero"))
 	c.ended("p")
 	read := func(after uint64) (first, truncated uint64) {
@@ -330,12 +328,10 @@ func TestTruncated(t *testing.T) {
 // TestExtensionMethods: methods that are none of the protocol exist only for clients that ask
 // for them.
 func TestExtensionMethods(t *testing.T) {
-	url := run(t, options())
-	asked, _ := meet(t, url, nil, nil)
+	server := run(t, options())
+	asked, _ := meet(t, server, nil)
 	asked.list()
-	w := connect(t, url, nil)
-	deadline(t, w)
-	c := &caller{t: t, speaker: w}
+	c := &caller{t: t, speaker: connect(t, server)}
 	if m := c.call("initialize", map[string]any{"clientName": "test"}); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}

@@ -1,38 +1,30 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
-	"bufio"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestFlood: processes that print what their client does not read take a bounded amount of memory
-// of the server, and do not slow down another session.
+// of the server, and do not slow down another session. Nothing is lost when it reads again.
 func TestFlood(t *testing.T) {
-	url := run(t, options())
+	server := run(t, options())
 	before := heap()
-	slow, _ := meet(t, url, nil, nil)
-	const floods, most = 4, 24 << 20
+	slow, _ := meet(t, server, nil)
+	const floods, size, most = 4, 10 << 20, 24 << 20
+	dir := t.TempDir()
 	for i := range floods {
-		slow.started(script(fmt.Sprint("flood", i), "/", "head -c 1000000000 /dev/zero"))
-		slow.events = nil // what came before the answer belongs to this side
+		slow.started(script(fmt.Sprint("flood", i), dir, fmt.Sprintf("head -c %d /dev/zero; touch done", size)))
 	}
-	other, _ := meet(t, url, nil, nil)
+	other, _ := meet(t, server, nil)
 	for i := range 15 {
 		id := fmt.Sprint("p", i)
 		other.started(script(id, "/", "echo "+id))
@@ -43,8 +35,22 @@ func TestFlood(t *testing.T) {
 	if after := heap(); after > before+most {
 		t.Errorf("%d bytes are held, want at most %d", after-before, most)
 	}
-	if err := slow.close(); err != nil {
-		t.Error(err)
+	if exists(filepath.Join(dir, "done")) {
+		t.Errorf("%d bytes were taken that no client reads", size)
+	}
+	total, closed := 0, 0
+	for i := 0; closed < floods; i++ {
+		for i == len(slow.events) {
+			slow.more()
+		}
+		m := slow.events[i]
+		total += len(m.Params.Chunk)
+		if m.Method == "process/closed" {
+			closed++
+		}
+	}
+	if total != floods*size {
+		t.Errorf("%d bytes came, want %d", total, floods*size)
 	}
 }
 
@@ -77,15 +83,13 @@ func heap() uint64 {
 // TestSessionGuesses: only the ID as it was given is that of a session, and every other text has
 // the same answer.
 func TestSessionGuesses(t *testing.T) {
-	url := run(t, options())
-	c, id := meet(t, url, nil, nil)
+	server := run(t, options())
+	c, id := meet(t, server, nil)
 	c.started(script("p", "/", "sleep 60"))
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
-	w := connect(t, url, nil)
-	deadline(t, w)
-	guess := &caller{t: t, speaker: w}
+	guess := &caller{t: t, speaker: connect(t, server)}
 	next := []byte(id)
 	next[len(next)-1] ^= 1
 	for _, test := range []struct{ name, id string }{
@@ -106,15 +110,15 @@ func TestSessionGuesses(t *testing.T) {
 			}
 		})
 	}
-	resumed(t, url, nil, id)
+	resumed(t, server, id)
 }
 
 // TestSessionIDs: IDs of sessions have 122 random bits.
 func TestSessionIDs(t *testing.T) {
-	url := run(t, options())
+	server := run(t, options())
 	seen := map[string]bool{}
 	for range 50 {
-		c, id := meet(t, url, nil, nil)
+		c, id := meet(t, server, nil)
 		if len(id) != 36 || id[14] != '4' || seen[id[:8]] {
 			t.Errorf("ID %s", id)
 		}
@@ -128,8 +132,8 @@ func TestJunk(t *testing.T) {
 	file := writeFile(t, "old")
 	uri := "file://" + file
 	o := options()
-	o.Server.AllowHTTP = true
-	c, _ := meet(t, run(t, o), nil, nil)
+	o.AllowHTTP = true
+	c, _ := meet(t, run(t, o), nil)
 	c.started(script("p", "/", "read x; echo got $x"))
 	for _, junk := range []string{"!!!!", "aGk", "aGk=\n", "aGl=", "aGk=aGk=", "-_-_", "=", "aGk\u00e9"} {
 		t.Run(fmt.Sprintf("%q", junk), func(t *testing.T) {
@@ -158,7 +162,7 @@ func TestJunk(t *testing.T) {
 
 // TestIDsUsedAgain: an ID that is in use is refused, or has its first meaning.
 func TestIDsUsedAgain(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	for range 2 {
 		c.post(map[string]any{"id": "same", "method": "environment/status"})
 	}
@@ -208,91 +212,4 @@ func TestIDsUsedAgain(t *testing.T) {
 	if m := c.call("fs/open", opened); m.Error == nil || m.Error.Code != -32600 {
 		t.Errorf("%s, %+v", m.Result, m.Error)
 	}
-}
-
-// TestKilledServer: a server that gets SIGKILL leaves no process behind, in a sandbox or not, also
-// none that ignores signals and made a session of its own.
-func TestKilledServer(t *testing.T) {
-	for _, test := range []struct {
-		name         string
-		sandbox, tty bool
-	}{
-		{"no sandbox", false, false},
-		{"terminal", false, true},
-		{"sandbox", true, false},
-		{"sandbox, terminal", true, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if test.sandbox {
-				testenv.NeedUserNS(t)
-			}
-			testenv.NeedProgram(t, "setsid")
-			server, url := serverProcess(t)
-			c, _ := meet(t, url, nil, nil)
-			dir := t.TempDir()
-			fifo := filepath.Join(dir, "alive")
-			if err := unix.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			params := script("p", dir, "exec 3<>alive; trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP; echo; sleep 300' & wait")
-			params["tty"] = test.tty
-			if test.sandbox {
-				params["sandbox"] = managed(dir)
-			}
-			c.started(params)
-			c.printed("p", 1)
-			f, err := os.Open(fifo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, f); err != nil { // it ends with the last process that has the pipe
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// managed returns a sandbox in which dir can be written.
-func managed(dir string) any {
-	entry := func(path map[string]any, access string) any { return map[string]any{"path": path, "access": access} }
-	return map[string]any{"windowsSandboxLevel": "disabled", "permissions": map[string]any{
-		"type": "managed", "network": "restricted", "file_system": map[string]any{"type": "restricted", "entries": []any{
-			entry(map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "read"),
-			entry(map[string]any{"type": "path", "path": "file://" + dir}, "write"),
-		}},
-	}}
-}
-
-// serverProcess starts a server as a process of its own and returns its URL.
-func serverProcess(t *testing.T) (*os.Process, string) {
-	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, serveArg)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cmd.Process, strings.TrimSpace(url)
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func TestFileLinks(t *testing.T) {
 	for _, in := range []string{"without a sandbox", "in a sandbox"} {
 		t.Run(in, func(t *testing.T) {
 			ws := realDir(t)
-			peer, _ := meet(t, run(t, options()), nil, nil)
+			peer, _ := meet(t, run(t, options()), nil)
 			c := &fileCaller{caller: peer, ws: ws}
 			if in == "in a sandbox" {
 				testenv.NeedUserNS(t)
@@ -69,9 +69,9 @@ func TestFileLinks(t *testing.T) {
 // in a copy.
 func TestListings(t *testing.T) {
 	testenv.NeedUserNS(t)
-	ws, url := realDir(t), run(t, options())
-	first, _ := meet(t, url, nil, nil)
-	second, _ := meet(t, url, nil, nil)
+	ws, server := realDir(t), run(t, options())
+	first, _ := meet(t, server, nil)
+	second, _ := meet(t, server, nil)
 	in, beside := &fileCaller{caller: first, ws: ws, sandbox: confinement(ws, "root", "/nowhere")}, &fileCaller{caller: second, ws: ws}
 	check(t, errors.Join(os.Mkdir(ws+"/dir", 0o755), os.WriteFile(ws+"/file", nil, 0o600)))
 	if m := in.write("file", "x"); m.Error != nil {

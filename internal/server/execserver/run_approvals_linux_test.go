@@ -1,10 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -27,9 +28,9 @@ func ran(dir string) bool {
 }
 
 // closing returns options whose runs, when all of one is over, are counted in the channel.
-func closing() (Options, <-chan struct{}) {
+func closing() (execserver.Options, <-chan struct{}) {
 	o, over := options(), make(chan struct{}, 100)
-	o.Server.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
+	o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
 		p, err := prepare(ctx, r)
 		if err == nil {
 			p.Close = func() { over <- struct{}{} }
@@ -42,7 +43,7 @@ func closing() (Options, <-chan struct{}) {
 // TestRunApprovals: only one of the answers that were offered lets a run begin. All else denies,
 // and the result says why.
 func TestRunApprovals(t *testing.T) {
-	url := run(t, runOptions())
+	server := run(t, runOptions())
 	decide := func(word string) any {
 		return map[string]any{"result": map[string]any{"decision": word, "message": "because"}}
 	}
@@ -67,7 +68,7 @@ func TestRunApprovals(t *testing.T) {
 		{"error", map[string]any{"error": map[string]any{"code": 1, "message": "approved"}}, false, `the client gave no answer: it has the error "approved"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := drive(t, url, nil, func(*runQuestion) any { return test.answer })
+			d := drive(t, server, func(*runQuestion) any { return test.answer })
 			dir := t.TempDir()
 			r := d.start(map[string]any{"cwd": dir}, "--ask", "touch", "ran")
 			if len(d.asked) != 1 {
@@ -101,7 +102,7 @@ func TestRunApprovals(t *testing.T) {
 // second attempt, and the result has the first one.
 func TestRunRetry(t *testing.T) {
 	testenv.NeedUserNS(t)
-	url := run(t, runOptions())
+	server := run(t, runOptions())
 	for _, test := range []struct {
 		decision string
 		code     int
@@ -117,7 +118,7 @@ func TestRunRetry(t *testing.T) {
 			if err := errors.Join(os.Mkdir(ws, 0o755), os.Mkdir(out, 0o755)); err != nil { //nolint:gosec // a workspace
 				t.Fatal(err)
 			}
-			d := drive(t, url, nil, func(*runQuestion) any {
+			d := drive(t, server, func(*runQuestion) any {
 				return map[string]any{"result": map[string]any{"decision": test.decision}}
 			})
 			id := d.runs(map[string]any{"cwd": ws}, "--sandbox", "sh", "-c", `[ -e begun ] && echo again || echo begin; touch begun; echo x >../out/file || exit 1`)
@@ -144,7 +145,7 @@ func TestRunRetry(t *testing.T) {
 
 // TestRunUnasked: a client that did not say that it answers is not asked, and nothing runs.
 func TestRunUnasked(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	dir := t.TempDir()
 	if r := d.start(map[string]any{"cwd": dir}, "--ask", "touch", "ran"); r.Started || r.Result.End != "refused" || ran(dir) {
 		t.Errorf("%+v", r)
@@ -154,20 +155,15 @@ func TestRunUnasked(t *testing.T) {
 // TestRunCut: when the connection is cut while its question is open, the answer is no, and the server
 // does not wait for one.
 func TestRunCut(t *testing.T) {
-	for _, end := range []string{"cut", "closed"} {
-		t.Run(end, func(t *testing.T) {
+	for name, why := range map[string]error{"cut": errCut, "closed": io.EOF} {
+		t.Run(name, func(t *testing.T) {
 			o, over := closing()
-			d := drive(t, run(t, o), nil, func(*runQuestion) any { return nil })
+			d := drive(t, run(t, o), func(*runQuestion) any { return nil })
 			dir := t.TempDir()
 			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
-			if end == "closed" {
-				w, ok := d.speaker.(*answering).speaker.(*webSocket)
-				if !ok || w.frame(opClose, []byte{3, 232}) != nil {
-					t.Fatal("not closed")
-				}
-			} else if err := d.close(); err != nil {
-				t.Fatal(err)
+			if w, ok := d.speaker.(*answering).speaker.(*end); !ok || w.closeWith(why) != nil {
+				t.Fatal("not closed")
 			}
 			<-over
 			if ran(dir) {
@@ -180,7 +176,7 @@ func TestRunCut(t *testing.T) {
 // TestRunStray: an answer that was not asked for ends the connection, and so does a second one. The
 // first one counts.
 func TestRunStray(t *testing.T) {
-	url := run(t, runOptions())
+	server := run(t, runOptions())
 	yes := map[string]any{"decision": "approved"}
 	for _, test := range []struct {
 		name   string
@@ -198,7 +194,7 @@ func TestRunStray(t *testing.T) {
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := drive(t, url, nil, func(*runQuestion) any { return nil })
+			d := drive(t, server, func(*runQuestion) any { return nil })
 			dir := t.TempDir()
 			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
@@ -213,18 +209,18 @@ func TestRunStray(t *testing.T) {
 			}
 		})
 	}
-	d := drive(t, url, nil, nil) // the server goes on
+	d := drive(t, server, nil) // the server goes on
 	d.over(d.runs(nil, "true"))
 }
 
 // TestRunStarting: a run that waits for an approval is listed, and another client of the credential can
 // end it before it begins.
 func TestRunStarting(t *testing.T) {
-	url := run(t, runOptions())
+	server := run(t, runOptions())
 	for _, method := range []string{"run/terminate", "run/remove"} {
 		t.Run(method, func(t *testing.T) {
 			dir := t.TempDir()
-			d, other := drive(t, url, nil, func(*runQuestion) any { return nil }), drive(t, url, nil, nil)
+			d, other := drive(t, server, func(*runQuestion) any { return nil }), drive(t, server, nil)
 			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
 			id := d.asked[0].Params.RunID
@@ -265,11 +261,11 @@ func TestRunStarting(t *testing.T) {
 func TestRunElsewhere(t *testing.T) {
 	board := new(approval.OpenQuestions)
 	o := options()
-	o.Server.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
+	o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
 		r.Approver = approval.First(r.Approver, board)
 		return prepare(ctx, r)
 	}
-	d := drive(t, run(t, o), nil, func(*runQuestion) any { return nil })
+	d := drive(t, run(t, o), func(*runQuestion) any { return nil })
 	d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "true"}}})
 	d.until(func(m *message) bool { return m.Method == "run/approve" })
 	for {
@@ -302,30 +298,24 @@ func TestRunElsewhere(t *testing.T) {
 	}
 }
 
-// TestRunServerEnds: the end of the server ends all runs, also those that ignore signals or made a
-// session of their own, and questions.
-func TestRunServerEnds(t *testing.T) {
-	r, w := io.Pipe()
+// TestServerEnds: the end of the server ends all processes and runs, also those that ignore signals or made
+// a session of their own, and questions.
+func TestServerEnds(t *testing.T) {
 	o := runOptions()
-	o.Stdout = w
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- Run(ctx, o) }()
-	url, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := drive(t, strings.TrimSpace(url), nil, func(*runQuestion) any { return nil })
-	id := d.runs(nil, "sh", "-c", "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 600' & echo $$ $!; wait")
+	o.Drain = time.Millisecond // this client does not read
+	server := run(t, o)
+	d := drive(t, server, func(*runQuestion) any { return nil })
+	const stubborn = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 600' & echo $$ $!; wait"
+	id := d.runs(nil, "sh", "-c", stubborn)
 	d.wait(id, map[string]any{"match": "\n"})
 	var p runPage
 	d.result(&p, "run/read", map[string]any{"runId": id, "after": 0})
-	pids := strings.Fields(string(p.Chunks[0].Chunk))
+	d.started(script("p", t.TempDir(), stubborn))
+	pids := append(strings.Fields(string(p.Chunks[0].Chunk)), strings.Fields(d.first("p"))...)
 	dir := t.TempDir()
 	d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 	d.until(func(m *message) bool { return m.Method == "run/approve" })
-	cancel()
-	if err := <-over; err != nil && !errors.Is(err, context.Canceled) {
+	if err := server.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for _, pid := range pids {
@@ -333,7 +323,7 @@ func TestRunServerEnds(t *testing.T) {
 			t.Errorf("process %s is alive", pid)
 		}
 	}
-	if len(pids) != 2 || ran(dir) {
+	if len(pids) != 4 || ran(dir) {
 		t.Errorf("%q, it ran: %v", pids, ran(dir))
 	}
 }

@@ -1,19 +1,15 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,17 +19,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/server/execserver"
-	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// meet connects to the server at url and makes or resumes a session.
-func meet(t testing.TB, url string, header http.Header, resume any) (*caller, string) {
+// meet connects to a server and makes or resumes a session.
+func meet(t testing.TB, server testServer, resume any) (*caller, string) {
 	t.Helper()
-	w := connect(t, url, header)
-	deadline(t, w)
-	c := &caller{t: t, speaker: w}
+	c := &caller{t: t, speaker: connect(t, server)}
 	return c, c.greet(resume)
 }
 
@@ -69,7 +60,7 @@ func alive(t *testing.T, pid string) bool {
 // TestReadDoesNotBlock: with a server that does one thing at a time, a read that waits is not in
 // the way of other requests, nor is input to a process that does not read.
 func TestReadDoesNotBlock(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	c.started(script("p", t.TempDir(), "sleep 60"))
 	c.post(map[string]any{"id": "parked", "method": "process/read", "params": map[string]any{"processId": "p", "waitMs": 600_000}})
 	chunk := base64.StdEncoding.EncodeToString(make([]byte, 512<<10))
@@ -89,7 +80,7 @@ func TestReadDoesNotBlock(t *testing.T) {
 
 // TestFullInput: input that no process reads takes a bounded amount of memory.
 func TestFullInput(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	c.started(script("p", t.TempDir(), "sleep 60"))
 	chunk := base64.StdEncoding.EncodeToString(make([]byte, 6<<20))
 	for i := range 3 {
@@ -105,8 +96,8 @@ func TestFullInput(t *testing.T) {
 // numbers, and input in the order of its requests, also where several requests run at once.
 func TestOrder(t *testing.T) {
 	o := options()
-	o.Server.Starts = 8
-	c, _ := meet(t, run(t, o), nil, nil)
+	o.Starts = 8
+	c, _ := meet(t, run(t, o), nil)
 	dir := t.TempDir()
 	const processes, lines = 12, 200
 	// What comes is read meanwhile: a server that cannot send takes no more requests.
@@ -156,83 +147,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client that does not read stops its own processes and no others, and loses
-// nothing when it reads again.
-func TestSlowReader(t *testing.T) {
-	url := run(t, options())
-	slow, _ := meet(t, url, nil, nil)
-	const size = 20 << 20
-	dir := t.TempDir()
-	slow.started(script("flood", dir, fmt.Sprintf("head -c %d /dev/zero; touch done", size)))
-
-	other, _ := meet(t, url, nil, nil)
-	for i := range 20 {
-		id := fmt.Sprint("p", i)
-		other.started(script(id, dir, "echo "+id))
-		if got := other.first(id); got != id {
-			t.Errorf("%q, want %q", got, id)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
-		t.Errorf("%d bytes were taken that no client reads", size)
-	}
-	total := 0
-	slow.until(func(m *message) bool {
-		total += len(m.Params.Chunk)
-		return m.Method == "process/closed"
-	})
-	if total != size {
-		t.Errorf("%d bytes came, want %d", total, size)
-	}
-}
-
-// TestResume: a session whose connection was cut goes on. What was printed meanwhile can be
-// read, input that is sent again is not typed twice, and events go on.
-func TestResume(t *testing.T) {
-	url := run(t, options())
-	c, id := meet(t, url, nil, nil)
-	c.started(script("p", t.TempDir(), "while read x; do echo got $x; done"))
-	write := func(c *caller, n string) {
-		c.t.Helper()
-		m := c.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte(n + "\n")), "writeId": n})
-		if string(m.Result) != `{"status":"accepted"}` {
-			c.t.Errorf("%s", m.Result)
-		}
-	}
-	write(c, "1")
-	if got := c.first("p"); got != "got 1" {
-		t.Errorf("%q", got)
-	}
-	write(c, "2")
-	if err := c.close(); err != nil {
-		t.Fatal(err)
-	}
-	d := resumed(t, url, nil, id)
-	d.post(map[string]any{"method": "initialized"})
-	write(d, "2")
-	write(d, "3")
-	text := ""
-	for after := uint64(1); !strings.HasSuffix(text, "got 3\n"); {
-		var p page
-		m := d.call("process/read", map[string]any{"processId": "p", "afterSeq": after, "waitMs": 30_000})
-		if err := json.Unmarshal(m.Result, &p); err != nil {
-			t.Fatal(err)
-		}
-		text, after = text+string(p.bytes()), p.NextSeq-1
-	}
-	if text != "got 2\ngot 3\n" {
-		t.Errorf("%q", text)
-	}
-	d.call("process/terminate", map[string]any{"processId": "p"})
-	d.ended("p")
-}
-
 // resumed resumes a session, once the server has seen the end of its connection.
-func resumed(t *testing.T, url string, header http.Header, id string) *caller {
+func resumed(t *testing.T, server testServer, id string) *caller {
 	t.Helper()
-	w := connect(t, url, header)
-	deadline(t, w)
-	c := &caller{t: t, speaker: w}
+	c := &caller{t: t, speaker: connect(t, server)}
 	for {
 		m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": id, "extensionMethods": true})
 		if m.Error == nil {
@@ -247,12 +165,10 @@ func resumed(t *testing.T, url string, header http.Header, id string) *caller {
 // TestTakeOver: a client whose connection was cut without a word resumes its session at once, also
 // while the server still believes in the connection before, and that one ends.
 func TestTakeOver(t *testing.T) {
-	url := run(t, options())
-	c, id := meet(t, url, nil, nil)
+	server := run(t, options())
+	c, id := meet(t, server, nil)
 	c.started(script("p", t.TempDir(), "read x; echo got $x"))
-	w := connect(t, url, nil)
-	deadline(t, w)
-	d := &caller{t: t, speaker: w}
+	d := &caller{t: t, speaker: connect(t, server)}
 	hello := map[string]any{"clientName": "test", "resumeSessionId": id}
 	if m := d.call("initialize", hello); m.Error == nil || m.Error.Code != -32010 {
 		t.Fatalf("without taking it over: %s, %+v", m.Result, m.Error)
@@ -274,9 +190,9 @@ func TestTakeOver(t *testing.T) {
 // TestDetachedEnds: a session without a connection ends after its time, with its processes.
 func TestDetachedEnds(t *testing.T) {
 	o := options()
-	o.Server.Detached = time.Millisecond
-	url := run(t, o)
-	c, id := meet(t, url, nil, nil)
+	o.Detached = time.Millisecond
+	server := run(t, o)
+	c, id := meet(t, server, nil)
 	fifo := filepath.Join(t.TempDir(), "alive")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -293,45 +209,16 @@ func TestDetachedEnds(t *testing.T) {
 	if _, err := io.ReadAll(f); err != nil { // it ends with the processes that hold the pipe
 		t.Fatal(err)
 	}
-	w := connect(t, url, nil)
-	deadline(t, w)
-	m := (&caller{t: t, speaker: w}).call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id})
+	m := (&caller{t: t, speaker: connect(t, server)}).call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id})
 	if m.Error == nil || m.Error.Code != -32600 || m.Error.Message != "unknown session id "+id {
 		t.Errorf("%+v", m.Error)
-	}
-}
-
-// TestStopEndsEverything: the end of the server ends all processes, also those that ignore
-// signals or made a session of their own.
-func TestStopEndsEverything(t *testing.T) {
-	r, w := io.Pipe()
-	o := options()
-	o.Stdout, o.Server.Drain = w, time.Millisecond // this client does not read
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- Run(ctx, o) }()
-	url, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := meet(t, strings.TrimSpace(url), nil, nil)
-	c.started(script("p", t.TempDir(), "trap '' TERM INT HUP; setsid sleep 60 & echo $$ $!; wait"))
-	pids := strings.Fields(c.first("p"))
-	cancel()
-	if err := <-over; err != nil {
-		t.Error(err)
-	}
-	for _, pid := range pids {
-		if alive(t, pid) {
-			t.Errorf("process %s is alive", pid)
-		}
 	}
 }
 
 // TestBadMessages: what no client of the protocol sends is refused, or ends its connection, and
 // the server goes on.
 func TestBadMessages(t *testing.T) {
-	url := run(t, options())
+	server := run(t, options())
 	values := `{"id":1,"method":"environment/status","params":[` + strings.Repeat("1,", 300_000) + `1]}`
 	for _, test := range []struct {
 		name, text string
@@ -343,15 +230,13 @@ func TestBadMessages(t *testing.T) {
 		{"member twice, escaped", `{"id":1,"method":"initialize","params":{"clientName":"a","client\u004eame":"b"}}`, true},
 		{"no UTF-8", "{\"id\":1,\"method\":\"environment/status\xff\"}", true},
 		{"large ID", `{"id":9223372036854775808,"method":"x"}`, true},
-		{"17 MiB", `{"id":1,"method":"` + strings.Repeat("x", 17<<20) + `"}`, false},
 		{"answer that was not asked for", `{"id":1,"result":{}}`, false},
 		{"error that was not asked for", `{"id":1,"error":{"code":1,"message":""}}`, false},
 		{"initialized first", `{"method":"initialized"}`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := connect(t, url, nil)
-			deadline(t, w)
-			if err := w.send([]byte(test.text), false); err != nil && test.answered {
+			w := connect(t, server)
+			if err := w.send([]byte(test.text)); err != nil && test.answered {
 				t.Fatal(err)
 			}
 			text, err := w.receive()
@@ -366,7 +251,7 @@ func TestBadMessages(t *testing.T) {
 			}
 		})
 	}
-	c, _ := meet(t, url, nil, nil)
+	c, _ := meet(t, server, nil)
 	if m := c.call("environment/status", nil); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
@@ -375,24 +260,11 @@ func TestBadMessages(t *testing.T) {
 // TestCredential: a session is resumed with the credential that made it, and with no other:
 // knowing its ID is not enough. The wall is the comparison in resume.
 func TestCredential(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := options()
-	o.Auth = Auth{Kind: AuthSigned, SecretFile: file}
-	url := run(t, o)
-	exp := time.Now().Add(time.Hour).Unix()
-	header := func(subject string, more int64) http.Header {
-		return bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"sub":%q,"exp":%d}`, subject, exp+more)))
-	}
-	alice, id := meet(t, url, header("alice", 0), nil)
+	server := run(t, options())
+	alice, id := meet(t, server.as("alice"), nil)
 	alice.started(script("p", t.TempDir(), "sleep 60"))
 
-	w := connect(t, url, header("mallory", 0))
-	deadline(t, w)
-	mallory := &caller{t: t, speaker: w}
+	mallory := &caller{t: t, speaker: connect(t, server.as("mallory"))}
 	for _, takeOver := range []bool{false, true} {
 		m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id, "takeOver": takeOver})
 		if m.Error == nil || m.Error.Message != "unknown session id "+id {
@@ -405,39 +277,13 @@ func TestCredential(t *testing.T) {
 	if m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id}); m.Error == nil {
 		t.Errorf("%s", m.Result)
 	}
-	resumed(t, url, header("alice", 60), id) // with a new token of the same client
-}
-
-// TestTokenHidden: a process in a sandbox that reads the whole disk does not read the token that
-// would let it run others without one. The wall is execserver.Options.Hidden.
-func TestTokenHidden(t *testing.T) {
-	testenv.NeedUserNS(t)
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("swordfish\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	o := options()
-	o.Auth = Auth{Kind: AuthCapability, TokenFile: file}
-	c, _ := meet(t, run(t, o), bearerHeader("swordfish"), nil)
-	params := script("p", t.TempDir(), "cat "+file)
-	params["sandbox"] = json.RawMessage(`{"permissions":{"type":"managed","network":"enabled","file_system":{"type":"restricted","entries":[
-		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"}]}},"windowsSandboxLevel":"disabled"}`)
-	c.started(params)
-	c.ended("p")
-	for _, m := range c.events {
-		if bytes.Contains(m.Params.Chunk, []byte("swordfish")) {
-			t.Error("the token was read")
-		}
-		if m.Method == "process/exited" && m.Params.ExitCode == 0 {
-			t.Error("reading the token succeeded")
-		}
-	}
+	resumed(t, server.as("alice"), id) // with a new token of the same client
 }
 
 // TestUnsupported: what this version does not support is refused by name, because without it a
 // process could reach more than its client thinks.
 func TestUnsupported(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil, nil)
+	c, _ := meet(t, run(t, options()), nil)
 	permissions := json.RawMessage(`{"type":"disabled"}`)
 	for _, test := range []struct {
 		name   string
@@ -463,49 +309,3 @@ func TestUnsupported(t *testing.T) {
 		})
 	}
 }
-
-// TestManyConnections: connections that only connect are bounded, and do not keep the server
-// from its clients.
-func TestManyConnections(t *testing.T) {
-	const most = 4
-	server := execserver.New(options().Server)
-	d := newDoor(server, open)
-	d.slots = make(chan struct{}, most)
-	h := httptest.NewServer(d)
-	defer func() {
-		h.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		d.wait()
-	}()
-	url := "ws://" + h.Listener.Addr().String()
-	c, _ := meet(t, url, nil, nil)
-	for range most - 1 {
-		connect(t, url, nil)
-	}
-	_, response, err := dial(url, nil)
-	if err != nil || response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%v, %v", response, err)
-	}
-	c.started(script("p", "/", "echo hi"))
-	c.ended("p")
-}
-
-// TestClosedServer: a server that was closed serves no client.
-func TestClosedServer(t *testing.T) {
-	s := execserver.New(execserver.Options{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	stream := closedStream{}
-	if err := s.Serve(stream, ""); !errors.Is(err, execserver.ErrClosed) {
-		t.Errorf("%v", err)
-	}
-}
-
-type closedStream struct{}
-
-func (closedStream) Read() ([]byte, error) { return nil, io.EOF }
-func (closedStream) Write([]byte) error    { return io.ErrClosedPipe }
-func (closedStream) Close() error          { return nil }

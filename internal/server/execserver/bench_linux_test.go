@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 // BenchmarkStart starts /bin/true and waits for its end, one at a time.
 func BenchmarkStart(b *testing.B) {
-	c, _ := meet(b, run(b, options()), nil, nil)
+	c, _ := meet(b, run(b, options()), nil)
 	n := 0
 	for b.Loop() {
 		n++
@@ -26,7 +26,7 @@ func BenchmarkStart(b *testing.B) {
 
 // BenchmarkOutput reads 64 MiB of output.
 func BenchmarkOutput(b *testing.B) {
-	c, _ := meet(b, run(b, options()), nil, nil)
+	c, _ := meet(b, run(b, options()), nil)
 	const size = 64 << 20 // bytes
 	b.SetBytes(size)
 	n := 0

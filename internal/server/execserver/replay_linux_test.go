@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"bytes"
@@ -26,7 +26,6 @@ type line struct {
 	Conn   string
 	Msg    json.RawMessage
 	Raw    *string
-	Binary bool
 	Closed bool
 	Info   bool
 
@@ -162,22 +161,12 @@ func TestScenarios(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
 		t.Run(name, func(t *testing.T) {
-			t.Run("websocket", func(t *testing.T) {
-				t.Parallel()
-				needs(t, file)
-				o := options()
-				o.Server.AllowHTTP = strings.HasPrefix(name, "http_")
-				url := run(t, o)
-				play(t, file, func() speaker { return connect(t, url, nil) })
-			})
-			if strings.HasPrefix(name, "resume_") || strings.HasSuffix(name, "_closes") {
-				return // one connection is all that there is on lines
-			}
-			t.Run("lines", func(t *testing.T) {
-				t.Parallel()
-				needs(t, file)
-				play(t, file, func() speaker { return runLines(t, strings.HasPrefix(name, "http_")) })
-			})
+			t.Parallel()
+			needs(t, file)
+			o := options()
+			o.AllowHTTP = strings.HasPrefix(name, "http_")
+			server := run(t, o)
+			play(t, file, func() speaker { return connect(t, server) })
 		})
 	}
 }
@@ -242,7 +231,7 @@ func (s *scenario) say(c *talk, l *line) {
 		c.resumed = c.resumed || bytes.Contains(text, []byte(`"resumeSessionId"`))
 		c.mu.Unlock()
 	}
-	if err := c.send(text, l.Binary); err != nil {
+	if err := c.send(text); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -468,7 +457,7 @@ func (s *scenario) read(c *talk, params any) *page {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"id": "driver", "method": "process/read", "params": params})
 	if err == nil {
-		err = c.send(text, false)
+		err = c.send(text)
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -1,21 +1,17 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 )
 
 // openQuestions is what a client reads of question/list.
@@ -52,25 +48,16 @@ func boarded(asks chan<- struct{}) runs.Prepare {
 // TestQuestions: a question of a run is listed and answered by the clients of its owner, on any
 // connection. For others there is none.
 func TestQuestions(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	o := runOptions()
-	o.Auth = Auth{Kind: AuthSigned, SecretFile: file}
 	asks := make(chan struct{}, 10)
-	o.Server.Prepare = boarded(asks)
-	url := run(t, o)
-	header := func(subject string) http.Header {
-		return bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"sub":%q,"exp":%d}`, subject, time.Now().Add(time.Hour).Unix())))
-	}
+	o.Prepare = boarded(asks)
+	server := run(t, o)
 	for _, test := range []struct {
 		decision string
 		starts   bool
 	}{{"approved", true}, {"approved_for_session", true}, {"denied", false}, {"abort", false}} {
 		t.Run(test.decision, func(t *testing.T) {
-			alice, again, mallory := drive(t, url, header("alice"), nil), drive(t, url, header("alice"), nil), drive(t, url, header("mallory"), nil)
+			alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil), drive(t, server.as("mallory"), nil)
 			dir := t.TempDir()
 			alice.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "sh", "-c", "touch ran; sleep 1000"}, "cwd": dir}})
 			<-asks
@@ -125,18 +112,16 @@ func TestQuestions(t *testing.T) {
 // no such methods, nor those of runs.
 func TestNoQuestions(t *testing.T) {
 	const unknown = -32601
-	c := drive(t, run(t, runOptions()), nil, nil)
+	c := drive(t, run(t, runOptions()), nil)
 	var none openQuestions
 	if c.result(&none, "question/list", nil); none.Questions == nil || none.Approved == nil || len(none.Questions) != 0 {
 		t.Errorf("%+v", none)
 	}
 	for _, test := range []struct {
-		o       Options
+		o       execserver.Options
 		extends bool
 	}{{runOptions(), false}, {options(), true}} {
-		w := connect(t, run(t, test.o), nil)
-		deadline(t, w)
-		c := &caller{t: t, speaker: w}
+		c := &caller{t: t, speaker: connect(t, run(t, test.o))}
 		c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": test.extends})
 		c.post(map[string]any{"method": "initialized"})
 		for _, method := range []string{"question/list", "run/list"} {
@@ -149,9 +134,9 @@ func TestNoQuestions(t *testing.T) {
 
 // TestObservedQuestions: who observes a session does not see questions.
 func TestObservedQuestions(t *testing.T) {
-	url := run(t, runOptions())
-	_, id := meet(t, url, nil, nil)
-	w, m := observer(t, url, nil, id)
+	server := run(t, runOptions())
+	_, id := meet(t, server, nil)
+	w, m := observer(t, server, id)
 	if m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}

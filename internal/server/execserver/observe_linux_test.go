@@ -1,19 +1,17 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestCancel cancels each request that waits. It is answered once, with the error for that, and what
@@ -27,10 +25,10 @@ func TestCancel(t *testing.T) {
 	}))
 	defer web.Close()
 	o := runOptions()
-	o.Server.AllowHTTP = true
-	url := run(t, o)
+	o.AllowHTTP = true
+	server := run(t, o)
 	questions := 0
-	d := drive(t, url, nil, func(*runQuestion) any { questions++; return nil })
+	d := drive(t, server, func(*runQuestion) any { questions++; return nil })
 	d.started(script("p", "/", "cat"))
 	m := d.call("run/start", map[string]any{"args": []string{"cat"}, "openStdin": true})
 	var started struct{ RunID string }
@@ -87,7 +85,7 @@ func TestCancel(t *testing.T) {
 
 // TestCancelProtocol ends the connection of a client that breaks the protocol.
 func TestCancelProtocol(t *testing.T) {
-	url := run(t, options())
+	server := run(t, options())
 	for name, test := range map[string]struct {
 		extends bool
 		params  any
@@ -100,9 +98,7 @@ func TestCancelProtocol(t *testing.T) {
 		"a broken number": {true, map[string]any{"id": 1.5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := connect(t, url, nil)
-			deadline(t, w)
-			c := &caller{t: t, speaker: w}
+			c := &caller{t: t, speaker: connect(t, server)}
 			c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": test.extends})
 			c.post(map[string]any{"method": "initialized"})
 			c.post(map[string]any{"method": "request/cancel", "params": test.params})
@@ -114,11 +110,9 @@ func TestCancelProtocol(t *testing.T) {
 }
 
 // observer returns a client that observes a session, or its error.
-func observer(t *testing.T, url string, header http.Header, id string) (*caller, message) {
+func observer(t *testing.T, server testServer, id string) (*caller, message) {
 	t.Helper()
-	w := connect(t, url, header)
-	deadline(t, w)
-	c := &caller{t: t, speaker: w}
+	c := &caller{t: t, speaker: connect(t, server)}
 	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": id, "extensionMethods": true})
 	if m.Error == nil {
 		c.post(map[string]any{"method": "initialized"})
@@ -129,13 +123,13 @@ func observer(t *testing.T, url string, header http.Header, id string) (*caller,
 // TestObserve looks at the session of another connection, and cannot do more.
 func TestObserve(t *testing.T) {
 	o := options()
-	o.Server.Detached = -1
-	url := run(t, o)
-	owner, id := meet(t, url, nil, nil)
+	o.Detached = -1
+	server := run(t, o)
+	owner, id := meet(t, server, nil)
 	dir := t.TempDir()
 	owner.started(script("p", dir, "echo before; cat; echo after; exec sleep 3600"))
 	owner.first("p")
-	c, m := observer(t, url, nil, id)
+	c, m := observer(t, server, id)
 	if m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}
@@ -184,29 +178,19 @@ func TestObserve(t *testing.T) {
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the observer outlives the session")
 	}
-	if _, m := observer(t, url, nil, id); m.Error == nil || m.Error.Message != "unknown session id "+id {
+	if _, m := observer(t, server, id); m.Error == nil || m.Error.Message != "unknown session id "+id {
 		t.Errorf("%+v", m)
 	}
 }
 
 // TestObserveCredential requires that a session is observed only with the credential that made it.
 func TestObserveCredential(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := options()
-	o.Auth = Auth{Kind: AuthSigned, SecretFile: file}
-	url := run(t, o)
-	header := func(subject string) http.Header {
-		return bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"sub":%q,"exp":%d}`, subject, time.Now().Add(time.Hour).Unix())))
-	}
-	_, id := meet(t, url, header("alice"), nil)
-	if _, m := observer(t, url, header("mallory"), id); m.Error == nil || m.Error.Message != "unknown session id "+id {
+	server := run(t, options())
+	_, id := meet(t, server.as("alice"), nil)
+	if _, m := observer(t, server.as("mallory"), id); m.Error == nil || m.Error.Message != "unknown session id "+id {
 		t.Errorf("%+v, %s", m.Error, m.Result)
 	}
-	if _, m := observer(t, url, header("alice"), id); m.Error != nil {
+	if _, m := observer(t, server.as("alice"), id); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
 }

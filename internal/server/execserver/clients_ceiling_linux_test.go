@@ -1,18 +1,16 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
-	"bufio"
-	"encoding/base64"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -20,7 +18,7 @@ import (
 type stage struct {
 	*fileCaller
 	etc, outside string
-	o            Options
+	o            execserver.Options
 }
 
 // newStage starts a server below a managed configuration. WS and OUT in its text are directories.
@@ -35,8 +33,8 @@ func newStage(t *testing.T, managed string) *stage {
 		check(t, os.WriteFile(name, []byte(filepath.Base(name)), 0o600))
 	}
 	check(t, os.Symlink(s.outside+"/secret", ws+"/link"))
-	s.o.Server.Managed, s.o.Server.Dir = s.etc, ws
-	s.o.Server.Environ = []string{"PATH=/usr/bin:/bin", "HOME=" + top + "/home", "VISIBLE=1", "CLOSED=1"}
+	s.o.Managed, s.o.Dir = s.etc, ws
+	s.o.Environ = []string{"PATH=/usr/bin:/bin", "HOME=" + top + "/home", "VISIBLE=1", "CLOSED=1"}
 	s.fileCaller = &fileCaller{ws: ws}
 	s.says(t, managed)
 	return s
@@ -52,7 +50,7 @@ func (s *stage) says(t *testing.T, managed string) {
 // connect starts the server and connects a client.
 func (s *stage) connect(t *testing.T) *stage {
 	t.Helper()
-	s.caller, _ = meet(t, run(t, s.o), nil, nil)
+	s.caller, _ = meet(t, run(t, s.o), nil)
 	return s
 }
 
@@ -305,7 +303,7 @@ func TestCeilingFiles(t *testing.T) {
 // TestCeilingOthers: what else reaches files or the network.
 func TestCeilingOthers(t *testing.T) {
 	s := newStage(t, `deny = ["OUT"]`+"\n"+`network.mode = "none"`)
-	s.o.Server.AllowHTTP = true
+	s.o.AllowHTTP = true
 	s.connect(t)
 	if m := s.fetched("http://127.0.0.1:1/", nil); !isOver(m, over("http/request", "host")) {
 		t.Errorf("http/request: %+v %s", m.Error, m.Result)
@@ -339,57 +337,38 @@ func TestCeilingOthers(t *testing.T) {
 	}
 }
 
-// TestCeilingUnreadable: a managed configuration that cannot be read is a no to everything, on every kind
-// of listener, and what it says counts for the next request.
+// TestCeilingUnreadable: a managed configuration that cannot be read is a no to everything, and what it says
+// counts for the next request.
 func TestCeilingUnreadable(t *testing.T) {
-	for _, listen := range []string{"ws", "unix", "stdio"} {
-		t.Run(listen, func(t *testing.T) {
-			s := newStage(t, "")
-			s.o.Server.AllowHTTP = true
-			switch listen {
-			case "unix":
-				s.o.Listen = "unix://" + realDir(t) + "/socket"
-				s.caller, _ = meet(t, run(t, s.o), nil, nil)
-			case "ws":
-				s.connect(t)
-			default:
-				in, toServer := io.Pipe()
-				fromServer, out := io.Pipe()
-				s.o.Listen, s.o.Stdin, s.o.Stdout = "stdio", in, out
-				ended := make(chan error, 1)
-				go func() { ended <- Run(t.Context(), s.o) }()
-				s.caller = &caller{t: t, speaker: &linePeer{toServer, bufio.NewReader(fromServer)}}
-				s.greet(nil)
-				t.Cleanup(func() { _, _ = toServer.Close(), <-ended })
+	s := newStage(t, "")
+	s.o.AllowHTTP = true
+	s.connect(t)
+	if m := s.do("fs/readFile", "file"); m.Error != nil {
+		t.Fatalf("%+v", m.Error)
+	}
+	for name, spoil := range map[string]func() error{
+		"broken":         func() error { return os.WriteFile(s.etc+"/managed.toml", []byte("sandbox = "), 0o644) },
+		"unknown key":    func() error { return os.WriteFile(s.etc+"/managed.toml", []byte("sandboxes = 1\n"), 0o644) },
+		"a directory":    func() error { return os.Mkdir(s.etc+"/managed.toml", 0o755) },
+		"a link to none": func() error { return os.Symlink("none", s.etc+"/managed.toml") },
+		"a broken part": func() error {
+			return errors.Join(os.MkdirAll(s.etc+"/managed.d", 0o755), os.WriteFile(s.etc+"/managed.d/1.toml", []byte("x"), 0o644))
+		},
+	} {
+		check(t, errors.Join(os.RemoveAll(s.etc+"/managed.toml"), os.RemoveAll(s.etc+"/managed.d"), spoil()))
+		started, _ := s.start(name, "true", nil)
+		confined, _ := s.start(name, "true", map[string]any{"sandbox": profileOf(s.ws, "restricted", "read root")})
+		for i, m := range []message{
+			started, confined, s.do("fs/readFile", "file"), s.do("fs/getMetadata", "file"), s.do("fs/writeFile", "file", "dataBase64", ""),
+			s.do("fs/remove", "file"), s.fetched("http://127.0.0.1:1/", nil),
+		} {
+			if m.Error == nil || m.Error.Code != -32602 || m.Error.Data.ExitCode != 125 || !strings.Contains(m.Error.Message, s.etc+"/managed.") {
+				t.Errorf("%s, request %d: %+v %s", name, i, m.Error, m.Result)
 			}
-			if m := s.do("fs/readFile", "file"); m.Error != nil {
-				t.Fatalf("%+v", m.Error)
-			}
-			for name, spoil := range map[string]func() error{
-				"broken":         func() error { return os.WriteFile(s.etc+"/managed.toml", []byte("sandbox = "), 0o644) },
-				"unknown key":    func() error { return os.WriteFile(s.etc+"/managed.toml", []byte("sandboxes = 1\n"), 0o644) },
-				"a directory":    func() error { return os.Mkdir(s.etc+"/managed.toml", 0o755) },
-				"a link to none": func() error { return os.Symlink("none", s.etc+"/managed.toml") },
-				"a broken part": func() error {
-					return errors.Join(os.MkdirAll(s.etc+"/managed.d", 0o755), os.WriteFile(s.etc+"/managed.d/1.toml", []byte("x"), 0o644))
-				},
-			} {
-				check(t, errors.Join(os.RemoveAll(s.etc+"/managed.toml"), os.RemoveAll(s.etc+"/managed.d"), spoil()))
-				started, _ := s.start(listen+name, "true", nil)
-				confined, _ := s.start(listen+name, "true", map[string]any{"sandbox": profileOf(s.ws, "restricted", "read root")})
-				for i, m := range []message{
-					started, confined, s.do("fs/readFile", "file"), s.do("fs/getMetadata", "file"), s.do("fs/writeFile", "file", "dataBase64", base64.StdEncoding.EncodeToString(nil)),
-					s.do("fs/remove", "file"), s.fetched("http://127.0.0.1:1/", nil),
-				} {
-					if m.Error == nil || m.Error.Code != -32602 || m.Error.Data.ExitCode != 125 || !strings.Contains(m.Error.Message, s.etc+"/managed.") {
-						t.Errorf("%s, request %d: %+v %s", name, i, m.Error, m.Result)
-					}
-				}
-			}
-			check(t, errors.Join(os.RemoveAll(s.etc+"/managed.toml"), os.RemoveAll(s.etc+"/managed.d")))
-			if m := s.do("fs/readFile", "file"); m.Error != nil || content(s.ws+"/file") != "file" {
-				t.Errorf("afterwards: %+v", m.Error)
-			}
-		})
+		}
+	}
+	check(t, errors.Join(os.RemoveAll(s.etc+"/managed.toml"), os.RemoveAll(s.etc+"/managed.d")))
+	if m := s.do("fs/readFile", "file"); m.Error != nil || content(s.ws+"/file") != "file" {
+		t.Errorf("afterwards: %+v", m.Error)
 	}
 }

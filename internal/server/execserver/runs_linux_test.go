@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -45,9 +46,9 @@ func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 }
 
 // runOptions are those of a server with runs.
-func runOptions() Options {
+func runOptions() execserver.Options {
 	o := options()
-	o.Server.Prepare = prepare
+	o.Prepare = prepare
 	return o
 }
 
@@ -73,18 +74,10 @@ type runQuestion struct {
 }
 
 // drive connects a client that can be asked if decides is not nil.
-func drive(t testing.TB, url string, header map[string][]string, decides func(*runQuestion) any) *driver {
-	t.Helper()
-	w := connect(t, url, header)
-	deadline(t, w)
-	return driveOn(t, w, decides)
-}
-
-// driveOn is drive on a connection.
-func driveOn(t testing.TB, w speaker, decides func(*runQuestion) any) *driver {
+func drive(t testing.TB, server testServer, decides func(*runQuestion) any) *driver {
 	t.Helper()
 	d := &driver{caller: &caller{t: t}, decides: decides}
-	d.speaker = &answering{w, d}
+	d.speaker = &answering{connect(t, server), d}
 	m := d.call("initialize", map[string]any{"clientName": "test", "extensionMethods": true, "approvals": decides != nil})
 	if m.Error != nil || !strings.Contains(string(m.Result), `"runs":true`) {
 		t.Fatalf("%+v, %s", m.Error, m.Result)
@@ -249,7 +242,7 @@ func (d *driver) output(run string) (text string) {
 
 // TestRunPipe: a run with a pipe as its input, from its start to its end.
 func TestRunPipe(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	id := d.runs(map[string]any{"openStdin": true, "env": map[string]string{"PATH": "/usr/bin:/bin", "GREETING": "hello"}},
 		"sh", "-c", `echo $GREETING; cat; echo done >&2; exit 3`)
 	d.writes(id, "one\n")
@@ -307,7 +300,7 @@ func TestRunPipe(t *testing.T) {
 
 // TestRunTerminal: a run on a terminal: its screen and size, and waits for input and quiet.
 func TestRunTerminal(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	id := d.runs(map[string]any{"tty": map[string]int{"cols": 40, "rows": 10}, "screen": true},
 		"sh", "-c", `trap 'stty size' WINCH; printf 'name: '; while ! read name; do :; done; echo "hi $name"; printf 'more: '; while ! read x; do :; done; exit 4`)
 	if w := d.wait(id, map[string]any{"input": true}); w.Reason != "input_wait" || w.Input == nil || w.Input.Program == "" {
@@ -349,7 +342,7 @@ func TestRunTerminal(t *testing.T) {
 
 // TestRunWaits: what ends a wait, and that waits hold up nothing.
 func TestRunWaits(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	for _, test := range []struct {
 		script     string
 		conditions map[string]any
@@ -408,7 +401,7 @@ func TestRunWaits(t *testing.T) {
 // TestRunWaitOffsets: each wait has an offset of its own, text behind a match is for the next one, and a
 // wait for something else takes none away.
 func TestRunWaitOffsets(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	id := d.runs(map[string]any{"openStdin": true}, "sh", "-c", `printf 'one\n\033[1mtw\033[mo\nname? '; read x; echo again; read x`)
 	for _, test := range []struct {
 		conditions map[string]any
@@ -455,7 +448,7 @@ func TestRunPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	id := d.runs(map[string]any{"openStdin": true}, program, listenHelper)
 	w := d.wait(id, map[string]any{"port": true})
 	if w.Reason != "port" || w.Port == 0 {
@@ -469,7 +462,7 @@ func TestRunPort(t *testing.T) {
 
 // TestRunRefused: what does not run says why, and is not retained.
 func TestRunRefused(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	if r := d.start(nil, "/nonexistent/program"); r.Started || r.Result.End != "not_found" || r.Result.ExitCode != -1 || r.Result.Argv[0] != "/nonexistent/program" {
 		t.Errorf("%+v", r.Result)
 	}
@@ -500,7 +493,7 @@ func TestRunRefused(t *testing.T) {
 
 // TestRunEvents: the events of a run come in their order, the output among them.
 func TestRunEvents(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	const size = 3 << 20
 	id := d.runs(map[string]any{"events": true}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size))
 	type line struct {

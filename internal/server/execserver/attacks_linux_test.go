@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"encoding/base64"
@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -240,7 +241,7 @@ var fileAttacks = []fileAttack{
 // there. Each attack is made without a sandbox as well, where it must succeed.
 func TestFileAttacks(t *testing.T) {
 	testenv.NeedUserNS(t)
-	url := run(t, options())
+	server := run(t, options())
 	for _, test := range fileAttacks {
 		t.Run(test.name, func(t *testing.T) {
 			for _, wall := range []bool{true, false} {
@@ -252,7 +253,7 @@ func TestFileAttacks(t *testing.T) {
 				}
 				check(t, errors.Join(os.WriteFile(ws+"/secret/key", []byte("key"), 0o644), os.WriteFile(outside+"/file", []byte("file"), 0o644),
 					os.Symlink(outside, ws+"/out")))
-				peer, _ := meet(t, url, nil, nil)
+				peer, _ := meet(t, server, nil)
 				c := &fileCaller{caller: peer, ws: ws}
 				if wall {
 					c.sandbox = confined(ws)
@@ -276,7 +277,7 @@ func TestFileSwaps(t *testing.T) {
 	ws, outside := top+"/ws", top+"/outside"
 	check(t, errors.Join(os.MkdirAll(ws+"/d", 0o755), os.Mkdir(outside, 0o755), os.Symlink(outside, ws+"/link")))
 	testenv.Swap(t, ws+"/d", ws+"/link")
-	peer, _ := meet(t, run(t, options()), nil, nil)
+	peer, _ := meet(t, run(t, options()), nil)
 	for _, c := range []*fileCaller{{caller: peer, ws: ws, sandbox: confined(ws)}, {caller: peer, ws: ws}} {
 		refused, why := 0, ""
 		// The name must have been both, and the scheduler of a busy machine takes its time.
@@ -301,22 +302,22 @@ func TestFilesNotConfined(t *testing.T) {
 	testenv.NeedUserNS(t)
 	for _, test := range []struct {
 		name   string
-		change func(o *Options, sandbox map[string]any)
+		change func(o *execserver.Options, sandbox map[string]any)
 		want   string
 	}{
-		{"no helper", func(o *Options, _ map[string]any) { o.Server.FileHelper = nil }, "not available"},
-		{"a helper that does not exist", func(o *Options, _ map[string]any) { o.Server.FileHelper = []string{"/nonexistent"} }, "cannot start the sandbox"},
-		{"a helper that ends", func(o *Options, _ map[string]any) { o.Server.FileHelper = []string{"/bin/true"} }, "has ended"},
-		{"a helper that talks nonsense", func(o *Options, _ map[string]any) {
-			o.Server.FileHelper = []string{"/bin/sh", "-c", `read x; echo '{"id":1}'; cat >/dev/null`}
+		{"no helper", func(o *execserver.Options, _ map[string]any) { o.FileHelper = nil }, "not available"},
+		{"a helper that does not exist", func(o *execserver.Options, _ map[string]any) { o.FileHelper = []string{"/nonexistent"} }, "cannot start the sandbox"},
+		{"a helper that ends", func(o *execserver.Options, _ map[string]any) { o.FileHelper = []string{"/bin/true"} }, "has ended"},
+		{"a helper that talks nonsense", func(o *execserver.Options, _ map[string]any) {
+			o.FileHelper = []string{"/bin/sh", "-c", `read x; echo '{"id":1}'; cat >/dev/null`}
 		}, "has ended"},
-		{"a helper that answers another request", func(o *Options, _ map[string]any) {
-			o.Server.FileHelper = []string{"/bin/sh", "-c", `read x; echo '{"id":7,"result":{}}'; cat >/dev/null`}
+		{"a helper that answers another request", func(o *execserver.Options, _ map[string]any) {
+			o.FileHelper = []string{"/bin/sh", "-c", `read x; echo '{"id":7,"result":{}}'; cat >/dev/null`}
 		}, "something else than the answer"},
-		{"a form that is not supported", func(_ *Options, s map[string]any) { s["useLegacyLandlock"] = true }, "useLegacyLandlock"},
-		{"no place of the workspace", func(_ *Options, s map[string]any) { delete(s, "cwd"); delete(s, "workspaceRoots") }, "sandbox.cwd"},
-		{"a helper that the policy denies", func(o *Options, s map[string]any) {
-			s["permissions"] = confinement("/", "root", filepath.Dir(o.Server.FileHelper[0]))["permissions"]
+		{"a form that is not supported", func(_ *execserver.Options, s map[string]any) { s["useLegacyLandlock"] = true }, "useLegacyLandlock"},
+		{"no place of the workspace", func(_ *execserver.Options, s map[string]any) { delete(s, "cwd"); delete(s, "workspaceRoots") }, "sandbox.cwd"},
+		{"a helper that the policy denies", func(o *execserver.Options, s map[string]any) {
+			s["permissions"] = confinement("/", "root", filepath.Dir(o.FileHelper[0]))["permissions"]
 		}, "it denies"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -324,7 +325,7 @@ func TestFilesNotConfined(t *testing.T) {
 			check(t, err)
 			o, member := options(), confined(ws)
 			test.change(&o, member)
-			peer, _ := meet(t, run(t, o), nil, nil)
+			peer, _ := meet(t, run(t, o), nil)
 			c := &fileCaller{caller: peer, ws: ws, sandbox: member}
 			for range 2 { // the second time with a new helper
 				if m := c.write("new", "x"); m.Error == nil || !strings.Contains(m.Error.Message, test.want) {
@@ -345,7 +346,7 @@ func TestFilesMinimal(t *testing.T) {
 	check(t, err)
 	ws := top + "/ws"
 	check(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(top+"/beside", []byte("x"), 0o644)))
-	peer, _ := meet(t, run(t, options()), nil, nil)
+	peer, _ := meet(t, run(t, options()), nil)
 	c := &fileCaller{caller: peer, ws: ws, sandbox: confinement(ws, "minimal", ws+"/secret")}
 	if m := c.write("new", "x"); m.Error != nil || content(ws+"/new") != "x" {
 		t.Errorf("%+v", m.Error)
@@ -369,8 +370,8 @@ func TestFilesHidden(t *testing.T) {
 	ws, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, errors.Join(err, os.WriteFile(ws+"/token", []byte("token"), 0o600)))
 	o := options()
-	o.Auth = Auth{Kind: AuthCapability, TokenFile: ws + "/token"}
-	peer, _ := meet(t, run(t, o), bearerHeader("token"), nil)
+	o.Hidden = []string{ws + "/token"}
+	peer, _ := meet(t, run(t, o), nil)
 	c := &fileCaller{caller: peer, ws: ws}
 	if m := c.do("fs/readFile", "token"); m.Error != nil {
 		t.Errorf("without a sandbox: %+v", m.Error)
@@ -393,8 +394,8 @@ func TestFileHelperEnds(t *testing.T) {
 	testenv.NeedUserNS(t)
 	ws, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
-	url := run(t, options())
-	peer, _ := meet(t, url, nil, nil)
+	server := run(t, options())
+	peer, _ := meet(t, server, nil)
 	c := &fileCaller{caller: peer, ws: ws, sandbox: confined(ws)}
 	if m := c.do("fs/open", "f", "handleId", "h", "mode", "replace"); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
@@ -457,7 +458,7 @@ func TestFileLimits(t *testing.T) {
 	ws := t.TempDir()
 	f, err := os.Create(ws + "/large")
 	check(t, errors.Join(err, f.Truncate(12<<20), f.Close()))
-	peer, _ := meet(t, run(t, options()), nil, nil)
+	peer, _ := meet(t, run(t, options()), nil)
 	c := &fileCaller{caller: peer, ws: ws}
 	if m := c.do("fs/readFile", "large"); m.Error == nil || m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "fs/open") {
 		t.Errorf("a large file: %.100v %s", m.Error, m.Result[:min(len(m.Result), 100)])
@@ -483,7 +484,7 @@ func TestFileLimits(t *testing.T) {
 // TestWatches: a watch is told about once, ends when its ID is used again, and makes room then.
 func TestWatches(t *testing.T) {
 	ws := t.TempDir()
-	peer, _ := meet(t, run(t, options()), nil, nil)
+	peer, _ := meet(t, run(t, options()), nil)
 	watch := func(id int, names ...string) message {
 		missing := []string{}
 		for _, name := range names {
@@ -538,7 +539,7 @@ func TestWatches(t *testing.T) {
 // after them sees what they did.
 func TestFileOrder(t *testing.T) {
 	ws := t.TempDir()
-	peer, _ := meet(t, run(t, options()), nil, nil)
+	peer, _ := meet(t, run(t, options()), nil)
 	const n = 200
 	for i := range n {
 		peer.post(map[string]any{"id": fmt.Sprint(i), "method": "fs/writeFile", "params": map[string]any{
@@ -555,6 +556,14 @@ func TestFileOrder(t *testing.T) {
 	if string(out) != fmt.Sprint(n-1) {
 		t.Errorf("the process saw %q", out)
 	}
+}
+
+// writeFile returns the name of a new file with a text.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	check(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
 }
 
 func exists(path string) bool {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"fmt"
@@ -13,17 +13,17 @@ import (
 // BenchmarkOthers measures requests of a client that makes one now and then, alone and while what others
 // have started, which have no connection any more, prints without end.
 func BenchmarkOthers(b *testing.B) {
-	floods := map[string]func(url string){
-		"alone": func(string) {},
-		"processes": func(url string) {
+	floods := map[string]func(server testServer){
+		"alone": func(testServer) {},
+		"processes": func(server testServer) {
 			for i := range 10 {
-				c, _ := meet(b, url, nil, nil)
+				c, _ := meet(b, server, nil)
 				c.started(script(fmt.Sprint("flood", i), "/", "yes"))
 				_ = c.close()
 			}
 		},
-		"runs": func(url string) {
-			d := drive(b, url, nil, nil)
+		"runs": func(server testServer) {
+			d := drive(b, server, nil)
 			for range 10 {
 				d.start(nil, "yes")
 			}
@@ -32,9 +32,9 @@ func BenchmarkOthers(b *testing.B) {
 	}
 	for _, name := range []string{"alone", "processes", "runs"} {
 		b.Run(name, func(b *testing.B) {
-			url := run(b, runOptions())
-			floods[name](url)
-			c, _ := meet(b, url, nil, nil)
+			server := run(b, runOptions())
+			floods[name](server)
+			c, _ := meet(b, server, nil)
 			var took []time.Duration
 			for b.Loop() {
 				<-time.After(2 * time.Millisecond)

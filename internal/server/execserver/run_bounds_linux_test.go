@@ -1,34 +1,22 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestRunCredential: the runs of a client are unknown to those with other credentials, and known on
 // each of its own connections.
 func TestRunCredential(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := runOptions()
-	o.Auth = Auth{Kind: AuthSigned, SecretFile: file}
-	url := run(t, o)
-	header := func(subject string) http.Header {
-		return bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"sub":%q,"exp":%d}`, subject, time.Now().Add(time.Hour).Unix())))
-	}
-	alice, again, mallory := drive(t, url, header("alice"), nil), drive(t, url, header("alice"), nil), drive(t, url, header("mallory"), nil)
+	server := run(t, runOptions())
+	alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil), drive(t, server.as("mallory"), nil)
 	id := alice.runs(map[string]any{"tty": map[string]int{"cols": 80, "rows": 24}, "screen": true}, "sh", "-c", "read x; exit 5")
 	all := map[string]any{"runId": id, "after": 0, "chunk": "eA==", "for": map[string]any{"exit": true}, "timeoutMs": 0, "cols": 9, "rows": 9, "signal": "SIGKILL"}
 	for _, method := range []string{
@@ -62,7 +50,7 @@ func TestRunCredential(t *testing.T) {
 
 // TestRunLimit: one live run too many is refused, and no other one is ended for it.
 func TestRunLimit(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil, nil)
+	d := drive(t, run(t, runOptions()), nil)
 	var ids []string
 	for range 64 {
 		ids = append(ids, d.runs(nil, "sleep", "600"))
@@ -85,8 +73,8 @@ func TestRunLimit(t *testing.T) {
 // TestRunFlood: a client that reads nothing takes a bounded amount of memory, whatever it asks for,
 // and slows down no other one.
 func TestRunFlood(t *testing.T) {
-	url := run(t, runOptions())
-	slow, other := drive(t, url, nil, nil), drive(t, url, nil, nil)
+	server := run(t, runOptions())
+	slow, other := drive(t, server, nil), drive(t, server, nil)
 	dir := t.TempDir()
 	const size = 64 << 20
 	slow.runs(map[string]any{"events": true, "cwd": dir}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero; touch done", size))

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"encoding/base64"
@@ -45,7 +45,7 @@ func TestRecordedClient(t *testing.T) {
 	for _, name := range []string{"basic", "sandboxed", "reconnect"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := run(t, options())
+			server := run(t, options())
 			dir, err := filepath.EvalSymlinks(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestRecordedClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &scenario{
-				t: t, name: name, dir: dir, talks: map[string]*talk{}, dial: func() speaker { return connect(t, url, nil) },
+				t: t, name: name, dir: dir, talks: map[string]*talk{}, dial: func() speaker { return connect(t, server) },
 				expect: map[string]map[string][]byte{}, ids: map[string]string{},
 			}
 			s.record(string(text), work)

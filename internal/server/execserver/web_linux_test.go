@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package listen
+package execserver_test
 
 import (
 	"bytes"
@@ -122,11 +122,9 @@ func (s *scenario) web(method string, gotText, wantText json.RawMessage) {
 func webClient(t *testing.T, allow bool, names ...string) *caller {
 	t.Helper()
 	o := options()
-	o.Server.AllowHTTP, o.Server.HTTPEnv = allow, names
-	o.Server.Environ = append(o.Server.Environ, "WEB_TOKEN=t0ps3cret", "WEB_OTHER=0ther")
-	w := connect(t, run(t, o), nil)
-	deadline(t, w)
-	c := &caller{t: t, speaker: w}
+	o.AllowHTTP, o.HTTPEnv = allow, names
+	o.Environ = append(o.Environ, "WEB_TOKEN=t0ps3cret", "WEB_OTHER=0ther")
+	c := &caller{t: t, speaker: connect(t, run(t, o))}
 	c.greet(nil)
 	return c
 }
