@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -93,148 +94,106 @@ func (c *fileCaller) do(method, path string, more ...any) message {
 	return c.call(method, params)
 }
 
-// rename renames, with absolute paths.
-func (c *fileCaller) rename(source, destination string) message {
-	c.t.Helper()
-	return c.call("fs/rename", map[string]any{"sourcePath": "file://" + source, "destinationPath": "file://" + destination, "sandbox": c.sandbox})
-}
-
 // write writes text to path.
 func (c *fileCaller) write(path, text string) message {
 	c.t.Helper()
 	return c.do("fs/writeFile", path, "dataBase64", base64.StdEncoding.EncodeToString([]byte(text)))
 }
 
-// A fileAttack tries to leave the sandbox of file operations. It returns the answer to the request
-// that must be refused, and whether it had an effect.
+// A fileAttack tries to leave the sandbox of file operations.
 type fileAttack struct {
 	name   string
-	attack func(t *testing.T, c *fileCaller, outside string) (message, bool)
+	link   string // NAME=TARGET, made before; OUT is the directory outside
+	method string
+	path   string
+	more   []any
+	first  func(t *testing.T, c *fileCaller, outside string) // what else is done before; nil for nothing
 }
 
+// evil is what attacks write.
+var evil = []any{"dataBase64", "eA=="}
+
 var fileAttacks = []fileAttack{
-	{"a link out of the workspace", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.write("out/new", "x"), exists(outside + "/new")
-	}},
-	{"a link to a file", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
-		check(t, os.Symlink(outside+"/file", c.ws+"/to"))
-		m := c.write("to", "evil")
-		return m, content(outside+"/file") != "file"
-	}},
-	{"a link to a file that does not exist", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
-		check(t, os.Symlink(outside+"/later", c.ws+"/to"))
-		return c.write("to", "evil"), exists(outside + "/later")
-	}},
-	{"dots", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.write("../"+filepath.Base(outside)+"/new", "x"), exists(outside + "/new")
-	}},
-	{"an atomic write through a link", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.do("fs/writeFile", "out/new", "dataBase64", "eA==", "atomic", true), exists(outside + "/new")
-	}},
-	{"a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		return c.write(".git/hooks/pre-commit", "evil"), exists(c.ws + "/.git/hooks/pre-commit")
-	}},
-	{"removal of a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		return c.do("fs/remove", ".git"), !exists(c.ws + "/.git/hooks")
-	}},
-	{"a missing protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		return c.do("fs/createDirectory", ".codex/rules"), exists(c.ws + "/.codex/rules")
-	}},
-	{"a denied path", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		m := c.do("fs/readFile", "secret/key")
-		return m, strings.Contains(string(m.Result), base64.StdEncoding.EncodeToString([]byte("key")))
-	}},
-	{"a denied path by a link", func(t *testing.T, c *fileCaller, _ string) (message, bool) {
-		check(t, os.Symlink("secret", c.ws+"/s"))
-		m := c.do("fs/open", "s/key", "handleId", "h")
-		return m, m.Error == nil
-	}},
-	{"a copy of a denied path", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		m := c.call("fs/copy", map[string]any{
-			"sourcePath": "file://" + c.ws + "/secret/key", "destinationPath": "file://" + c.ws + "/copy", "recursive": true, "sandbox": c.sandbox,
-		})
-		return m, content(c.ws+"/copy") == "key"
-	}},
-	{"a copy to the outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		m := c.call("fs/copy", map[string]any{
-			"sourcePath": "file://" + c.ws + "/d", "destinationPath": "file://" + outside + "/d", "recursive": true, "sandbox": c.sandbox,
-		})
-		return m, exists(outside + "/d")
-	}},
-	{"removal outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.do("fs/remove", "out/file"), !exists(outside + "/file")
-	}},
-	{"a directory outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.do("fs/createDirectory", "out/a/b"), exists(outside + "/a")
-	}},
-	{"a handle outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		m := c.do("fs/open", "out/file", "handleId", "h", "mode", "replace")
-		return m, content(outside+"/file") != "file"
-	}},
-	{"a rename to the outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.rename(c.ws+"/d", outside+"/d"), exists(outside + "/d")
-	}},
-	{"a rename from the outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.rename(outside+"/file", c.ws+"/file"), !exists(outside + "/file")
-	}},
-	{"a rename through a link", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.rename(c.ws+"/d", c.ws+"/out/d"), exists(outside + "/d")
-	}},
-	{"a rename of a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		return c.rename(c.ws+"/.git", c.ws+"/git"), !exists(c.ws + "/.git/hooks")
-	}},
-	{"a rename to a protected name", func(t *testing.T, c *fileCaller, _ string) (message, bool) {
-		check(t, os.Mkdir(c.ws+"/d/rules", 0o755))
-		return c.rename(c.ws+"/d", c.ws+"/.codex"), exists(c.ws + "/.codex/rules")
-	}},
-	{"a rename of a denied path", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		return c.rename(c.ws+"/secret/key", c.ws+"/key"), exists(c.ws + "/key")
-	}},
-	{"permissions outside", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
-		m := c.do("fs/chmod", "out/file", "mode", 0o777)
-		info, err := os.Stat(outside + "/file")
-		check(t, err)
-		return m, info.Mode().Perm() == 0o777
-	}},
-	{"permissions by a link to a file", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
-		check(t, os.Symlink(outside+"/file", c.ws+"/to"))
-		m := c.do("fs/chmod", "to", "mode", 0o777)
-		info, err := os.Stat(outside + "/file")
-		check(t, err)
-		return m, info.Mode().Perm() == 0o777
-	}},
-	{"permissions of a protected name", func(t *testing.T, c *fileCaller, _ string) (message, bool) {
-		m := c.do("fs/chmod", ".git/hooks", "mode", 0o700)
-		info, err := os.Stat(c.ws + "/.git/hooks")
-		check(t, err)
-		return m, info.Mode().Perm() == 0o700
-	}},
-	{"a new link outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		m := c.do("fs/symlink", "out/link", "target", "file")
-		_, err := os.Lstat(outside + "/link")
-		return m, err == nil
-	}},
-	{"a new link in a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
-		m := c.do("fs/symlink", ".git/hooks/pre-commit", "target", "/bin/true")
-		_, err := os.Lstat(c.ws + "/.git/hooks/pre-commit")
-		return m, err == nil
-	}},
-	{"appending outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
-		return c.do("fs/append", "out/file", "dataBase64", "eA=="), content(outside+"/file") != "file"
-	}},
-	{"appending by a new link", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
+	{"a link out of the workspace", "", "fs/writeFile", "out/new", evil, nil},
+	{"a link to a file", "to=OUT/file", "fs/writeFile", "to", evil, nil},
+	{"a link to a file that does not exist", "to=OUT/later", "fs/writeFile", "to", evil, nil},
+	{"dots", "", "fs/writeFile", "../outside/new", evil, nil},
+	{"an atomic write through a link", "", "fs/writeFile", "out/new", append(evil, "atomic", true), nil},
+	{"a protected name", "", "fs/writeFile", ".git/hooks/pre-commit", evil, nil},
+	{"removal of a protected name", "", "fs/remove", ".git", nil, nil},
+	{"a missing protected name", "", "fs/createDirectory", ".codex/rules", nil, nil},
+	{"a denied path", "", "fs/readFile", "secret/key", nil, nil},
+	{"a denied path by a link", "s=secret", "fs/open", "s/key", []any{"handleId", "h"}, nil},
+	{"a copy of a denied path", "", "fs/copy", "secret/key", []any{"to", "copy"}, nil},
+	{"a copy to the outside", "", "fs/copy", "d", []any{"to", "../outside/d"}, nil},
+	{"removal outside", "", "fs/remove", "out/file", nil, nil},
+	{"a directory outside", "", "fs/createDirectory", "out/a/b", nil, nil},
+	{"a handle outside", "", "fs/open", "out/file", []any{"handleId", "h", "mode", "replace"}, nil},
+	{"a rename to the outside", "", "fs/rename", "d", []any{"to", "../outside/d"}, nil},
+	{"a rename from the outside", "", "fs/rename", "../outside/file", []any{"to", "file"}, nil},
+	{"a rename through a link", "", "fs/rename", "d", []any{"to", "out/d"}, nil},
+	{"a rename of a protected name", "", "fs/rename", ".git", []any{"to", "git"}, nil},
+	{"a rename to a protected name", "", "fs/rename", "d", []any{"to", ".codex"}, nil},
+	{"a rename of a denied path", "", "fs/rename", "secret/key", []any{"to", "key"}, nil},
+	{"permissions outside", "", "fs/chmod", "out/file", []any{"mode", 0o777}, nil},
+	{"permissions by a link to a file", "to=OUT/file", "fs/chmod", "to", []any{"mode", 0o777}, nil},
+	{"permissions of a protected name", "", "fs/chmod", ".git/hooks", []any{"mode", 0o700}, nil},
+	{"a new link outside", "", "fs/symlink", "out/link", []any{"target", "file"}, nil},
+	{"a new link in a protected name", "", "fs/symlink", ".git/hooks/pre-commit", []any{"target", "/bin/true"}, nil},
+	{"appending outside", "", "fs/append", "out/file", evil, nil},
+	{"appending by a new link", "", "fs/append", "to", evil, func(t *testing.T, c *fileCaller, outside string) {
 		if m := c.do("fs/symlink", "to", "target", outside+"/file"); m.Error != nil {
 			t.Errorf("the link: %+v", m.Error)
 		}
-		return c.do("fs/append", "to", "dataBase64", "eA=="), content(outside+"/file") != "file"
 	}},
-	{"a path that is swapped for a link between two calls", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
+	{"a path that is swapped for a link between two calls", "", "fs/writeFile", "d/new", evil, func(t *testing.T, c *fileCaller, outside string) {
 		if m := c.write("d/before", "x"); m.Error != nil {
 			t.Errorf("the write before: %+v", m.Error)
 		}
 		check(t, errors.Join(os.Rename(c.ws+"/d", c.ws+"/moved"), os.Symlink(outside, c.ws+"/d")))
-		return c.write("d/new", "x"), exists(outside + "/new")
 	}},
+}
+
+// attack performs an attack, and reports whether it changed what is closed, or learned the secret.
+func (a *fileAttack) attack(t *testing.T, c *fileCaller, outside string) (m message, effect bool) {
+	t.Helper()
+	if name, target, ok := strings.Cut(a.link, "="); ok {
+		check(t, os.Symlink(strings.Replace(target, "OUT", outside, 1), filepath.Join(c.ws, name)))
+	}
+	if a.first != nil {
+		a.first(t, c, outside)
+	}
+	before := closedTo(t, c.ws, outside)
+	if len(a.more) > 0 && a.more[0] == "to" {
+		m = c.call(a.method, map[string]any{
+			"sourcePath": "file://" + filepath.Join(c.ws, a.path), "destinationPath": "file://" + filepath.Join(c.ws, fmt.Sprint(a.more[1])),
+			"recursive": true, "sandbox": c.sandbox,
+		})
+	} else {
+		m = c.do(a.method, a.path, a.more...)
+	}
+	learned := strings.Contains(string(m.Result), base64.StdEncoding.EncodeToString([]byte("key"))) || a.method == "fs/open" && m.Error == nil
+	return m, learned || closedTo(t, c.ws, outside) != before
+}
+
+// closedTo returns what a sandbox does not let be changed, and where the secret can be read.
+func closedTo(t *testing.T, ws, outside string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, top := range []string{ws, outside} {
+		check(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			own := top == ws && !strings.HasPrefix(path, ws+"/.") && content(path) != "key"
+			if err == nil && !own && path != ws {
+				fmt.Fprintln(&all, path, info.Mode(), content(path))
+			}
+			return err
+		}))
+	}
+	return all.String()
 }
 
 // TestFileAttacks: what a sandbox of file operations keeps closed, in whatever way a path leads
@@ -245,10 +204,9 @@ func TestFileAttacks(t *testing.T) {
 	for _, test := range fileAttacks {
 		t.Run(test.name, func(t *testing.T) {
 			for _, wall := range []bool{true, false} {
-				top, err := filepath.EvalSymlinks(t.TempDir())
-				check(t, err)
+				top := realDir(t)
 				ws, outside := top+"/ws", top+"/outside"
-				for _, dir := range []string{ws + "/.git/hooks", ws + "/secret", ws + "/d", outside} {
+				for _, dir := range []string{ws + "/.git/hooks", ws + "/secret", ws + "/d/rules", outside} {
 					check(t, os.MkdirAll(dir, 0o755))
 				}
 				check(t, errors.Join(os.WriteFile(ws+"/secret/key", []byte("key"), 0o644), os.WriteFile(outside+"/file", []byte("file"), 0o644),
@@ -272,8 +230,7 @@ func TestFileAttacks(t *testing.T) {
 // out never.
 func TestFileSwaps(t *testing.T) {
 	testenv.NeedUserNS(t)
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	top := realDir(t)
 	ws, outside := top+"/ws", top+"/outside"
 	check(t, errors.Join(os.MkdirAll(ws+"/d", 0o755), os.Mkdir(outside, 0o755), os.Symlink(outside, ws+"/link")))
 	testenv.Swap(t, ws+"/d", ws+"/link")
@@ -321,8 +278,7 @@ func TestFilesNotConfined(t *testing.T) {
 		}, "it denies"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ws, err := filepath.EvalSymlinks(t.TempDir())
-			check(t, err)
+			ws := realDir(t)
 			o, member := options(), confined(ws)
 			test.change(&o, member)
 			peer, _ := meet(t, run(t, o), nil)
@@ -342,8 +298,7 @@ func TestFilesNotConfined(t *testing.T) {
 // TestFilesMinimal: the helper runs under a policy that does not list it, which opens nothing else.
 func TestFilesMinimal(t *testing.T) {
 	testenv.NeedUserNS(t)
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	top := realDir(t)
 	ws := top + "/ws"
 	check(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(top+"/beside", []byte("x"), 0o644)))
 	peer, _ := meet(t, run(t, options()), nil)
@@ -392,8 +347,7 @@ func TestFilesHidden(t *testing.T) {
 // when its connection has ended.
 func TestFileHelperEnds(t *testing.T) {
 	testenv.NeedUserNS(t)
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	ws := realDir(t)
 	server := run(t, options())
 	peer, _ := meet(t, server, nil)
 	c := &fileCaller{caller: peer, ws: ws, sandbox: confined(ws)}
@@ -512,8 +466,7 @@ func TestWatches(t *testing.T) {
 		if name == "3" || name == "there" {
 			continue // it was given up; it is part of a watch that is over
 		}
-		peer.until(func(m *message) bool { return m.Method == "fs/missingChanged" })
-		if got := peer.events[len(peer.events)-1]; fmt.Sprint(got.Params.WatchID) != name {
+		if got := peer.until(func(m *message) bool { return m.Method == "fs/missingChanged" }); fmt.Sprint(got.Params.WatchID) != name {
 			t.Errorf("%+v, want watch %s", got, name)
 		}
 	}

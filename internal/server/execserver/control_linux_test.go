@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -51,36 +52,11 @@ func isTerminal(id, dir, text string) map[string]any {
 	return params
 }
 
-// TestResize: a terminal gets its size, and its program is told.
-func TestResize(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil)
-	dir := t.TempDir()
-	c.started(isTerminal("p", dir, `trap 'stty size; exit 3' WINCH; echo ready; while :; do read x; done`))
-	c.first("p")
-	if m := c.call("process/resize", map[string]any{"processId": "p", "cols": 132, "rows": 43}); string(m.Result) != "{}" {
-		t.Errorf("%+v", m)
-	}
-	if code, text := c.exit("p"); code != 3 || !strings.Contains(text, "43 132") {
-		t.Errorf("%d, %q", code, text)
-	}
-	if m := c.call("process/resize", map[string]any{"processId": "p", "cols": 1, "rows": 1}); string(m.Result) != "{}" {
-		t.Errorf("after its end: %+v", m)
-	}
-	c.started(script("pipe", dir, "read x"))
-	for process, want := range map[string]string{"pipe": "process pipe has no terminal; start it with `tty`", "none": "unknown process id none"} {
-		m := c.call("process/resize", map[string]any{"processId": process, "cols": 80, "rows": 24})
-		if m.Error == nil || m.Error.Code != -32600 || m.Error.Message != want {
-			t.Errorf("%s: %+v", process, m.Error)
-		}
-	}
-}
-
 // TestCloseStdin: a program gets the end of its input after everything that was written before.
 func TestCloseStdin(t *testing.T) {
 	c, _ := meet(t, run(t, options()), nil)
-	dir := t.TempDir()
 	const size, parts = 512 << 10, 4 // more than a pipe holds
-	c.started(script("p", dir, "wc -c"))
+	c.started(script("p", t.TempDir(), "wc -c"))
 	chunk := base64.StdEncoding.EncodeToString(make([]byte, size))
 	for i := range parts {
 		c.post(map[string]any{"id": 0, "method": "process/write", "params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
@@ -99,64 +75,47 @@ func TestCloseStdin(t *testing.T) {
 	if code, text := c.exit("p"); code != 0 || strings.TrimSpace(text) != fmt.Sprint(size*parts) {
 		t.Errorf("%d, %q", code, text)
 	}
-	none := script("none", dir, "sleep 60")
-	none["pipeStdin"] = false
+}
+
+// TestControl: what a process does not have is refused with the reason, and what came too late has no effect.
+func TestControl(t *testing.T) {
+	c, _ := meet(t, run(t, options()), nil)
+	none, terminal := script("none", "/", "exec sleep 600"), script("terminal", "/", "exit 5")
+	none["pipeStdin"], terminal["tty"] = false, true
 	c.started(none)
-	for process, want := range map[string]string{"none": "stdinClosed", "unknown": "unknownProcess"} {
-		if got := c.status("process/closeStdin", map[string]any{"processId": process}); got != want {
-			t.Errorf("%s: %s, want %s", process, got, want)
-		}
-	}
-}
-
-// TestCloseStdinTerminal: a terminal gets its end-of-file character, once for each write ID.
-func TestCloseStdinTerminal(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil)
-	c.started(isTerminal("p", t.TempDir(), "stty -echo; echo ready; cat; echo one; cat; echo two; exit 5"))
-	c.first("p")
-	for range 2 {
-		if got := c.status("process/closeStdin", map[string]any{"processId": "p", "writeId": "end"}); got != "accepted" {
-			t.Errorf("%s", got)
-		}
-	}
-	if got := c.write("p", "1", "after\n"); got != "accepted" {
-		t.Errorf("%s", got)
-	}
-	c.status("process/closeStdin", map[string]any{"processId": "p"})
-	if code, text := c.exit("p"); code != 5 || text != "ready\r\none\r\nafter\r\ntwo\r\n" {
-		t.Errorf("%d, %q", code, text)
-	}
-}
-
-// TestSignals: signals reach the process by name.
-func TestSignals(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil)
-	dir := t.TempDir()
+	c.started(script("pipe", "/", "read x"))
+	c.started(terminal)
+	c.ended("terminal")
 	for _, test := range []struct {
-		signal, text string
-		code         int
+		method, process string
+		more            map[string]any
+		code            int
+		want            string // the beginning of the result, or of the error
 	}{
-		{"SIGTERM", "echo ready; exec sleep 60", 143},
-		{"SIGKILL", "echo ready; exec sleep 60", 137},
-		{"interrupt", "echo ready; exec sleep 60", 130},
-		{"SIGUSR1", "trap 'exit 9' USR1; echo ready; while read x; do :; done", 9},
+		{"process/resize", "pipe", map[string]any{"cols": 80, "rows": 24}, -32600, "process pipe has no terminal; start it with `tty`"},
+		{"process/resize", "unknown", map[string]any{"cols": 80, "rows": 24}, -32600, "unknown process id unknown"},
+		{"process/resize", "terminal", map[string]any{"cols": 1, "rows": 1}, 0, "{}"},
+		{"process/closeStdin", "none", nil, 0, `{"status":"stdinClosed"}`},
+		{"process/closeStdin", "unknown", nil, 0, `{"status":"unknownProcess"}`},
+		{"process/terminate", "terminal", map[string]any{"graceMs": 1}, 0, `{"running":false}`},
+		{"process/signal", "none", map[string]any{"signal": "TERM"}, -32602, "unknown variant `TERM`, expected `interrupt`"},
+		{"process/signal", "none", map[string]any{"signal": "15"}, -32602, "unknown variant `15`"},
+		{"process/signal", "none", map[string]any{"signal": "SIGRTMIN"}, -32602, "unknown variant `SIGRTMIN`"},
+		{"process/signal", "none", map[string]any{"signal": "SIGTERM"}, 0, "{}"},
 	} {
-		t.Run(test.signal, func(t *testing.T) {
-			c.started(script(test.signal, dir, test.text))
-			c.first(test.signal)
-			if m := c.call("process/signal", map[string]any{"processId": test.signal, "signal": test.signal}); string(m.Result) != "{}" {
-				t.Errorf("%+v", m)
-			}
-			if code, _ := c.exit(test.signal); code != test.code {
-				t.Errorf("%d, want %d", code, test.code)
-			}
-		})
-	}
-	for _, name := range []string{"TERM", "15", "SIGNONE", "SIGRTMIN", ""} {
-		m := c.call("process/signal", map[string]any{"processId": "p", "signal": name})
-		if m.Error == nil || m.Error.Code != -32602 || !strings.HasPrefix(m.Error.Message, "unknown variant `"+name+"`, expected `interrupt`") {
-			t.Errorf("%q: %+v", name, m)
+		params := map[string]any{"processId": test.process}
+		maps.Copy(params, test.more)
+		m := c.call(test.method, params)
+		code, got := 0, string(m.Result)
+		if m.Error != nil {
+			code, got = m.Error.Code, m.Error.Message
 		}
+		if code != test.code || !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s %v: %d %s, want %d %s", test.method, params, code, got, test.code, test.want)
+		}
+	}
+	if code, _ := c.exit("none"); code != 143 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
@@ -230,9 +189,6 @@ func TestTerminateGrace(t *testing.T) {
 			if code, text := c.exit(test.name); code != test.code || text != test.said {
 				t.Errorf("%d, %q, want %d, %q", code, text, test.code, test.said)
 			}
-			if m := c.call("process/terminate", map[string]any{"processId": test.name, "graceMs": 1}); string(m.Result) != `{"running":false}` {
-				t.Errorf("after its end: %+v", m)
-			}
 		})
 	}
 }
@@ -293,52 +249,5 @@ func TestList(t *testing.T) {
 	}
 	if m := d.call("process/list", []int{}); m.Error == nil || m.Error.Code != -32602 {
 		t.Errorf("%+v", m)
-	}
-}
-
-// TestTruncated: a read says that output is missing, and only then.
-func TestTruncated(t *testing.T) {
-	c, _ := meet(t, run(t, options()), nil)
-	c.started(script("p", t.TempDir(), "head -c 3000000 /dev/zero"))
-	c.ended("p")
-	read := func(after uint64) (first, truncated uint64) {
-		t.Helper()
-		var result struct {
-			Chunks          []struct{ Seq uint64 }
-			TruncatedBefore uint64
-		}
-		m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": after, "maxBytes": 1})
-		if m.Error != nil || json.Unmarshal(m.Result, &result) != nil || len(result.Chunks) != 1 {
-			t.Fatalf("%+v", m)
-		}
-		return result.Chunks[0].Seq, result.TruncatedBefore
-	}
-	first, truncated := read(0)
-	if first < 2 || truncated != first {
-		t.Errorf("the first chunk is %d, truncatedBefore is %d", first, truncated)
-	}
-	if _, truncated := read(first - 2); truncated != first {
-		t.Errorf("after %d: %d", first-2, truncated)
-	}
-	if _, truncated := read(first - 1); truncated != 0 {
-		t.Errorf("after %d: %d", first-1, truncated)
-	}
-}
-
-// TestExtensionMethods: methods that are none of the protocol exist only for clients that ask
-// for them.
-func TestExtensionMethods(t *testing.T) {
-	server := run(t, options())
-	asked, _ := meet(t, server, nil)
-	asked.list()
-	c := &caller{t: t, speaker: connect(t, server)}
-	if m := c.call("initialize", map[string]any{"clientName": "test"}); m.Error != nil {
-		t.Fatalf("%+v", m.Error)
-	}
-	c.post(map[string]any{"method": "initialized"})
-	for _, method := range []string{"process/resize", "process/closeStdin", "process/list", "fs/rename", "fs/chmod", "fs/symlink", "fs/append"} {
-		if m := c.call(method, map[string]any{"processId": "p"}); m.Error == nil || m.Error.Code != -32601 {
-			t.Errorf("%s: %+v", method, m)
-		}
 	}
 }

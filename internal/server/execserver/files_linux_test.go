@@ -4,10 +4,7 @@
 package execserver
 
 import (
-	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,64 +14,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// TestRecordedClient: what the real client of the protocol sends is understood, and nothing in it
-// is left out.
-func TestRecordedClient(t *testing.T) {
-	recordings, err := filepath.Glob("testdata/client/*.jsonl")
-	if err != nil || len(recordings) == 0 {
-		t.Fatalf("%d recordings, %v", len(recordings), err)
-	}
-	seen := map[string]int{}
-	for _, name := range recordings {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for raw := range strings.Lines(string(text)) {
-			var line struct {
-				Dir string
-				Msg json.RawMessage
-			}
-			if err := json.Unmarshal([]byte(raw), &line); err != nil {
-				t.Fatal(err)
-			}
-			if line.Dir != "c2s" || line.Msg == nil {
-				continue
-			}
-			m, err := wire.DecodeMessage(line.Msg)
-			if err != nil {
-				t.Fatalf("%s: %v", raw, err)
-			}
-			if m.Kind != wire.KindRequest {
-				continue
-			}
-			seen[m.Method]++
-			known, ok := methods[m.Method]
-			if !ok {
-				known, ok = fileMethod(m.Method)
-			}
-			if !ok {
-				t.Errorf("%s is not served", m.Method)
-				continue
-			}
-			if _, err := known.decode(m.Params); err != nil {
-				t.Errorf("%s: %v", raw, err)
-			}
-			if start, err := wire.Decode[wire.Start](m.Params); m.Method == "process/start" && (err != nil || len(start.Unsupported) > 0 || start.Sandbox != nil && len(start.Sandbox.Unsupported) > 0) {
-				t.Errorf("%s: %+v, %v", raw, start, err)
-			}
-			if file, err := wire.Decode[wire.File](m.Params); strings.HasPrefix(m.Method, "fs/") && m.Method != "fs/watchMissing" && (err != nil || file.Sandbox != nil && len(file.Sandbox.Unsupported) > 0) {
-				t.Errorf("%s: %+v, %v", raw, file, err)
-			}
-		}
-	}
-	for _, method := range []string{"initialize", "process/start", "process/read", "process/write", "process/terminate", "fs/getMetadata", "fs/readFile", "fs/writeFile", "fs/watchMissing", "environmentConfig/read"} {
-		if seen[method] == 0 {
-			t.Errorf("no recording has %s", method)
-		}
-	}
-}
 
 // stopped is a process that notes that it was stopped.
 type stopped struct {

@@ -12,16 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/files"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // hangs adds a method of a request about files that nothing ends before the test does: as a read of a
@@ -225,77 +222,5 @@ func TestNoRunNumber(t *testing.T) {
 	var answer *wire.Error
 	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "the file is damaged; remove it") || !json.Valid(answer.Data) || !strings.Contains(string(answer.Data), `"failed"`) {
 		t.Errorf("%v", err)
-	}
-}
-
-// TestStartAgain: a start that another connection of the session repeats is answered with the run of the first,
-// or with what has become of it, and starts no second one.
-func TestStartAgain(t *testing.T) {
-	var prepared atomic.Int32
-	s := New(Options{Dir: "/", Prepare: func(_ context.Context, q *runs.Request) (*runs.Prepared, error) {
-		prepared.Add(1)
-		return &runs.Prepared{
-			Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
-			Cmd:    &sallyport.Cmd{Args: q.Args, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}},
-		}, nil
-	}})
-	defer func() { _ = s.Close() }()
-	var session string
-	talk := func(method string, params any) (result, failure string) {
-		t.Helper()
-		near, far := net.Pipe()
-		s.near.Go(func() { _ = s.Serve(cutting{wire.LinesOn(far)}, "me") })
-		conn := wire.LinesOn(near)
-		ask := func(id int64, method string, params any) *wire.Message {
-			text, _ := json.Marshal(params)
-			request, _ := wire.Request(wire.Number(id), method, text)
-			if err := conn.Write(request); err != nil {
-				t.Fatal(err)
-			}
-			for {
-				text, err := conn.Read()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if m, err := wire.DecodeMessage(text); err == nil && m.Kind != wire.KindNotification {
-					return m
-				}
-			}
-		}
-		hello := wire.Initialize{ClientName: "t", ExtensionMethods: true}
-		if session != "" {
-			hello.Resume, hello.TakeOver = session, true
-		}
-		var made wire.InitializeResult
-		if m := ask(1, "initialize", hello); json.Unmarshal(m.Result, &made) != nil {
-			t.Fatalf("%+v", m)
-		}
-		session = made.SessionID
-		if err := conn.Write([]byte(`{"method":"initialized","params":{}}`)); err != nil {
-			t.Fatal(err)
-		}
-		m := ask(2, method, params)
-		if m.Error != nil {
-			return "", m.Error.Message
-		}
-		return string(m.Result), ""
-	}
-	start := map[string]any{"args": []string{"sleep", "1000"}, "startId": "a"}
-	first, failure := talk("run/start", start)
-	if failure != "" || !strings.Contains(first, `"started":true`) {
-		t.Fatal(first, failure)
-	}
-	if again, failure := talk("run/start", start); again != first || failure != "" || prepared.Load() != 1 {
-		t.Errorf("%s, %s; %d were prepared", again, failure, prepared.Load())
-	}
-	var run wire.RunStartResult
-	if err := json.Unmarshal([]byte(first), &run); err != nil {
-		t.Fatal(err)
-	}
-	if _, failure := talk("run/remove", wire.RunParams{RunID: run.RunID}); failure != "" {
-		t.Error(failure)
-	}
-	if again, failure := talk("run/start", start); !strings.Contains(failure, "unknown run "+run.RunID) || prepared.Load() != 1 {
-		t.Errorf("%s, %s; %d were prepared", again, failure, prepared.Load())
 	}
 }

@@ -10,8 +10,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 )
 
 // TestCancel cancels each request that waits. It is answered once, with the error for that, and what
@@ -106,6 +109,44 @@ func TestCancelProtocol(t *testing.T) {
 				t.Errorf("%s", text)
 			}
 		})
+	}
+}
+
+// TestCancelStart cancels the start of a process that waits for its turn. It does not run, its ID is
+// free again, and the others start in their order.
+func TestCancelStart(t *testing.T) {
+	server, dir := run(t, options()), t.TempDir()
+	c, _ := meet(t, server, nil)
+	release := execserver.HoldStarts(server.Server)
+	start := func(id string) {
+		c.post(map[string]any{"id": id, "method": "process/start", "params": script(id, dir, "echo "+id+" >>log")})
+	}
+	answered := func(id string) message {
+		t.Helper()
+		m := c.until(func(m *message) bool { return m.Method == "" })
+		if string(m.ID) != `"`+id+`"` {
+			t.Errorf("%s is answered, want %s", m.ID, id)
+		}
+		return m
+	}
+	start("a")
+	start("b")
+	start("c")
+	c.post(map[string]any{"method": "request/cancel", "params": map[string]any{"id": "b"}})
+	if m := answered("b"); m.Error == nil || m.Error.Code != -32800 {
+		t.Errorf("%+v, %s", m.Error, m.Result)
+	}
+	release()
+	answered("a")
+	answered("c")
+	start("b")
+	answered("b")
+	for _, id := range []string{"a", "b", "c"} {
+		c.ended(id)
+	}
+	lines := strings.Fields(content(filepath.Join(dir, "log")))
+	if slices.Sort(lines); !slices.Equal(lines, []string{"a", "b", "c"}) {
+		t.Errorf("%q", lines)
 	}
 }
 

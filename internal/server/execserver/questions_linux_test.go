@@ -109,7 +109,7 @@ func TestQuestions(t *testing.T) {
 }
 
 // TestNoQuestions: a server without runs, and a client that does not ask for extension methods, have
-// no such methods, nor those of runs.
+// no such methods, nor those of runs; the client has no other extensions either.
 func TestNoQuestions(t *testing.T) {
 	const unknown = -32601
 	c := drive(t, run(t, runOptions()), nil)
@@ -124,8 +124,12 @@ func TestNoQuestions(t *testing.T) {
 		c := &caller{t: t, speaker: connect(t, run(t, test.o))}
 		c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": test.extends})
 		c.post(map[string]any{"method": "initialized"})
-		for _, method := range []string{"question/list", "run/list"} {
-			if m := c.call(method, nil); m.Error == nil || m.Error.Code != unknown {
+		absent := []string{"question/list", "run/list"}
+		if !test.extends {
+			absent = append(absent, "process/resize", "process/closeStdin", "process/list", "fs/rename", "fs/chmod", "fs/symlink", "fs/append")
+		}
+		for _, method := range absent {
+			if m := c.call(method, map[string]any{"processId": "p"}); m.Error == nil || m.Error.Code != unknown {
 				t.Errorf("%s: %+v, %s", method, m.Error, m.Result)
 			}
 		}

@@ -143,15 +143,6 @@ func TestRunRetry(t *testing.T) {
 	}
 }
 
-// TestRunUnasked: a client that did not say that it answers is not asked, and nothing runs.
-func TestRunUnasked(t *testing.T) {
-	d := drive(t, run(t, runOptions()), nil)
-	dir := t.TempDir()
-	if r := d.start(map[string]any{"cwd": dir}, "--ask", "touch", "ran"); r.Started || r.Result.End != "refused" || ran(dir) {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestRunCut: when the connection is cut while its question is open, the answer is no, and the server
 // does not wait for one.
 func TestRunCut(t *testing.T) {

@@ -4,12 +4,16 @@
 package execserver_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
 )
 
 // TestRunCredential: the runs of a client are unknown to those with other credentials, and known on
@@ -94,5 +98,41 @@ func TestRunFlood(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
 		t.Errorf("%d bytes were taken that no client reads", size)
+	}
+}
+
+// TestStartAgain: a start that another connection of the session repeats is answered with the run of the first,
+// or with what has become of it, and starts no second one.
+func TestStartAgain(t *testing.T) {
+	prepared := 0
+	o := options()
+	o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
+		prepared++
+		return prepare(ctx, r)
+	}
+	server := run(t, o)
+	c, session := meet(t, server, nil)
+	start := map[string]any{"args": []string{"sleep", "1000"}, "startId": "a"}
+	first := c.call("run/start", start)
+	again := func() message {
+		if err := c.close(); err != nil {
+			t.Fatal(err)
+		}
+		c = resumed(t, server, session)
+		c.post(map[string]any{"method": "initialized"})
+		return c.call("run/start", start)
+	}
+	var run startedRun
+	if json.Unmarshal(first.Result, &run) != nil || !run.Started {
+		t.Fatalf("%+v", first)
+	}
+	if m := again(); string(m.Result) != string(first.Result) || prepared != 1 {
+		t.Errorf("%s, %+v; %d were prepared", m.Result, m.Error, prepared)
+	}
+	if m := c.call("run/remove", map[string]any{"runId": run.RunID}); m.Error != nil {
+		t.Errorf("%+v", m.Error)
+	}
+	if m := again(); m.Error == nil || !strings.Contains(m.Error.Message, "unknown run "+run.RunID) || prepared != 1 {
+		t.Errorf("%s, %+v; %d were prepared", m.Result, m.Error, prepared)
 	}
 }

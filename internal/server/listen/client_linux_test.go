@@ -36,6 +36,7 @@ type speaker interface {
 type webSocket struct {
 	net.Conn
 	in   *bufio.Reader
+	buf  []byte
 	code int // with which the server has closed the connection; 0 while it has not
 }
 
@@ -62,7 +63,7 @@ func upgrade(conn net.Conn, header http.Header) (*webSocket, *http.Response, err
 	if _, err := conn.Write(request.Bytes()); err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
-	in := bufio.NewReader(conn)
+	in := bufio.NewReaderSize(conn, 256<<10)
 	response, err := http.ReadResponse(in, nil)
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
@@ -105,39 +106,39 @@ func (w *webSocket) send(message []byte, binary bool) error {
 	return w.frame(opText, message)
 }
 
+// receive returns a message, which is valid until the next call.
 func (w *webSocket) receive() ([]byte, error) {
 	for {
-		var head [2]byte
-		if _, err := io.ReadFull(w.in, head[:]); err != nil {
+		var head [10]byte
+		if _, err := io.ReadFull(w.in, head[:2]); err != nil {
 			return nil, err
 		}
 		n := uint64(head[1] & 0x7f)
-		if n >= 126 {
-			long := make([]byte, 2+6*(n&1))
-			if _, err := io.ReadFull(w.in, long); err != nil {
+		if long := map[uint64]int{126: 2, 127: 8}[n]; long > 0 {
+			if _, err := io.ReadFull(w.in, head[2:2+long]); err != nil {
 				return nil, err
 			}
 			n = 0
-			for _, b := range long {
+			for _, b := range head[2 : 2+long] {
 				n = n<<8 | uint64(b)
 			}
 		}
-		data := make([]byte, n)
-		if _, err := io.ReadFull(w.in, data); err != nil {
+		w.buf = slices.Grow(w.buf[:0], int(n))[:n]
+		if _, err := io.ReadFull(w.in, w.buf); err != nil {
 			return nil, err
 		}
 		switch op := head[0] & 0xf; op {
-		case opText:
-			return data, nil
+		case opText, opBinary:
+			return w.buf, nil
 		case opPing:
-			if err := w.frame(opPong, data); err != nil {
+			if err := w.frame(opPong, w.buf); err != nil {
 				return nil, err
 			}
 		case opClose:
-			if len(data) >= 2 {
-				w.code = int(binary.BigEndian.Uint16(data))
+			if n >= 2 {
+				w.code = int(binary.BigEndian.Uint16(w.buf))
 			}
-			_ = w.frame(opClose, data) // the server may not wait for it
+			_ = w.frame(opClose, w.buf) // the server may not wait for it
 			return nil, io.EOF
 		default:
 			return nil, fmt.Errorf("frame of the kind %d", op)

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -101,7 +100,6 @@ func rivals(b *testing.B) []rival {
 type racer struct {
 	*webSocket
 	quick bool // it acknowledges at once
-	buf   []byte
 	n     int
 	id    string
 }
@@ -118,7 +116,6 @@ func race(url string, quick, binary bool, resume string) (*racer, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.in = bufio.NewReaderSize(w.Conn, 256<<10)
 		r := &racer{webSocket: w, quick: quick}
 		if err := r.post(text); err != nil {
 			return nil, err
@@ -150,35 +147,7 @@ func (r *racer) next() ([]byte, error) {
 			return nil, err
 		}
 	}
-	for {
-		var head [10]byte
-		if _, err := io.ReadFull(r.in, head[:2]); err != nil {
-			return nil, err
-		}
-		long := map[byte]int{126: 2, 127: 8}[head[1]]
-		if _, err := io.ReadFull(r.in, head[2:2+long]); err != nil {
-			return nil, err
-		}
-		n := int(head[1])
-		if long > 0 {
-			n = 0
-			for _, b := range head[2 : 2+long] {
-				n = n<<8 | int(b)
-			}
-		}
-		r.buf = slices.Grow(r.buf[:0], n)[:n]
-		if _, err := io.ReadFull(r.in, r.buf); err != nil {
-			return nil, err
-		}
-		switch head[0] & 0xf {
-		case opText, opBinary:
-			return r.buf, nil
-		case opPing:
-			if err := r.frame(opPong, r.buf); err != nil {
-				return nil, err
-			}
-		}
-	}
+	return r.receive()
 }
 
 // quickAck has the system acknowledge what has come, and what comes next, at once. The system
