@@ -19,7 +19,7 @@ func TestFlood(t *testing.T) {
 	server := run(t, options())
 	before := heap()
 	slow, _ := meet(t, server, nil)
-	const floods, size, most = 4, 10 << 20, 24 << 20
+	const floods, size, most = 4, 7 << 20, 24 << 20
 	dir := t.TempDir()
 	for i := range floods {
 		slow.started(script(fmt.Sprint("flood", i), dir, fmt.Sprintf("head -c %d /dev/zero; touch done", size)))

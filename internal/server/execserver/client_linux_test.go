@@ -214,6 +214,14 @@ func (c *caller) post(v any) {
 	}
 }
 
+// sends sends a text: it takes long to encode a large message.
+func (c *caller) sends(text string) {
+	c.t.Helper()
+	if err := c.send([]byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // until returns the first message that matches, of those that an earlier until passed by and of
 // those that it receives. No message is returned twice: the order of an answer and of what the
 // request causes is not promised.

@@ -82,9 +82,9 @@ func TestReadDoesNotBlock(t *testing.T) {
 func TestFullInput(t *testing.T) {
 	c, _ := meet(t, run(t, options()), nil)
 	c.started(script("p", t.TempDir(), "sleep 60"))
-	chunk := base64.StdEncoding.EncodeToString(make([]byte, 6<<20))
+	chunk := strings.Repeat("AAAA", 2<<20)
 	for i := range 3 {
-		c.post(map[string]any{"id": i + 100, "method": "process/write", "params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
+		c.sends(fmt.Sprintf(`{"id":%d,"method":"process/write","params":{"processId":"p","writeId":"%[1]d","chunk":"`, i+100) + chunk + `"}}`)
 	}
 	m := c.until(func(m *message) bool { return m.Error != nil })
 	if m.Error.Code != -32603 || !strings.Contains(m.Error.Message, "input buffer full") {
