@@ -22,7 +22,10 @@ func TestFlood(t *testing.T) {
 	const floods, size, most = 4, 7 << 20, 24 << 20
 	dir := t.TempDir()
 	for i := range floods {
-		slow.started(script(fmt.Sprint("flood", i), dir, fmt.Sprintf("head -c %d /dev/zero; touch done", size)))
+		slow.started(script(fmt.Sprint("flood", i), dir, fmt.Sprintf("read x; head -c %d /dev/zero; touch done", size)))
+	}
+	for i := range floods { // nothing is read from here on
+		slow.post(map[string]any{"id": i + 100, "method": "process/write", "params": map[string]any{"processId": fmt.Sprint("flood", i), "chunk": []byte("\n"), "writeId": "1"}})
 	}
 	other, _ := meet(t, server, nil)
 	for i := range 15 {
