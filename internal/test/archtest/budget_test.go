@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 94_700
+	maxCodeLines = 94_720
 	maxRoomLines = 3_455 // of one package; that of the exec-server has its ceiling, questions and outcomes of processes
 )
 
@@ -99,7 +99,7 @@ var budgets = map[string]budget{
 	"internal/command/identity":  {775, "files of a command by content, outputs, the look before a start; new: from the root"},
 	"internal/caller":            {115, "connections of callers; new: contexts that are nil, and panics of the caller, as errors"},
 	"internal/net/access":        {1380, "new: questions about hosts while commands run; one proxy for the commands of a shared sandbox; refused credentials; records of a network; published ports; names that are asked for without a network; the socket for datagrams; policies that change; connections that are led to the proxy, and names; new: the network of one command, and what it was refused; new: names of a command and the addresses that stand for them"},
-	"internal/run/input":         {525, "input is held while a question about another attempt is open; the one queue of three packages; signals that end a question; new: from the root"},
+	"internal/run/input":         {540, "a wait for what was accepted; input is held while a question about another attempt is open; the one queue of three packages; signals that end a question; new: from the root"},
 	"internal/run/waits":         {1385, "which process has a socket"},
 	"internal/server/wire":       {1700, "a closing handshake; output that is encoded when it is written; messages written together, and binary ones; clients connect, also in memory; new: messages of the exec-server protocol, over lines and WebSockets; hosts of processes; base64 by a table; sizes of terminals and a private /tmp for a start; changes of files; binary output; parameters and results of runs; HTTP requests; configuration and discovery; requests that control a process; requests about files; new: parameters, results and URIs of the exec-server protocol"},
 	"internal/command/judge":     {735, "which program a name means, and what leaving lifts; the whole table of decisions as data, with a sentence for each row; new: what the rules decide about a run; the parts of a command are from internal/cli/explain"},
