@@ -543,3 +543,25 @@ func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms(p50)")
 }
+
+// TestStrictReviewCeiling: a rule leads no command out of the sandbox that the ceiling holds in it, also where
+// the reviewer approves all.
+func TestStrictReviewCeiling(t *testing.T) {
+	var mode sandbox.Mode
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { mode = spec.Policy.Mode() })
+	v := &reviewer{answers: []approval.Answer{approval.Approved}}
+	r.Reviewer, r.Rules = v, ruleSet(t, `prefix_rule(["x"], sandbox = "outside")`)
+	r.Permits = func(required []string) error {
+		if slices.Contains(required, approval.Outside) {
+			return errors.New("more than the ceiling")
+		}
+		return nil
+	}
+	_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+	if closed := r.Close(); err != nil || closed != nil {
+		t.Fatal(err, closed)
+	}
+	if mode != sandbox.Managed || len(v.seen) != 1 || len(v.seen[0].Requires) != 0 {
+		t.Errorf("mode %v, reviews %+v", mode, v.seen)
+	}
+}

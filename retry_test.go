@@ -508,3 +508,38 @@ func TestRetryInput(t *testing.T) {
 		})
 	}
 }
+
+// startsOnce is an executor whose second start fails.
+type startsOnce struct {
+	*executortest.Fake
+	starts int
+	err    error
+}
+
+func (e *startsOnce) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	if e.starts++; e.starts > 1 {
+		return nil, e.err
+	}
+	return e.Fake.Start(ctx, spec)
+}
+
+// TestRetryNotStarted: the first result stays where the second attempt does not start.
+func TestRetryNotStarted(t *testing.T) {
+	for _, err := range []error{errors.New("no room"), ErrEndUnknown} {
+		runs := 0
+		r, fake := fakeRunner(nil, deniedOnce(&runs, sandbox.Notified))
+		r.Executor = &startsOnce{Fake: fake, err: err}
+		r.Approval, r.Approver = approval.OnRequest, answering(approval.Approved)
+		res, got := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+		if closed := r.Close(); closed != nil {
+			t.Fatal(closed)
+		}
+		if res == nil || runs != 1 || res.ExitCode != 1 || string(res.Stdout.Bytes()) != "first\n" || res.First != nil {
+			t.Fatalf("%v: ran %d times, %+v, %v", err, runs, res, got)
+		}
+		said := slices.ContainsFunc(res.Notices, func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
+		if unknown := errors.Is(err, ErrEndUnknown); said == unknown || errors.Is(got, ErrEndUnknown) != unknown {
+			t.Errorf("%v: %v, notices %q", err, got, res.Notices)
+		}
+	}
+}

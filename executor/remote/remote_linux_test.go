@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
@@ -414,4 +415,57 @@ func TestClosed(t *testing.T) {
 	if _, err := e.Host(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestStopAfterExit: a stop of what a command has left is not why the command ended.
+func TestStopAfterExit(t *testing.T) {
+	_, e := newLine(t, "")
+	s := shellSpec("sleep 600 & exit 3")
+	s.AwaitStreams = true
+	p := start(t, e, s)
+	<-p.ended
+	p.Stop()
+	exit, err := p.Wait()
+	if err != nil || exit.Code != 3 || exit.Stopped {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		t.Error("the stop counts as the cause")
+	}
+}
+
+// TestQueueBound: output that no one takes holds up the connection at 8 MiB, unless a request waits for an
+// answer behind it.
+func TestQueueBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{events: newSorter()}
+		p.changed.L = &p.mu
+		taken := func() int {
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.events.ready)
+		}
+		go func() {
+			for seq := range uint64(100) {
+				p.take(seq+1, event{kind: kindOutput, data: make([]byte, 1<<20)})
+			}
+		}()
+		if n := taken(); n != 8 {
+			t.Errorf("%d MiB wait", n)
+		}
+		p.mu.Lock()
+		p.calls++
+		p.changed.Broadcast()
+		p.mu.Unlock()
+		if n := taken(); n != 64 {
+			t.Errorf("%d MiB wait behind a request", n)
+		}
+		p.mu.Lock()
+		p.err = errFlood
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/pending"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
@@ -357,4 +358,17 @@ func TestWarningOfForeignRepository(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	testenv.Printed(t, stderr, strings.Count(stderr, "sallyport: "))
+}
+
+// TestUnanswered: approve, deny and approvals revoke exit with 1 where there is no such question.
+func TestUnanswered(t *testing.T) {
+	if err := unanswered("1", nil); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{&pending.IDError{}, errors.New("answered by another one")} {
+		var failed *explain.Error
+		if got := unanswered("1", err); !errors.As(got, &failed) || failed.Code != 1 {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
 }

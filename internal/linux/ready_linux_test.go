@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,7 +66,10 @@ func TestReady(t *testing.T) {
 		{"another /tmp", job{tmp: "host"}, nil, false},
 		{"ping", job{allow: []string{"icmp"}}, nil, false},
 		{"its reaper killed", job{}, func(t *testing.T, r *ready) { killUntilGone(t, childOf(t, r)) }, false},
-		{"later", job{}, func(_ *testing.T, r *ready) {
+		{"later", job{}, func(t *testing.T, r *ready) {
+			if !r.timer.Stop() || readyTime > 30*time.Second {
+				t.Error("it waits longer than 30 seconds")
+			}
 			for r.timer.Reset(0); readyIn(r.in) != nil; {
 				runtime.Gosched()
 			}

@@ -26,6 +26,7 @@ import (
 // helpers are the programs that the test binary plays, by the word that follows
 // helperMark in its arguments.
 var helpers = map[string]func(args []string) int{
+	"ambient":         helperAmbient,
 	"args":            helperArgs,
 	"front":           helperFront,
 	"permute":         helperPermute,

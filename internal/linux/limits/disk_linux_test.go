@@ -6,7 +6,10 @@ package limits
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestCountEnds: counting what a command has written ends when it must, however much that is. While the
@@ -41,5 +44,54 @@ func TestCountEnds(t *testing.T) {
 		if exceeded := w.lastDisk(c.over); exceeded != c.last {
 			t.Errorf("%s: at the end exceeded %v, want %v", c.name, exceeded, c.last)
 		}
+	}
+}
+
+// TestDeletedCounts: a file that was deleted counts while a process has it open.
+func TestDeletedCounts(t *testing.T) {
+	dir := t.TempDir()
+	const size = 1 << 18
+	d, err := newDiskWatch(size/2, []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	d.disks[0].most += 1 << 59 // as if the space were missing
+	for _, c := range []struct {
+		processes func() []int
+		want      bool
+	}{{nil, false}, {func() []int { return []int{os.Getpid()} }, true}} {
+		d.again = 1
+		if exceeded, whole := d.exceeded(c.processes, nil); exceeded != c.want || !whole {
+			t.Errorf("with processes %v: exceeded %v, all was counted %v, counted %d", c.processes != nil, exceeded, whole, d.counted)
+		}
+	}
+}
+
+// TestDisksBelow: the disks that are mounted below a place are watched as well.
+func TestDisksBelow(t *testing.T) {
+	device := func(name string) uint64 {
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Dev
+	}
+	d, err := newDiskWatch(1, []string{"/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(d.disks, func(k disk) bool { return device(k.at) == device("/proc") }) {
+		t.Errorf("disks %+v", d.disks)
 	}
 }

@@ -304,3 +304,80 @@ func TestClosedBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionLimit: 256 processes of a session run at once.
+func TestSessionLimit(t *testing.T) {
+	server := New(Options{})
+	defer func() { _ = server.Close() }()
+	c := newConnection(server, newScript(), "")
+	ses, _ := server.open(c)
+	reserve := func(id string) *process {
+		p, failure := ses.reserve(&wire.Start{ProcessID: id})
+		if (failure != nil) != (p == nil) || failure != nil && !strings.HasPrefix(failure.Message, "process limit (256) reached") {
+			t.Fatalf("%s: %v", id, failure)
+		}
+		return p
+	}
+	var all []*process
+	for i := range 256 {
+		all = append(all, reserve(fmt.Sprint(i)))
+	}
+	if reserve("more") != nil {
+		t.Error("one more runs")
+	}
+	all[7].place.End(0)
+	all[7] = reserve("more")
+	for _, p := range all {
+		if p == nil {
+			t.Fatal("one does not run")
+		}
+		p.place.End(0)
+	}
+	c.finish()
+}
+
+// TestRequestLimit: 1024 requests of a connection wait at once.
+func TestRequestLimit(t *testing.T) {
+	server := New(Options{})
+	defer func() { _ = server.Close() }()
+	s := newScript()
+	c := newConnection(server, s, "")
+	for i := range 1025 {
+		if admitted := c.admit(wire.Malformed()); admitted != (i < 1024) {
+			t.Errorf("request %d is admitted: %v", i+1, admitted)
+		}
+	}
+	c.reads.Add(-1)
+	if !c.admit(wire.Malformed()) {
+		t.Error("no other one is admitted when one has its answer")
+	}
+	c.conn.Finish()
+	c.finish()
+	if len(s.out) != 1 || !strings.Contains(s.out[0], "limit of waiting requests (1024) reached") {
+		t.Errorf("%q", s.out)
+	}
+}
+
+// TestObservers: a session is observed by connections of its own credential, with methods that change
+// nothing and read no files.
+func TestObservers(t *testing.T) {
+	server := New(Options{})
+	defer func() { _ = server.Close() }()
+	owner := newConnection(server, newScript(), "alice")
+	ses, _ := server.open(owner)
+	for credential, want := range map[string]bool{"alice": true, "mallory": false, "": false} {
+		c := newConnection(server, newScript(), credential)
+		if got, failure := server.observe(c, ses.id); (got == ses) != want || (failure == nil) != want {
+			t.Errorf("%q: %v, %v", credential, got, failure)
+		}
+		c.finish()
+	}
+	owner.finish()
+	for name := range observing {
+		switch name {
+		case "initialize", "environment/info", "environment/status", "process/list", "process/read":
+		default:
+			t.Errorf("an observer may call %s", name)
+		}
+	}
+}

@@ -71,6 +71,9 @@ func dialPlain(t *testing.T, url, text string) net.Conn {
 func TestSlowRequests(t *testing.T) {
 	url := doorWith(t, open, maxOpen, func(_ *handler, h *http.Server) {
 		for _, limit := range []*time.Duration{&h.ReadHeaderTimeout, &h.ReadTimeout, &h.WriteTimeout, &h.IdleTimeout} {
+			if *limit != 10*time.Second {
+				t.Errorf("a request may take %v", *limit)
+			}
 			*limit /= 100 // none stays none
 		}
 	})
