@@ -114,7 +114,7 @@ func (o *options) wishes(home, dir string) ([]trust.Setting, error) {
 			}
 			path := strings.Split(k.Name, ".")
 			if !o.user {
-				path = []string{"project", k.Profile}
+				path = []string{"project", k.Project}
 			}
 			settings = append(settings, trust.Setting{Path: path, Value: text, List: k.IsList()})
 		}

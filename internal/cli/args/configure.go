@@ -12,7 +12,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/approval/program"
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/pending"
@@ -108,8 +107,8 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 		o.Verbose = len(o.Given["verbose"]) > 0
 		o.Quiet = !o.Verbose
 	}
-	o.reviewerKey, o.Cmd.Publish = e.ReviewerKey(), e.Publish()
-	if err := cmp.Or(e.CheckReview(), e.CheckHosts()); err != nil {
+	o.Cmd.Publish = e.Publish()
+	if err := cmp.Or(o.checkReview(), e.CheckHosts()); err != nil {
 		return nil, explain.NewError("%v", err)
 	}
 	if err := o.loadCredentials(env, e); err != nil {
@@ -128,15 +127,15 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
 	post := &pending.Server{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
-	if len(o.Approver) > 0 {
+	if len(o.Approver.Args) > 0 {
 		if err := o.approverFiles(e, policy, dir); err != nil {
 			return nil, nil, err
 		}
-		before = append(before, &program.Approver{Args: o.Approver, Timeout: o.ApproverTimeout, PassOnFailure: o.ApproverPasses})
+		before = append(before, &o.Approver)
 	}
-	switch g := o.guardian(env, e, policy); {
+	switch g := o.guardian(env, policy); {
 	case g == nil:
-	case e.StrictReview():
+	case o.StrictReview:
 		r.Reviewer = post.Alone(g)
 	case r.Approval != approval.Untrusted:
 		before = append(before, g)
@@ -168,19 +167,31 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	return r, post, err
 }
 
+// checkReview returns why there can be no strict review although settings want it.
+func (o *Options) checkReview() error {
+	switch {
+	case !o.StrictReview:
+	case o.Reviewer.Model == "":
+		return errors.New("reviewer.strict needs a model, and none is named; set reviewer.model")
+	case o.Reviewer.Shadow:
+		return errors.New("reviewer.strict and reviewer.shadow cannot be combined, because a shadow review decides nothing; remove one of them")
+	}
+	return nil
+}
+
 // guardian returns the reviewing model, or nil. It gets the key from our own environment.
-func (o *Options) guardian(env *Env, e *config.Effective, policy sandbox.Policy) *guardian.Guardian {
-	g := e.Reviewer()
-	if g == nil {
+func (o *Options) guardian(env *Env, policy sandbox.Policy) *guardian.Guardian {
+	g := &o.Reviewer
+	if g.Model == "" {
 		return nil
 	}
 	g.Policy = policy
-	if o.reviewerKey != "" {
+	if o.ReviewerKey != "" {
 		g.Key = func() (string, error) {
-			if key := env.Variable(o.reviewerKey); key != "" {
+			if key := env.Variable(o.ReviewerKey); key != "" {
 				return key, nil
 			}
-			return "", &sallyport.VariableError{Name: o.reviewerKey, By: "reviewer.api_key_env"}
+			return "", &sallyport.VariableError{Name: o.ReviewerKey, By: "reviewer.api_key_env"}
 		}
 	}
 	if g.Shadow && !o.Quiet {

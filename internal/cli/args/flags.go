@@ -25,8 +25,7 @@ type Options struct {
 	// Beside are rules that count after those of the settings.
 	Beside []rules.Source
 
-	reviewerKey string                 // the name of the variable with it; may be empty
-	secrets     *intercept.Credentials // credentials that the command does not get; nil for none
+	secrets *intercept.Credentials // credentials that the command does not get; nil for none
 }
 
 // Openings returns an error about --allow.

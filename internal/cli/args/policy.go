@@ -202,8 +202,8 @@ func (o *Options) environment(env *Env) sallyport.EnvPolicy {
 	policy := o.Cmd.EnvPolicy
 	policy.Base, policy.Inherit = append([]string{}, env.Environ...), sallyport.InheritAll
 	_ = policy.Inherit.UnmarshalText([]byte(o.Inherit)) // "" changes nothing
-	if o.reviewerKey != "" {
-		policy.Exclude = append(slices.Clone(policy.Exclude), o.reviewerKey)
+	if o.ReviewerKey != "" {
+		policy.Exclude = append(slices.Clone(policy.Exclude), o.ReviewerKey)
 	}
 	policy.Runtime = o.secrets.Env() // wins over all that is set, and over profiles
 	if o.OwnTerminal(env) {

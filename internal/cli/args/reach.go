@@ -77,7 +77,7 @@ func (o *Options) settingsFile(env *Env, e *config.Effective) error {
 // leaves there. A name that PATH leads to is looked up where it is asked, out of reach.
 func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir string) error {
 	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host", Writable: e.Writable()})
-	for _, word := range o.Approver {
+	for _, word := range o.Approver.Args {
 		if !filepath.IsAbs(word) {
 			continue
 		}

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
-	"github.com/sallyport-dev/sallyport/network"
 )
 
 // bound applies the ceiling. What files and variables ask for beyond it is cut; a flag that
@@ -20,37 +20,32 @@ import (
 func (e *Effective) bound() error {
 	for _, m := range e.config.managed {
 		for _, k := range Keys() {
-			set, ok := m.values[k.Name]
-			if err := e.boundDenied(k, m); err != nil {
+			if err := cmp.Or(e.boundDenied(k, m), e.boundKey(k, m)); err != nil {
 				return err
 			}
-			switch {
-			case k.Name == "sandbox":
-			case k.Name == "tmp" && !ok:
-				err := e.boundTmp(k, m)
-				if err != nil {
-					return err
-				}
-			case k.Order == Opens:
-				if err := e.boundList(k, m, set, ok); err != nil {
-					return err
-				}
-			case k.Name == "network.mode" && !ok && m.hosts() != nil:
-				// With the network of the host nothing could be judged.
-				if err := e.boundValue(k, *m.hosts()); err != nil {
-					return err
-				}
-			case !ok:
-			case k.Order == Narrows:
-				v := e.Values[k.Name]
-				v.Settings = append(v.Settings, set...)
-				e.Values[k.Name] = v
-			default:
-				if err := e.boundValue(k, set[0]); err != nil {
-					return err
-				}
-			}
 		}
+	}
+	return nil
+}
+
+// boundKey applies what a ceiling says of a key.
+func (e *Effective) boundKey(k *Key, m *layer) error {
+	set, ok := m.values[k.Name]
+	switch {
+	case k.Name == "sandbox":
+	case k.Name == "tmp" && !ok:
+		return e.boundTmp(k, m)
+	case k.Order == Opens:
+		return e.boundList(k, m, set, ok)
+	case k.Name == "network.mode" && !ok && m.hosts() != nil:
+		return e.boundValue(k, *m.hosts()) // with the network of the host nothing could be judged
+	case !ok:
+	case k.Order == Narrows:
+		v := e.Values[k.Name]
+		v.Settings = append(v.Settings, set...)
+		e.Values[k.Name] = v
+	default:
+		return e.boundValue(k, set[0])
 	}
 	return nil
 }
@@ -58,23 +53,43 @@ func (e *Effective) bound() error {
 // boundDenied applies what a ceiling denies to places in it: of two entries of a policy the more specific
 // one counts.
 func (e *Effective) boundDenied(k *Key, m *layer) error {
-	if k.Name != "read" && k.Name != "write" {
+	if !k.paths {
 		return nil
 	}
-	v := e.Values[k.Name]
-	for _, s := range slices.Clone(v.Settings) {
-		switch by := e.reopens(s.Text, m); {
-		case by == nil:
-			continue
-		case s.Origin.Layer == Flags:
-			return &CeilingError{s, "deny", by.Origin}
+	return e.filter(k.Name, func(s Setting) (string, error) {
+		by := e.reopens(s.Text, m)
+		if by == nil {
+			return "", nil
+		}
+		return "the managed configuration denies it (" + by.Origin.Place() + ")", &CeilingError{s, "deny", by.Origin}
+	})
+}
+
+// filter cuts the elements of a list that refuse gives a reason against; empty is none. The first element of
+// a flag that has an error, too, is that error.
+func (e *Effective) filter(key string, refuse func(Setting) (why string, err error)) error {
+	v := e.Values[key]
+	var kept []Setting
+	for _, s := range v.Settings {
+		switch why, err := refuse(s); {
+		case why == "":
+			kept = append(kept, s)
+		case err != nil && s.Origin.Layer == Flags:
+			return err
 		default:
-			v.Settings = slices.DeleteFunc(slices.Clone(v.Settings), func(o Setting) bool { return o == s })
-			e.cut(&v, k.Name, s, "the managed configuration denies it ("+by.Origin.Place()+")")
-			e.Values[k.Name] = v
+			e.cut(&v, key, s, why)
 		}
 	}
+	if len(kept) < len(v.Settings) {
+		v.Settings = kept
+		e.Values[key] = v
+	}
 	return nil
+}
+
+// notAllowed is why a setting beyond the ceiling was cut.
+func notAllowed(by Origin) string {
+	return "the managed configuration does not allow it (" + by.Place() + ")"
 }
 
 // reopens returns what denies a place that lies in it; nil if nothing does.
@@ -128,44 +143,24 @@ func (e *Effective) boundList(k *Key, m *layer, permitted []Setting, ok bool) er
 	case ok:
 	case k.Name == keyPublish && m.closesNetwork() != nil:
 		by = *m.closesNetwork()
-	case mode == nil || k.Name == "environment.pass" || k.Name == "network.allow" || k.Name == keyPublish: // no part of a mode
+	case mode == nil || k.apart:
 		return nil
 	default:
 		by = mode.Origin
 	}
-	v := e.Values[k.Name]
-	var kept []Setting
-	for _, s := range v.Settings {
-		switch {
-		case e.permits(k, s.Text, permitted, mode):
-			kept = append(kept, s)
-		case s.Origin.Layer == Flags:
-			return &CeilingError{s, k.Name, by}
-		default:
-			e.cut(&v, k.Name, s, "the managed configuration does not allow it ("+by.Place()+")")
+	return e.filter(k.Name, func(s Setting) (string, error) {
+		if e.permits(k, s.Text, permitted, mode) {
+			return "", nil
 		}
-	}
-	v.Settings = kept
-	if len(kept)+len(v.Cut) > 0 {
-		e.Values[k.Name] = v
-	}
-	return nil
+		return notAllowed(by), &CeilingError{s, k.Name, by}
+	})
 }
 
 // permits reports whether an element is among those that the ceiling lists, or opens no more
 // than its mode, which may be nil.
 func (e *Effective) permits(k *Key, text string, permitted []Setting, mode *Setting) bool {
-	if k.Name != "read" && k.Name != "write" {
-		return slices.ContainsFunc(permitted, func(p Setting) bool {
-			switch k.Name {
-			case "network.allow":
-				return network.Covers(p.Text, text)
-			case keyPublish:
-				return publishes(p.Text, text)
-			}
-			match, err := path.Match(p.Text, text)
-			return match && err == nil
-		})
+	if k.covers != nil {
+		return slices.ContainsFunc(permitted, func(p Setting) bool { return k.covers(p.Text, text) })
 	}
 	return e.withinAny(text, permitted) || mode != nil && e.withinMode(k.Name, text, bases[mode.Text])
 }
@@ -308,12 +303,15 @@ func (e *Effective) permitsWord(word string) error {
 	if k == nil {
 		return nil
 	}
+	over := func(key string, by Origin) error {
+		return &CeilingError{Setting{word, Origin{Layer: Flags, File: "an approval of"}}, key, by}
+	}
 	for _, m := range e.config.managed {
 		mode, set := m.mode(), m.values[k.Name]
 		origin, ok := m.origin(), true
-		if what == "read" || what == "write" {
+		if k.paths {
 			if by := e.reopens(at, m); by != nil {
-				return &CeilingError{Setting{word, Origin{Layer: Flags, File: "an approval of"}}, "deny", by.Origin}
+				return over("deny", by.Origin)
 			}
 		}
 		hosts := Find("network.allow")
@@ -337,7 +335,13 @@ func (e *Effective) permitsWord(word string) error {
 		case mode != nil:
 			origin = mode.Origin
 		}
-		return &CeilingError{Setting{word, Origin{Layer: Flags, File: "an approval of"}}, k.Name, origin}
+		return over(k.Name, origin)
 	}
 	return nil
+}
+
+// named reports whether a name is one, or matches a pattern.
+func named(pattern, name string) bool {
+	match, err := path.Match(pattern, name)
+	return match && err == nil
 }

@@ -69,7 +69,7 @@ func (e *Effective) explainKey(k *Key) string {
 	row("flag", strings.Join(flags, ", "))
 	row("variable", k.Variable())
 	order := orders[k.Order]
-	if k.Order == Opens && !k.InProject {
+	if k.Order == Opens && k.Project == "" {
 		order = "a project cannot set it; in the managed configuration it lists what may be opened"
 	}
 	row("order", order)

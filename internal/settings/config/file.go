@@ -214,7 +214,7 @@ func (r *fileReader) allowed(k *Key, i *toml.Item) error {
 	switch {
 	case k.Later != "":
 		return r.fail(i.Pos, "%s is not supported in this version (%s); remove it", i.Key(), k.Later)
-	case r.l.kind == Project && k.Order == Opens && k.InProject:
+	case r.l.kind == Project && k.Order == Opens && k.Project != "":
 		return r.fail(i.Pos, "a project opens things below [project] only; move %s there", i.Key())
 	case r.l.kind == Project && (k.Order == None || k.Order == Opens || k.Order == Fixes):
 		return r.fail(i.Pos, "a project cannot set %s; set it in the user's configuration", i.Key())
@@ -248,12 +248,7 @@ func (r *fileReader) inProfiles(i *toml.Item) error {
 		return nil
 	}
 	path := i.Path[2:]
-	inProfile := func(k *Key) string {
-		if k.Name == "environment.pass" || k.Name == "environment.set" {
-			return "" // of [project] only
-		}
-		return k.Profile
-	}
+	inProfile := func(k *Key) string { return k.Profile }
 	if own := strings.Join(path, "."); own == "extends" || own == "description" {
 		if i.Value.Kind != toml.String || i.Value.Text == "" {
 			return r.fail(i.Value.Pos, "%s is a string that is not empty, not %s", i.Key(), i.Value.Kind)
@@ -291,12 +286,7 @@ func (r *fileReader) inProject(i *toml.Item) error {
 		r.l.allowRules = i.Value.Text == "true"
 		return nil
 	}
-	inProject := func(k *Key) string {
-		if k.InProject {
-			return k.Profile
-		}
-		return ""
-	}
+	inProject := func(k *Key) string { return k.Project }
 	key, rest := keyOf(path, inProject)
 	if key == nil {
 		return r.table(i, path, inProject, "[project]")
@@ -375,7 +365,7 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 
 // element returns the text of a value, or of an element, as it counts.
 func (r *fileReader) element(k *Key, text, profile string) (string, error) {
-	place := k.Name == "read" || k.Name == "write"
+	place := k.paths
 	pattern, err := strings.ContainsAny(text, "*?"), k.Check(text)
 	switch {
 	case pattern && place:

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -72,9 +73,7 @@ func TestPlaces(t *testing.T) {
 			t.Run(place.name+"/"+k.Name, func(t *testing.T) {
 				name := k.Name
 				if place.table != "" {
-					if name = k.Profile; name == "" {
-						name = k.Name
-					}
+					name = cmp.Or(k.Profile, k.Project, k.Name)
 				}
 				read := func(value string) error {
 					_, err := readFile(place.kind, "/f.toml", []byte(place.table+name+" = "+value), "/home/x")

@@ -39,20 +39,13 @@ func (e *Effective) hostGrants(set []Setting) []Setting {
 // boundHosts applies the ceiling to grants of hosts, before they mean a network: that on grants, on
 // hosts and on the network. A grant opens all of its hosts or none.
 func (e *Effective) boundHosts() error {
-	v := e.Values["grants"]
-	for _, g := range e.hostGrants(v.Settings) {
+	return e.filter("grants", func(g Setting) (string, error) {
 		var over *CeilingError
-		switch {
-		case !errors.As(e.Permits([]string{"grant:" + g.Text}), &over):
-			continue
-		case g.Origin.Layer == Flags:
-			return &CeilingError{g, over.Key, over.By}
+		if grants.Hosts(g.Text) == nil || !errors.As(e.Permits([]string{"grant:" + g.Text}), &over) {
+			return "", nil
 		}
-		v.Settings = slices.DeleteFunc(slices.Clone(v.Settings), func(s Setting) bool { return s == g })
-		e.cut(&v, "grants", g, "the managed configuration does not allow it ("+over.By.Place()+")")
-		e.Values["grants"] = v
-	}
-	return nil
+		return notAllowed(over.By), &CeilingError{g, over.Key, over.By}
+	})
 }
 
 // openHosts adds the hosts of grants to those that are allowed. The ceiling has bounded the grants.
@@ -127,17 +120,10 @@ func (e *Effective) names(key string, s Setting) bool {
 
 // onlyNamed cuts the hosts that lower layers allow, where these have turned the network off.
 func (e *Effective) onlyNamed() {
-	v := e.Values["network.allow"]
-	var kept []Setting
-	for _, s := range v.Settings {
+	_ = e.filter("network.allow", func(s Setting) (string, error) { // none is an error
 		if e.names("network.allow", s) {
-			kept = append(kept, s)
-		} else {
-			e.cut(&v, "network.allow", s, "the network is off there, and "+e.Values["network.mode"].Settings[0].Origin.File+" opens no more than it names")
+			return "", nil
 		}
-	}
-	if len(kept) < len(v.Settings) {
-		v.Settings = kept
-		e.Values["network.allow"] = v
-	}
+		return "the network is off there, and " + e.Values["network.mode"].Settings[0].Origin.File + " opens no more than it names", nil
+	})
 }

@@ -29,15 +29,21 @@ type Key struct {
 	Order   Order
 	Default string // what holds where nothing sets it; empty for nothing
 	Help    string // a sentence
-	// Profile is the name in a profile, and InProject whether it may stand in [project].
-	Profile   string
-	InProject bool
+	// Profile is the name in a profile, and Project that in [project]; empty if it cannot stand there.
+	Profile, Project string
 	// Later names what is not built yet: files that set the key are refused.
 	Later string
 	// Whole says that a List is one value: that of the last layer counts, and nothing is added.
 	Whole bool
 	// Flags are the flags of run that set it.
 	Flags []Flag
+
+	paths  bool // its elements are places that are opened
+	apart  bool // it is no part of a mode: a ceiling that has a mode alone says nothing about it
+	ofMode bool // files set it for the mode that they have: below a narrower one it does not count
+
+	// covers reports whether an element of a ceiling permits one of a list that opens; nil for paths.
+	covers func(pattern, text string) bool
 
 	table *table              // of Tables
 	check func(string) error  // of a text or an element, beyond its type; nil for none
@@ -266,7 +272,10 @@ func checkThreshold(text string) error {
 }
 
 func notZero(text string) error {
-	_, err := ParseLimit(text)
+	n, err := ParseSize(text)
+	if err == nil && n == 0 {
+		err = errZeroLimit
+	}
 	return err
 }
 

@@ -278,7 +278,6 @@ func (e *Effective) pick(k *Key, stack []source) {
 // gather adds the elements of a List or Map.
 func (e *Effective) gather(k *Key, stack []source) {
 	var v Value
-	files := k.Name == "read" || k.Name == "write" || k.Name == "grants"
 	if k.Default != "" {
 		v.Settings = []Setting{{Text: k.Default}}
 	}
@@ -293,7 +292,7 @@ func (e *Effective) gather(k *Key, stack []source) {
 			switch {
 			case s.Text == BuiltinReadOnly && from.kind == Project && !slices.Contains(held, s.Text):
 				e.cut(&v, k.Name, s, "a project can only narrow")
-			case files && !covers(e.asked, from.mode):
+			case k.ofMode && !covers(e.asked, from.mode):
 				v.Cut = append(v.Cut, Cut{s, "it was set for " + from.mode + ", and " + e.asked + " holds"})
 			case k.Whole: // below
 			case k.hasNames():

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval/program"
+	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 )
@@ -39,11 +41,12 @@ type Run struct {
 	Detach, Help, NoConfig              bool
 	Config                              string
 
-	AskFor          []string
-	Approver        []string
-	ApproverTimeout time.Duration
-	ApproverPasses  bool // its failure
-	ApprovalWait    time.Duration
+	AskFor       []string
+	ApprovalWait time.Duration
+	Approver     program.Approver  // one without arguments is none
+	Reviewer     guardian.Guardian // without its key; one without a model is none
+	ReviewerKey  string            // the name of the variable with the key; may be empty
+	StrictReview bool
 
 	// Join names the sandbox to run in; empty for one of its own. Idle is how long it waits for a run
 	// before it ends, if this one starts it.
@@ -218,14 +221,18 @@ func (r *Run) Apply(e *Effective) {
 
 // superseded reports whether a variable is set by a file, and a flag passes it on.
 func (e *Effective) superseded(k *Key, s Setting) bool {
+	if k.Name != "environment.set" || s.Origin.Layer == Flags {
+		return false
+	}
 	name, _, _ := strings.Cut(s.Text, "=")
-	return k.Name == "environment.set" && s.Origin.Layer != Flags && slices.ContainsFunc(e.layers[len(e.layers)-1].values["environment.pass"], func(p Setting) bool { return p.Text == name })
+	passed := e.layers[len(e.layers)-1].values["environment.pass"]
+	return slices.ContainsFunc(passed, func(p Setting) bool { return p.Text == name })
 }
 
 // missing reports whether a setting of a file opens a path that is not there on this machine.
 // Nothing is lost then, while a flag for it is likely a mistake.
 func (e *Effective) missing(k *Key, s Setting) bool {
-	if s.Origin.Layer == Flags || k.Name != "read" && k.Name != "write" || strings.HasPrefix(s.Text, ":") {
+	if s.Origin.Layer == Flags || !k.paths || strings.HasPrefix(s.Text, ":") {
 		return false
 	}
 	_, err := os.Stat(e.path(s.Text))
@@ -241,6 +248,19 @@ type kept int
 // is returns what sets a member to whether the value is a word.
 func is(to *bool, word string) func(string) {
 	return func(text string) { *to = text == word }
+}
+
+// threshold takes an element of reviewer.thresholds; an empty one is none of them.
+func (r *Run) threshold(text string) {
+	risk, need, err := guardian.ParseThreshold(text)
+	switch {
+	case text == "":
+		r.Reviewer.Thresholds = nil
+	case err == nil && r.Reviewer.Thresholds == nil:
+		r.Reviewer.Thresholds = guardian.Thresholds{risk: need}
+	case err == nil:
+		r.Reviewer.Thresholds[risk] = need
+	}
 }
 
 // put gives the checked text of a value, or of an element of one, to the member of a run that is for it.

@@ -22,11 +22,11 @@ func Schema() any {
 	project.put("allow_rules", node{"type": "boolean", "description": "Let the allow rules of the project count."})
 	for _, k := range Keys() {
 		root.put(k.Name, k.schema())
-		if k.Profile != "" && k.Name != "environment.pass" && k.Name != "environment.set" {
+		if k.Profile != "" {
 			profile.put(k.Profile, k.schema())
 		}
-		if k.InProject {
-			project.put(k.Profile, k.schema())
+		if k.Project != "" {
+			project.put(k.Project, k.schema())
 		}
 	}
 	root.put("profiles", node{"type": "object", "description": "Profiles by name.", "additionalProperties": profile})

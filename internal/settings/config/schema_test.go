@@ -70,8 +70,7 @@ func TestFlagOrder(t *testing.T) {
 // asked are the keys that no member of a run is for, because what holds is asked itself.
 const asked = `sandbox approval rules network.allow network.deny network.allow_private network.allow_local_binding
 	network.require_sni network.ask network.publish network.upstream network.mitm.exclude network.mitm.extra_ca
-	network.mitm.rules network.credentials reviewer.base_url reviewer.model reviewer.api_key_env reviewer.timeout
-	reviewer.thresholds reviewer.strict reviewer.shadow`
+	network.mitm.rules network.credentials`
 
 // TestMembers: each row has a member of a run that takes its values and forgets them, or is read elsewhere.
 func TestMembers(t *testing.T) {
@@ -91,14 +90,14 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s is read elsewhere, too", name)
 		}
 		changed := false
-		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix"}, k.Words...) {
+		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix", "high=medium", "https://a.b/v1"}, k.Words...) {
 			if k.Check(text) != nil {
 				continue
 			}
 			var r Run
 			k.put(&r, text)
-			changed = changed || !reflect.ValueOf(r).IsZero()
-			if clearMember(k.to(&r)); k.Name != "" && !reflect.ValueOf(r).IsZero() {
+			changed = changed || !reflect.ValueOf(&r).Elem().IsZero()
+			if clearMember(k.to(&r)); k.Name != "" && !reflect.ValueOf(&r).Elem().IsZero() {
 				t.Errorf("%s keeps %s", name, text)
 			}
 		}
@@ -121,6 +120,9 @@ func TestKeys(t *testing.T) {
 		}
 		if k.Order == Words && len(k.Words) < 2 {
 			t.Errorf("%s has no words to order", k.Name)
+		}
+		if (k.Order == Opens) != (k.paths || k.covers != nil) || k.paths && k.covers != nil {
+			t.Errorf("%s opens, and a ceiling permits nothing of it, or in two ways", k.Name)
 		}
 	}
 }
@@ -434,7 +436,7 @@ func (k *Key) row() string {
 		values += ", a directory"
 	}
 	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller", TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Fixes: "no", Opens: "`[project]`"}[k.Order]
-	if k.Order == Opens && !k.InProject {
+	if k.Order == Opens && k.Project == "" {
 		narrow = "no"
 	}
 	if initial != "" {

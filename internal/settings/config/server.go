@@ -25,7 +25,8 @@ type ServerFile struct{ Flag, Name string }
 // Files returns the files with which this client and the server prove who they are.
 func (s *Server) Files() []ServerFile {
 	return []ServerFile{
-		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
+		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert},
+		{"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
 	}
 }
 

@@ -121,15 +121,6 @@ func ParseSize(s string) (int64, error) {
 
 var errZeroLimit = errors.New("a limit of 0 is invalid; leave it out for no limit")
 
-// ParseLimit reads a limit in bytes.
-func ParseLimit(s string) (int64, error) {
-	n, err := ParseSize(s)
-	if err == nil && n == 0 {
-		err = errZeroLimit
-	}
-	return n, err
-}
-
 // ParseCPUs reads a number of processors such as "2" or "0.5".
 func ParseCPUs(s string) (float64, error) {
 	n, err := strconv.ParseFloat(s, 64)
