@@ -112,7 +112,7 @@ func unanswered(id string, err error) error {
 // approvalWords completes the words of approvals.
 func approvalWords(before []string) (getopt.Kind, []candidate) {
 	if !slices.Contains(before, "revoke") {
-		return getopt.Words, []candidate{{word: "revoke"}}
+		return getopt.Words, []candidate{{"revoke"}}
 	}
 	return candidatesOf((*pending.Listing).Remembered)
 }
@@ -122,14 +122,10 @@ func openIDs([]string) (getopt.Kind, []candidate) {
 	return candidatesOf((*pending.Listing).Open)
 }
 
-func candidatesOf(ids func(*pending.Listing) [][2]string) (getopt.Kind, []candidate) {
+func candidatesOf(ids func(*pending.Listing) []candidate) (getopt.Kind, []candidate) {
 	list, err := pending.List(dirs.DefaultRules(System().Variable))
 	if err != nil {
 		return getopt.Words, nil // what cannot be read is not offered
 	}
-	var all []candidate
-	for _, id := range ids(list) {
-		all = append(all, candidate{id[0], id[1]})
-	}
-	return getopt.Words, all
+	return getopt.Words, ids(list)
 }

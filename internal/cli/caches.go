@@ -32,7 +32,11 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 	case len(words) == 0 && o.all:
 		return explain.NewError("--all needs clear: sallyport caches clear --all")
 	case len(words) == 0:
-		return listCaches(env, o.json)
+		list, err := doctor.ListCaches()
+		if err != nil {
+			return err
+		}
+		return env.answer(list, o.json, true)
 	case words[0] != "clear":
 		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
 	case o.json:
@@ -40,7 +44,7 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 	case o.all && len(words) > 1:
 		return explain.NewError("--all and a workspace cannot be combined; use one of them")
 	}
-	workspace := ""
+	workspace := "" // all
 	if !o.all {
 		workspace = filepath.Join(words[1:]...)
 		if !filepath.IsAbs(workspace) {
@@ -51,19 +55,6 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 		}
 		workspace = hostfacts.RealPath(filepath.Clean(workspace)) // one that is gone has the name that it had
 	}
-	return clearCaches(env, workspace)
-}
-
-func listCaches(env *Env, asJSON bool) error {
-	list, err := doctor.ListCaches()
-	if err != nil {
-		return err
-	}
-	return env.answer(list, asJSON, true)
-}
-
-// clearCaches clears the layers of a workspace, or all for "".
-func clearCaches(env *Env, workspace string) error {
 	done, err := doctor.ClearCaches(workspace)
 	if err != nil {
 		return err

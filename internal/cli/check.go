@@ -82,15 +82,20 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 	} else {
 		answer, err = explain.Ask(q)
 	}
-	var load *rules.LoadError
-	switch {
-	case errors.As(err, &load):
-		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, env.Dir)) // there is no other place to report it
-		return explain.ExitCode(explain.CodeNo)
-	case err != nil:
-		return err
+	if err != nil {
+		return env.unloaded(err, env.Dir, explain.CodeNo)
 	}
 	return env.answer(answer, o.json, true)
+}
+
+// unloaded prints what is wrong with rules that do not load, with places as from a directory, and returns an
+// exit code; other errors stay as they are.
+func (env *Env) unloaded(err error, dir string, code int) error {
+	if load := new(rules.LoadError); errors.As(err, &load) {
+		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, dir)) // there is no other place to report it
+		return explain.ExitCode(code)
+	}
+	return err
 }
 
 // noAnswer gives an error of the configuration the exit code of a file of rules that does not
@@ -109,12 +114,7 @@ func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.O
 	if err := run.Check(q.Command); err != nil {
 		return nil, err
 	}
-	home := env.Variable("HOME")
-	cmd, err := run.Command(&env.Env, q.Host.Dir, q.Command)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := run.Policy(cmd.Dir, home)
+	cmd, policy, err := run.Build(&env.Env, q.Host.Dir, q.Command)
 	if err != nil {
 		return nil, err
 	}

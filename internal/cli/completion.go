@@ -64,12 +64,13 @@ func completeCommand(_ context.Context, env *Env, _ *options, words []string) er
 	kind, candidates := complete(words[:last], words[last])
 	lines := []string{string(kind)}
 	for _, c := range candidates {
-		lines = append(lines, strings.TrimSuffix(text.Line(c.word)+"\t"+text.Line(c.about), "\t"))
+		lines = append(lines, strings.TrimSuffix(text.Line(c[0])+"\t"+text.Line(c[1]), "\t"))
 	}
 	return env.write(strings.Join(lines, "\n") + "\n")
 }
 
-type candidate struct{ word, about string }
+// A candidate is a word, and what it is about; that may be empty.
+type candidate = [2]string
 
 // complete returns what fits at the place of word, after the words before it.
 func complete(before []string, word string) (getopt.Kind, []candidate) {
@@ -96,10 +97,8 @@ func complete(before []string, word string) (getopt.Kind, []candidate) {
 
 func commandNames([]string) (getopt.Kind, []candidate) {
 	var all []candidate
-	for _, c := range commands() {
-		if c.short != "" {
-			all = append(all, candidate{c.name, c.short})
-		}
+	for _, c := range shownCommands() {
+		all = append(all, candidate{c.name, c.short})
 	}
 	return getopt.Words, all
 }
@@ -107,7 +106,7 @@ func commandNames([]string) (getopt.Kind, []candidate) {
 func shellNames([]string) (getopt.Kind, []candidate) {
 	var all []candidate
 	for _, s := range completionShells {
-		all = append(all, candidate{word: s})
+		all = append(all, candidate{s})
 	}
 	return getopt.Words, all
 }
@@ -118,7 +117,7 @@ func cacheWords(before []string) (getopt.Kind, []candidate) {
 	if slices.Contains(before, "clear") {
 		return getopt.Directories, nil
 	}
-	return getopt.Words, []candidate{{word: "clear"}}
+	return getopt.Words, []candidate{{"clear"}}
 }
 
 // recordedRuns are the IDs of the last runs, the very last one first.
@@ -236,5 +235,5 @@ func values(f *getopt.Flag, prefix, word string) (getopt.Kind, []candidate) {
 
 // startingWith returns the candidates that begin with word.
 func startingWith(all []candidate, word string) []candidate {
-	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c.word, word) })
+	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c[0], word) })
 }

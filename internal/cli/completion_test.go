@@ -18,7 +18,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	_, offered := complete([]string{"run"}, "-")
 	for _, f := range new(args.Options).Flags() {
 		inHelp := strings.Contains(help, f.Name())
-		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.Name() && c.about != "" })
+		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c[0] == f.Name() && c[1] != "" })
 		if !inHelp || !inCompletion {
 			t.Errorf("%s: in the help %v, in the completion %v", f.Name(), inHelp, inCompletion)
 		}
@@ -96,7 +96,7 @@ func TestComplete(t *testing.T) {
 				t.Errorf("kind %s, want %s", kind, tt.kind)
 			}
 			has := func(word string) bool {
-				return slices.ContainsFunc(got, func(c candidate) bool { return c.word == word })
+				return slices.ContainsFunc(got, func(c candidate) bool { return c[0] == word })
 			}
 			for _, w := range tt.want {
 				if !has(w) {

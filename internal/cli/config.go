@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"io"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
@@ -68,11 +67,7 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	}
 	run := &o.run
 	run.Dir, run.Config, run.NoConfig = o.dir, o.config, o.noConfig
-	dir, err := run.Directory(&env.Env)
-	if err != nil {
-		return err
-	}
-	e, err := run.Configure(&env.Env, dir)
+	dir, e, err := run.Settings(&env.Env)
 	if err != nil {
 		return err
 	}
@@ -98,11 +93,8 @@ func checkConfig(env *Env, e *config.Effective, dir string) error {
 	for _, n := range e.Notes {
 		env.say("warning: " + n)
 	}
-	if err := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...).Err(); err != nil {
-		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, dir)) // there is no other place to report it
-		return explain.ExitCode(explain.CodeFailed)
-	}
-	return nil
+	set := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...)
+	return env.unloaded(set.Err(), dir, explain.CodeFailed)
 }
 
 // configWords completes the words of config.

@@ -5,8 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"io"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -57,23 +55,14 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	case len(words) == 1:
 		return explain.NewError("no host given; try sallyport net test example.org:443")
 	}
-	dir, err := o.run.Directory(&env.Env)
-	if err != nil {
-		return err
-	}
-	e, err := o.run.Configure(&env.Env, dir)
+	dir, e, err := o.run.Settings(&env.Env)
 	if err != nil {
 		return err
 	}
 	set := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...)
 	answer, err := netpolicy.Ask(e, set, words[1], o.method)
-	var load *rules.LoadError
-	switch {
-	case errors.As(err, &load):
-		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, env.Dir)) // there is no other place to report it
-		return explain.ExitCode(explain.CodeFailed)
-	case err != nil:
-		return err
+	if err != nil {
+		return env.unloaded(err, env.Dir, explain.CodeFailed)
 	}
 	return env.answer(answer, o.json, answer.Allowed())
 }

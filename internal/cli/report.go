@@ -220,10 +220,8 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{explain.Withheld(res.Withheld), explain.Limits(res.Limits), explain.Ownership(res.OwnershipIgnored), explain.Usage(res.Usage)} {
-			if line != "" {
-				r.note(line)
-			}
+		for _, line := range explain.Said(explain.Withheld(res.Withheld), explain.Limits(res.Limits), explain.Ownership(res.OwnershipIgnored), explain.Usage(res.Usage)) {
+			r.note(line)
 		}
 	}
 	if r.o.Captures() {

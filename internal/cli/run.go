@@ -40,11 +40,8 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 		return runRemote(ctx, report, env.sessions())
 	}
 	defer o.Close()
-	dir, err := o.Directory(&env.Env)
-	if err == nil {
-		report.config, err = o.Configure(&env.Env, dir)
-	}
-	if err != nil {
+	dir, e, err := o.Settings(&env.Env)
+	if report.config = e; err != nil {
 		return report.failed(err)
 	}
 	if o.Join != "" {
@@ -55,18 +52,14 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 		return report.failed(err)
 	}
 	defer console.Close()
-	cmd, err := o.Command(&env.Env, dir, words)
-	if err != nil {
-		return report.failed(err)
-	}
-	policy, err := o.Policy(cmd.Dir, env.Variable("HOME"))
+	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {
 		return report.failed(err)
 	}
 	report.unset()
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	runner, post, err := o.Runner(&env.Env, report.config, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
+	runner, post, err := o.Runner(&env.Env, e, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
 	if err != nil {
 		return report.failed(err)
 	}

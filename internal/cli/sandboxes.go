@@ -37,13 +37,10 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 	switch {
 	case len(words) == 0:
 		all, err := sessions.NamedSandboxes(ctx, env.sessions())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case o.json:
-			return env.printJSON(all)
 		}
-		return env.print(all.String())
+		return env.answer(all, o.json, true)
 	case words[0] != "stop":
 		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
 	case o.json:
@@ -57,7 +54,7 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 // sandboxWords complete the arguments of sandboxes.
 func sandboxWords(before []string) (getopt.Kind, []candidate) {
 	if len(before) == 0 || before[0] != "stop" {
-		return getopt.Words, []candidate{{word: "stop"}}
+		return getopt.Words, []candidate{{"stop"}}
 	}
 	list, _ := sessions.NamedSandboxes(context.Background(), System().sessions()) // what does not answer is not offered
 	var all []candidate

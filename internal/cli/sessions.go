@@ -44,11 +44,7 @@ func sessionCommands() []command {
 
 // sessionIDs are the IDs of sessions.
 func sessionIDs([]string) (getopt.Kind, []candidate) {
-	var all []candidate
-	for _, id := range sessions.IDs(System().sessions()) {
-		all = append(all, candidate{id[0], id[1]})
-	}
-	return getopt.Words, all
+	return getopt.Words, sessions.IDs(System().sessions())
 }
 
 // detach starts a run that goes on as a session.

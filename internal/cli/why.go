@@ -118,20 +118,12 @@ func findRun(log explain.Log, id string) (explain.Record, error) {
 	if id == "" {
 		return log.Records[len(log.Records)-1], nil
 	}
-	var found []explain.Record
-	for _, r := range log.Records {
-		if r.Run == id {
-			return r, nil
-		}
-		if strings.HasPrefix(r.Run, id) {
-			found = append(found, r)
-		}
-	}
-	switch len(found) {
+	at, n := getopt.Shortened(id, len(log.Records), func(i int) string { return log.Records[i].Run })
+	switch n {
 	case 0:
 		return explain.Record{}, explain.NewError("unknown run %s; sallyport why --list prints the recorded ones", getopt.Quote(id))
 	case 1:
-		return found[0], nil
+		return log.Records[at], nil
 	}
-	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), len(found))
+	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), n)
 }

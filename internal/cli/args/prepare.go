@@ -53,19 +53,11 @@ func (o *Options) callers() error {
 
 // prepare makes the run. Person may be nil.
 func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*runs.Prepared, error) {
-	dir, err := o.Directory(env)
+	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
 	}
-	e, err := o.Configure(env, dir)
-	if err != nil {
-		return nil, err
-	}
-	cmd, err := o.Command(env, dir, words)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := o.Policy(cmd.Dir, env.Variable("HOME"))
+	cmd, policy, err := o.Build(env, dir, words)
 	if err != nil {
 		return nil, err
 	}

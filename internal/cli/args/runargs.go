@@ -14,6 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Env is the environment that words and settings are read in. The streams are those of the
@@ -39,6 +41,25 @@ func (e *Env) say(line string) {
 	if e.Say != nil {
 		e.Say(line)
 	}
+}
+
+// Settings returns the workspace of a run, and what holds there. After an error of [Options.Directory] there are
+// no settings.
+func (o *Options) Settings(env *Env) (dir string, e *config.Effective, err error) {
+	if dir, err = o.Directory(env); err == nil {
+		e, err = o.Configure(env, dir)
+	}
+	return dir, e, err
+}
+
+// Build returns the command that flags and settings describe, in dir, and what it may touch.
+func (o *Options) Build(env *Env, dir string, words []string) (*sallyport.Cmd, sandbox.Policy, error) {
+	cmd, err := o.Command(env, dir, words)
+	if err != nil {
+		return nil, sandbox.Policy{}, err
+	}
+	policy, err := o.Policy(dir, env.Variable("HOME"))
+	return cmd, policy, err
 }
 
 // Command returns the command that flags and settings describe, in dir.

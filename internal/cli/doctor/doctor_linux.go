@@ -101,8 +101,9 @@ func tryLevel(ctx context.Context, level string) (string, error) {
 
 // launch performs steps in new namespaces, those of second in the second task, up to and
 // without a program: the last step names none, so that the kernel denies it if, and only
-// if, everything before it was done. It returns the step that failed, or another error.
-func (d *doctor) launch(ns launch.Namespaces, first, second []launch.Step) (*launch.StepError, error) {
+// if, everything before it was done. It returns the step that failed, or another error. Files
+// are those beside the standard streams.
+func (d *doctor) launch(ns launch.Namespaces, first, second []launch.Step, files launch.Files) (*launch.StepError, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -114,11 +115,8 @@ func (d *doctor) launch(ns launch.Namespaces, first, second []launch.Step) (*lau
 	}
 	s.Steps = append(append(s.Steps, first...), launch.Step{Op: launch.OpStartCommand})
 	s.Steps = append(append(s.Steps, second...), launch.Step{Op: launch.OpExec})
-	return failedStep(d.launcher.Start(nil, s, launch.Files{Stdin: null, Stdout: null, Stderr: null}))
-}
-
-// failedStep returns the step that failed, or, if it was none, what the error means.
-func failedStep(p *launch.Process, err error) (*launch.StepError, error) {
+	files.Stdin, files.Stdout, files.Stderr = null, null, null
+	p, err := d.launcher.Start(nil, s, files)
 	var step *launch.StepError
 	switch {
 	case err == nil: // not reached: no program has an empty name
@@ -136,7 +134,7 @@ func explainProbe(err error) error {
 
 // perform performs steps in new namespaces and returns why they cannot be performed.
 func (d *doctor) perform(ns launch.Namespaces, steps ...launch.Step) error {
-	step, err := d.launch(ns, steps, nil)
+	step, err := d.launch(ns, steps, nil, launch.Files{})
 	if err == nil && step.Step.Op != launch.OpExec {
 		err = explainProbe(step)
 	}
@@ -157,7 +155,7 @@ func (d *doctor) mountNamespace(context.Context) (string, error) {
 		{Op: launch.OpMkdir, Path: at + "/before", Mode: 0o755},
 		{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true, Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoDev},
 		{Op: launch.OpMkdir, Path: at + "/behind", Mode: 0o755},
-	}, nil)
+	}, nil, launch.Files{})
 	switch {
 	case err != nil:
 		return "", err
@@ -199,12 +197,12 @@ func (d *doctor) landlock(context.Context) (string, error) {
 		}
 	}
 	quiet, open := []launch.Step{{Op: launch.OpNoNewPrivs}}, launch.Step{Op: launch.OpRefuseWrite, Path: os.DevNull}
-	step, err := d.launch(0, quiet, []launch.Step{open})
+	step, err := d.launch(0, quiet, []launch.Step{open}, launch.Files{})
 	if err != nil || step.Step.Op != launch.OpRefuseWrite {
 		return "", missing(fmt.Sprintf("version %d, but %s cannot be opened for writing, so it was not tried", abi, os.DevNull), "give "+os.DevNull+" the mode 0666")
 	}
 	rules := launch.Step{Op: launch.OpLandlock, Ruleset: &launch.Ruleset{Handled: abi.Writes(), Scoped: abi.Scopes()}}
-	step, err = d.launch(0, quiet, []launch.Step{rules, open})
+	step, err = d.launch(0, quiet, []launch.Step{rules, open}, launch.Files{})
 	switch {
 	case err != nil:
 		return "", err
@@ -224,14 +222,14 @@ func (d *doctor) seccomp(context.Context) (string, error) {
 		return "", err
 	}
 	quiet, call := launch.Step{Op: launch.OpNoNewPrivs}, launch.Step{Op: launch.OpChmod, Mode: syscall.S_ISUID | 0o700}
-	step, err := d.launch(0, []launch.Step{quiet}, []launch.Step{call})
+	step, err := d.launch(0, []launch.Step{quiet}, []launch.Step{call}, launch.Files{})
 	if err == nil && (step.Step.Op != launch.OpChmod || step.Errno != syscall.ENOENT) {
 		err = step
 	}
 	if err != nil {
 		return "", missing(fmt.Sprintf("not tried: %v", err), "run sallyport outside of the filter around this process")
 	}
-	step, err = d.launch(0, []launch.Step{quiet, {Op: launch.OpSeccomp, Filter: filter}}, []launch.Step{call})
+	step, err = d.launch(0, []launch.Step{quiet, {Op: launch.OpSeccomp, Filter: filter}}, []launch.Step{call}, launch.Files{})
 	switch {
 	case err != nil:
 		return "", err

@@ -31,11 +31,6 @@ func (d *doctor) observer(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return "", err
-	}
-	defer null.Close()
 	inbox, err := observer.Listen()
 	if err != nil {
 		return "", err
@@ -45,13 +40,11 @@ func (d *doctor) observer(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	step, err := failedStep(d.launcher.Start(nil, &launch.Script{Steps: []launch.Step{
-		{Op: launch.OpStartCommand},
+	step, err := d.launch(0, nil, []launch.Step{
 		{Op: launch.OpNoNewPrivs},
 		{Op: launch.OpObserve, Filter: filter, Value: seccomp.HandOver},
 		{Op: launch.OpChmod, Path: "/proc/no such file"},
-		{Op: launch.OpExec},
-	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Observer: inbox.Theirs()}))
+	}, launch.Files{Observer: inbox.Theirs()})
 	inbox.Started()
 	report := supervisor.Close()
 	switch {
@@ -115,16 +108,8 @@ func (d *doctor) listens(at netip.AddrPort, steps ...launch.Step) (string, error
 // inNetwork performs steps in a network of its own, and returns the step that failed: OpExec, which has
 // no program, if none did before.
 func (d *doctor) inNetwork(listen *os.File, steps ...launch.Step) (*launch.StepError, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	return failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: slices.Concat(
-		[]launch.Step{{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()}, {Op: launch.OpLoopback}},
-		steps,
-		[]launch.Step{{Op: launch.OpStartCommand}, {Op: launch.OpExec}},
-	)}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Listen: listen}))
+	steps = append([]launch.Step{{Op: launch.OpLoopback}}, steps...)
+	return d.launch(launch.NewUser|launch.NewNet, steps, nil, launch.Files{Listen: listen})
 }
 
 // redirect has the kernel lead connections of a network of its own away.

@@ -23,6 +23,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,10 +64,8 @@ func Explain(r Record, home, here string) string {
 	for _, q := range r.Quarantined {
 		facts = append(facts, Sentence(Quarantine(q)))
 	}
-	for _, text := range append(facts, HardLinks(r.HardLinks, r.HardLinksOmitted, home), Ownership(r.OwnershipIgnored)) {
-		if text != "" {
-			line("%s.", capital(text))
-		}
+	for _, text := range Said(append(facts, HardLinks(r.HardLinks, r.HardLinksOmitted, home), Ownership(r.OwnershipIgnored))...) {
+		line("%s.", capital(text))
 	}
 	if len(r.New) > 0 {
 		line("New, and other programs may run or obey it: %s.", strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))
@@ -123,26 +122,23 @@ func sandboxOf(r Record) string {
 // capital begins a text with a capital letter.
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
+// Said returns those lines that are not empty.
+func Said(lines ...string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
 // Needs are the lines about what needs the user, also after success: what is not where it was
 // made, what other programs run later, what was ended. One line of each kind.
 func Needs(res *sallyport.Result, home string) []string {
-	var lines []string
-	add := func(line string) {
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	add(Quarantines(res.Quarantined))
-	add(HardLinks(res.HardLinks, res.HardLinksOmitted, home))
-	add(NewNames(res.New, res.Dir, home))
+	lines := Said(Quarantines(res.Quarantined), HardLinks(res.HardLinks, res.HardLinksOmitted, home), NewNames(res.New, res.Dir, home))
 	if len(res.Survivors) > 0 {
-		add(Survivors(res.Survivors))
+		lines = append(lines, Survivors(res.Survivors))
 	}
 	for _, w := range res.Sandbox.Warnings {
-		add("warning: " + w)
+		lines = append(lines, "warning: "+w)
 	}
 	if res.First != nil {
-		add(fmt.Sprintf("ran twice: the first time it exited with code %d, then it was approved", res.First.ExitCode))
+		lines = append(lines, fmt.Sprintf("ran twice: the first time it exited with code %d, then it was approved", res.First.ExitCode))
 	}
 	return append(lines, res.Notices...)
 }

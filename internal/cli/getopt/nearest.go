@@ -20,6 +20,20 @@ func NearestClause(word string, known []string, otherwise string) string {
 	return ""
 }
 
+// Shortened returns the index of the one of so many IDs that is id, or begins with it, and how many do: the index
+// counts if that is one. Nothing begins with an empty id.
+func Shortened(id string, ids int, at func(int) string) (index, n int) {
+	for i := range ids {
+		switch {
+		case id != "" && at(i) == id:
+			return i, 1
+		case id != "" && strings.HasPrefix(at(i), id):
+			index, n = i, n+1
+		}
+	}
+	return index, n
+}
+
 // NearestWord returns the known word that word most likely stands for: one that
 // begins with it, or the one with the fewest changed letters, at most a third of
 // them. It is "" when there is none.

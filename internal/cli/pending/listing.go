@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -150,20 +151,9 @@ func (e *IDError) Error() string {
 
 // pick returns the index of the one pair whose ID is id, or begins with it.
 func pick(pairs [][2]string, id string) (int, error) {
-	at := -1
-	for i, p := range pairs {
-		switch {
-		case p[0] == id:
-			return i, nil
-		case id == "" || !strings.HasPrefix(p[0], id):
-		case at >= 0:
-			at = len(pairs) // several, unless one is the ID
-		default:
-			at = i
-		}
-	}
-	if at < 0 || at == len(pairs) {
-		return -1, &IDError{id, at > 0}
+	at, n := getopt.Shortened(id, len(pairs), func(i int) string { return pairs[i][0] })
+	if n != 1 {
+		return -1, &IDError{id, n > 1}
 	}
 	return at, nil
 }

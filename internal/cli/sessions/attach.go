@@ -59,15 +59,11 @@ type attachment struct {
 
 // attachTo is attach.
 func attachTo(ctx context.Context, env *Env, o *Options, words []string) error {
-	id, err := oneID(words)
-	if err != nil {
-		return err
-	}
 	keys, err := parseKeys(cmp.Or(o.detachKeys, defaultKeys))
 	if err != nil {
 		return err // it was checked
 	}
-	return o.using(ctx, env, id, func(c client) error {
+	return o.using(ctx, env, words, func(c client, id string) error {
 		run, err := find(ctx, c, id)
 		if err != nil {
 			return err

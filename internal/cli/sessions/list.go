@@ -146,11 +146,7 @@ func table(runs []wire.ListedRun, now time.Time) string {
 
 // commandLine is the command of a run, on one line.
 func commandLine(r *wire.ListedRun) string {
-	var words []string
-	for _, a := range r.Argv {
-		words = append(words, explain.ShellWord(a))
-	}
-	return text.Line(strings.Join(words, " "))
+	return text.Line(explain.ShellWords(r.Argv))
 }
 
 // stateOf says how a run is.
@@ -208,6 +204,11 @@ func (o *Options) each(ctx context.Context, env *Env, names []string, missing fu
 	return failed
 }
 
+// using calls f with a client of the server, for the session that words name first.
+func (o *Options) using(ctx context.Context, env *Env, words []string, f func(c client, id string) error) error {
+	return o.eachSession(ctx, env, words[:min(len(words), 1)], f)
+}
+
 // eachSession is each for sessions, of which one at least must be named.
 func (o *Options) eachSession(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
 	if _, err := oneID(ids); err != nil {
@@ -251,11 +252,7 @@ func remove(ctx context.Context, env *Env, o *Options, words []string) error {
 
 // screen prints what a terminal shows.
 func screen(ctx context.Context, env *Env, o *Options, words []string) error {
-	id, err := oneID(words)
-	if err != nil {
-		return err
-	}
-	return o.using(ctx, env, id, func(c client) error {
+	return o.using(ctx, env, words, func(c client, id string) error {
 		var s wire.RunScreen
 		if err := c.Repeat(ctx, "run/screen", map[string]any{"runId": id}, &s); err != nil {
 			return err
@@ -301,7 +298,7 @@ func send(ctx context.Context, env *Env, o *Options, words []string) error {
 			return err
 		}
 	}
-	return o.using(ctx, env, id, func(c client) error {
+	return o.using(ctx, env, words, func(c client, id string) error {
 		if len(words) > 1 && !o.noNewline {
 			r, err := find(ctx, c, id)
 			if err != nil {

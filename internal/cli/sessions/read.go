@@ -4,6 +4,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -72,11 +74,7 @@ func missing(n uint64) string {
 
 // logs prints output.
 func logs(ctx context.Context, env *Env, o *Options, words []string) error {
-	id, err := oneID(words)
-	if err != nil {
-		return err
-	}
-	return o.using(ctx, env, id, func(c client) error {
+	return o.using(ctx, env, words, func(c client, id string) error {
 		out := printer{env: env, json: o.json}
 		out.filtered()
 		r := reader{c: c, id: id}
@@ -196,10 +194,6 @@ func cannotWrite(err error) error {
 
 // wait waits for a session.
 func wait(ctx context.Context, env *Env, o *Options, words []string) error {
-	id, err := oneID(words)
-	if err != nil {
-		return err
-	}
 	conditions := o.conditions
 	if conditions == nil {
 		conditions = map[string]any{"exit": true}
@@ -207,14 +201,14 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 	if o.raw {
 		conditions["raw"] = true
 	}
-	if o.hasAfter {
-		conditions["after"] = o.after
+	if o.after != nil {
+		conditions["after"] = *o.after
 	}
-	params := map[string]any{"runId": id, "for": conditions}
-	if o.hasTimeout {
-		params["timeoutMs"] = o.timeout.Milliseconds()
-	}
-	return o.using(ctx, env, id, func(c client) error {
+	return o.using(ctx, env, words, func(c client, id string) error {
+		params := map[string]any{"runId": id, "for": conditions}
+		if o.timeout != nil {
+			params["timeoutMs"] = o.timeout.Milliseconds()
+		}
 		var got waited
 		if err := c.Repeat(ctx, "run/wait", params, &got); err != nil {
 			return err
@@ -270,7 +264,7 @@ func (w *waited) leave(env *Env, o *Options) error {
 		return leave(env, w.Result, o.json)
 	case w.Reason == reasonDeadline:
 		if !o.json {
-			env.Tell(fmt.Sprintf("the session goes on after %v", o.timeout))
+			env.Tell(fmt.Sprintf("the session goes on after %v", *cmp.Or(o.timeout, new(time.Duration))))
 		}
 		return explain.ExitCode(explain.CodeTimedOut)
 	case o.json:

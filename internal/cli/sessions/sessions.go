@@ -51,11 +51,9 @@ type Options struct {
 	target                       config.Server
 	detachKeys, signal           string
 	conditions                   map[string]any // of run/wait
-	timeout                      time.Duration
-	hasTimeout                   bool
+	timeout                      *time.Duration
 	raw                          bool
-	after                        uint64
-	hasAfter                     bool
+	after                        *uint64
 }
 
 // A client speaks with a server.
@@ -155,19 +153,6 @@ func dial(ctx context.Context, target execclient.Target, opts execclient.Options
 		return nil, explain.NewError("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", text.Word(target.URL))
 	}
 	return c, nil
-}
-
-// using calls f with a client of the server, for a run with an ID. Its errors are for people.
-func (o *Options) using(ctx context.Context, env *Env, id string, f func(c client) error) error {
-	c, err := o.connect(ctx, env, false, execclient.Options{})
-	if errors.Is(err, errNone) {
-		return unknown(id)
-	}
-	if err != nil {
-		return explained(err, id)
-	}
-	defer c.Close() //nolint:errcheck // every answer was read
-	return explained(f(c), id)
 }
 
 // unknown is the error for a run that the server does not know.

@@ -150,16 +150,15 @@ func (o *Options) sendFlags() []getopt.Flag {
 func (o *Options) waitFlags() []getopt.Flag {
 	return append([]getopt.Flag{
 		{Long: "for", Value: "CONDITION", Set: o.condition, Help: "exit, quiet=DUR, input, match=RE or port, or several\nof them (repeatable; default exit)"},
-		{Long: "timeout", Value: "DUR", Set: func(v string) (err error) {
-			o.timeout, err = config.ParseDuration(v)
-			o.hasTimeout = true
+		{Long: "timeout", Value: "DUR", Set: func(v string) error {
+			d, err := config.ParseDuration(v)
+			o.timeout = &d
 			return err
 		}, Help: "how long (default: for ever)"},
 		{Long: "raw", Set: getopt.On(&o.raw), Help: "match the bytes, with control sequences"},
-		{Long: "after", Value: "OFFSET", Set: func(v string) (err error) {
-			o.after, err = strconv.ParseUint(v, 10, 64)
-			o.hasAfter = true
-			if err != nil {
+		{Long: "after", Value: "OFFSET", Set: func(v string) error {
+			n, err := strconv.ParseUint(v, 10, 64)
+			if o.after = &n; err != nil {
 				err = errors.New("it must be a number of bytes, such as 0 for all output")
 			}
 			return err

@@ -144,14 +144,20 @@ func (r *fileReader) item(i *toml.Item) error {
 	if i.Path[0] == "rules" && r.l.kind == Managed && (len(i.Path) > 1 || i.Value.Kind == toml.Table) {
 		return r.requirements(i)
 	}
-	key, rest := keyOf(i.Path, func(k *Key) string { return k.Name })
-	if key == nil {
-		return r.table(i, i.Path, func(k *Key) string { return k.Name }, "")
+	return r.key(i, i.Path, func(k *Key) string { return k.Name }, r.l.values, "", "")
+}
+
+// key reads the key that a path names, in a table that has some of the keys, by names of their own. Where is
+// what messages call the table; empty for the top of the file.
+func (r *fileReader) key(i *toml.Item, path []string, name func(*Key) string, to Values, where, profile string) error {
+	k, rest := keyOf(path, name)
+	if k == nil {
+		return r.table(i, path, name, where)
 	}
-	if err := r.allowed(key, i); err != nil {
+	if err := r.allowed(k, i); where == "" && err != nil {
 		return err
 	}
-	return r.set(r.l.values, key, rest, i, "")
+	return r.set(to, k, rest, i, profile)
 }
 
 // keyOf returns the key that a path names, and what follows it in a Map.
@@ -248,7 +254,6 @@ func (r *fileReader) inProfiles(i *toml.Item) error {
 		return nil
 	}
 	path := i.Path[2:]
-	inProfile := func(k *Key) string { return k.Profile }
 	if own := strings.Join(path, "."); own == "extends" || own == "description" {
 		if i.Value.Kind != toml.String || i.Value.Text == "" {
 			return r.fail(i.Value.Pos, "%s is a string that is not empty, not %s", i.Key(), i.Value.Kind)
@@ -260,11 +265,7 @@ func (r *fileReader) inProfiles(i *toml.Item) error {
 		}
 		return nil
 	}
-	key, rest := keyOf(path, inProfile)
-	if key == nil {
-		return r.table(i, path, inProfile, "a profile")
-	}
-	return r.set(p.values, key, rest, i, name)
+	return r.key(i, path, func(k *Key) string { return k.Profile }, p.values, "a profile", name)
 }
 
 // inProject reads what stands below [project].
@@ -286,23 +287,14 @@ func (r *fileReader) inProject(i *toml.Item) error {
 		r.l.allowRules = i.Value.Text == "true"
 		return nil
 	}
-	inProject := func(k *Key) string { return k.Project }
-	key, rest := keyOf(path, inProject)
-	if key == nil {
-		return r.table(i, path, inProject, "[project]")
-	}
-	return r.set(r.l.opened, key, rest, i, "")
+	return r.key(i, path, func(k *Key) string { return k.Project }, r.l.opened, "[project]", "")
 }
 
 // approval reads the word or the table of approval.
 func (r *fileReader) approval(i *toml.Item) error {
-	key := Find("approval")
+	key, table := Find("approval"), len(i.Path) == 1 && i.Value.Kind == toml.Table
 	switch {
-	case len(i.Path) == 1 && i.Value.Kind == toml.Table:
-		if len(r.l.values[key.Name]) == 0 {
-			r.l.values[key.Name] = []Setting{{"granular", r.origin(i.Pos)}}
-		}
-		return nil
+	case table:
 	case len(i.Path) == 1:
 		return r.set(r.l.values, key, nil, i, "")
 	case !slices.Contains(granular, i.Path[1]) || len(i.Path) > 2:
@@ -313,7 +305,7 @@ func (r *fileReader) approval(i *toml.Item) error {
 	if len(r.l.values[key.Name]) == 0 {
 		r.l.values[key.Name] = []Setting{{"granular", r.origin(i.Pos)}}
 	}
-	if i.Value.Text == "true" {
+	if !table && i.Value.Text == "true" {
 		r.l.values[Granular] = append(r.l.values[Granular], Setting{i.Path[1], r.origin(i.Pos)})
 	}
 	return nil

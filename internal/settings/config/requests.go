@@ -71,21 +71,14 @@ func Reference(value string) (name string, ok bool) {
 
 // addMember adds one member to a rule.
 func addMember(r *network.RequestRule, member string, values []string) (err error) {
-	switch member {
-	case "hosts":
-		r.Hosts = values
-	case "methods":
-		r.Methods = values
-	case "paths":
-		r.Paths = values
-	case "strip":
-		r.Strip = values
-	case "query":
-		r.Query, err = pairs(values, "=")
-	case "headers":
-		r.Headers, err = pairs(values, ":")
-	case "set":
-		r.Set, err = pairs(values, ":")
+	lists := map[string]*[]string{"hosts": &r.Hosts, "methods": &r.Methods, "paths": &r.Paths, "strip": &r.Strip}
+	if to := lists[member]; to != nil {
+		*to = values
+		return nil
+	}
+	by := map[string]string{"query": "=", "headers": ":", "set": ":"}[member]
+	if to := map[string]*[]network.Pair{"query": &r.Query, "headers": &r.Headers, "set": &r.Set}[member]; to != nil {
+		*to, err = pairs(values, by)
 	}
 	return err
 }
