@@ -299,11 +299,19 @@ func TestSchema(t *testing.T) {
 		if bad := check(k.Name + " = " + value); bad != "" {
 			t.Error(bad)
 		}
-		if slices.Contains(inProfiles, k.Name) != (check("profiles.x."+k.Profile+" = "+value) == "") {
-			t.Errorf("%s in a profile: %s", k.Name, check("profiles.x."+k.Profile+" = "+value))
+		at := func(table, name string) string {
+			if name == "" {
+				name = k.Name
+			}
+			return check(table + name + " = " + value)
 		}
-		if slices.Contains(inProjects, k.Name) != (check("project."+k.Profile+" = "+value) == "") {
-			t.Errorf("%s in [project]: %s", k.Name, check("project."+k.Profile+" = "+value))
+		said := at("profiles.x.", k.Profile)
+		if slices.Contains(inProfiles, k.Name) != (said == "") {
+			t.Errorf("%s in a profile: %s", k.Name, said)
+		}
+		said = at("project.", k.Project)
+		if slices.Contains(inProjects, k.Name) != (said == "") {
+			t.Errorf("%s in [project]: %s", k.Name, said)
 		}
 		if k.Type != Text && check(k.Name+" = 'no such word'") == "" && k.Type != Size && k.Type != Duration {
 			t.Errorf("%s takes any string", k.Name)
