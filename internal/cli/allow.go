@@ -67,7 +67,7 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	// The terminal gets its modes back before a signal ends this process.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	yes, err := trust.SetInProject(ctx, dir, settings, checkOf(config.Project))
+	yes, err := trust.SetInProject(ctx, dir, settings, config.Check(config.Project))
 	switch {
 	case errors.Is(err, tty.ErrNoTerminal):
 		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: "+explain.OneLine(err), "run this on a terminal, or add --user to allow it for you in every project")
@@ -92,12 +92,7 @@ func allowUser(env *Env, o *options, dir string, settings []trust.Setting) error
 			return err
 		}
 	}
-	return trust.SetForUser(name, settings, checkOf(config.User))
-}
-
-// checkOf returns the check for the text of a file of a layer.
-func checkOf(kind config.Layer) trust.CheckFile {
-	return func(name string, text []byte) error { return config.Check(kind, name, text) }
+	return trust.SetForUser(name, settings, config.Check(config.User))
 }
 
 // wishes returns what the flags ask for, as it stands in the file.

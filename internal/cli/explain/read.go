@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
@@ -64,18 +65,12 @@ func ReadLog(dir string) (Log, error) {
 	if err != nil {
 		return Log{}, fmt.Errorf("runlog: %w", err)
 	}
-	log := ParseLog(older)
-	more := ParseLog(newer)
-	log.Skipped += more.Skipped
-	seen := make(map[string]bool, len(log.Records))
-	for _, r := range log.Records {
+	log, seen := ParseLog(slices.Concat(older, []byte("\n"), newer)), map[string]bool{}
+	log.Records = slices.DeleteFunc(log.Records, func(r Record) bool {
+		again := seen[string(r.Line)]
 		seen[string(r.Line)] = true
-	}
-	for _, r := range more.Records {
-		if !seen[string(r.Line)] {
-			log.Records = append(log.Records, r)
-		}
-	}
+		return again
+	})
 	return log, nil
 }
 

@@ -70,7 +70,7 @@ func (e *Effective) Credentials() ([]Credential, error) {
 	}
 	for _, c := range out {
 		if missing := c.missing(); missing != "" {
-			return nil, &FileError{c.Origin.File, c.Origin.Pos, fmt.Sprintf("network.credentials.%s has no %s; add it", c.Name, missing)}
+			return nil, c.Origin.fail("network.credentials.%s has no %s; add it", c.Name, missing)
 		}
 	}
 	return out, nil

@@ -94,7 +94,16 @@ type FileError struct {
 	File string
 	Pos  toml.Pos // the zero Pos if it is about the whole file
 	Text string   // a clause, with the fix
+	Err  error    // of the system; nil for none
 }
+
+// fail returns the error for what was set there.
+func (o Origin) fail(format string, args ...any) error {
+	return &FileError{File: o.File, Pos: o.Pos, Text: fmt.Sprintf(format, args...)}
+}
+
+// Unwrap returns Err.
+func (e *FileError) Unwrap() error { return e.Err }
 
 func (e *FileError) Error() string {
 	return Origin{File: e.File, Pos: e.Pos}.Place() + ": " + e.Text
@@ -112,7 +121,7 @@ func readFile(kind Layer, file string, text []byte, home string) (*layer, error)
 	items, err := toml.Parse(text)
 	var bad *toml.Error
 	if errors.As(err, &bad) {
-		return nil, &FileError{file, bad.Pos, bad.Text}
+		return nil, &FileError{File: file, Pos: bad.Pos, Text: bad.Text}
 	}
 	r := fileReader{file, home, &layer{kind: kind, file: file, values: Values{}, opened: Values{}, profiles: map[string]*profile{}}}
 	for i := range items {
@@ -124,7 +133,7 @@ func readFile(kind Layer, file string, text []byte, home string) (*layer, error)
 }
 
 func (r *fileReader) fail(at toml.Pos, format string, args ...any) error {
-	return &FileError{r.file, at, fmt.Sprintf(format, args...)}
+	return Origin{File: r.file, Pos: at}.fail(format, args...)
 }
 
 func (r *fileReader) origin(at toml.Pos) Origin {

@@ -277,20 +277,14 @@ func unreadable(name string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return &unreadError{FileError{File: name, Text: fmt.Sprintf("cannot be read: %v", err)}, err}
+	return &FileError{File: name, Text: fmt.Sprintf("cannot be read: %v", err), Err: err}
 }
 
-// An unreadError is a FileError with the error of the system.
-type unreadError struct {
-	FileError
-	err error
-}
-
-func (e *unreadError) Error() string   { return e.FileError.Error() }
-func (e *unreadError) Unwrap() []error { return []error{&e.FileError, e.err} }
-
-// Check returns what is wrong with a text for a file of a layer. The error is a [*FileError].
-func Check(kind Layer, name string, text []byte) error {
-	_, err := readFile(kind, name, text, "")
-	return err
+// Check returns the function that says what is wrong with a text for a file of a layer. The error is a
+// [*FileError].
+func Check(kind Layer) func(name string, text []byte) error {
+	return func(name string, text []byte) error {
+		_, err := readFile(kind, name, text, "")
+		return err
+	}
 }

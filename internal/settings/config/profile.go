@@ -27,7 +27,7 @@ func (c *Config) checkProfiles() error {
 			return err
 		}
 		if _, mode := bases[s[0].Text]; !mode && (l.kind == Project || l.kind == Managed) {
-			return &FileError{s[0].Origin.File, s[0].Origin.Pos, "sandbox: " + quoted(s[0].Text) + " is a profile; here it must be a mode, such as read-only"}
+			return s[0].Origin.fail("sandbox: %s is a profile; here it must be a mode, such as read-only", quoted(s[0].Text))
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func (c *Config) chain(s Setting) (base string, profiles []*profile, err error) 
 			for _, p := range profiles[slices.Index(profiles, p):] {
 				names = append(names, p.name)
 			}
-			return "", nil, &FileError{next.Origin.File, next.Origin.Pos, "extends: the profiles extend each other in a circle (" + strings.Join(append(names, p.name), " -> ") + "); remove one extends"}
+			return "", nil, next.Origin.fail("extends: the profiles extend each other in a circle (%s); remove one extends", strings.Join(append(names, p.name), " -> "))
 		}
 		profiles = append(profiles, p)
 		next = p.extends
@@ -69,7 +69,7 @@ func (c *Config) unknown(s Setting) error {
 	if s.Origin.Layer == Flags {
 		return &FlagError{Text: s.Origin.File + ": " + text}
 	}
-	return &FileError{s.Origin.File, s.Origin.Pos, text}
+	return s.Origin.fail("%s", text)
 }
 
 // Profiles returns the names that sandbox takes, modes first.

@@ -38,7 +38,7 @@ func (e *Effective) RequestRules() ([]network.RequestRule, error) {
 			i, out, at = len(out), append(out, network.RequestRule{Name: name, Source: s.Origin.Place()}), append(at, s.Origin)
 		}
 		if err := addMember(&out[i], member, values); err != nil {
-			return nil, &FileError{s.Origin.File, s.Origin.Pos, fmt.Sprintf("network.mitm.rules.%s: %v", name, err)}
+			return nil, s.Origin.fail("network.mitm.rules.%s: %v", name, err)
 		}
 	}
 	credentials, err := e.Credentials()
@@ -49,11 +49,11 @@ func (e *Effective) RequestRules() ([]network.RequestRule, error) {
 		for _, h := range r.Set {
 			name, ok := Reference(h.Value)
 			if ok && !slices.ContainsFunc(credentials, func(c Credential) bool { return c.Name == name }) {
-				return nil, &FileError{at[i].File, at[i].Pos, fmt.Sprintf("network.mitm.rules.%s sets {%s}, and there is no [network.credentials.%s]; add it", r.Name, name, name)}
+				return nil, at[i].fail("network.mitm.rules.%s sets {%s}, and there is no [network.credentials.%s]; add it", r.Name, name, name)
 			}
 		}
 		if len(r.Hosts) == 0 {
-			return nil, &FileError{at[i].File, at[i].Pos, fmt.Sprintf("network.mitm.rules.%s has no hosts; add them", r.Name)}
+			return nil, at[i].fail("network.mitm.rules.%s has no hosts; add them", r.Name)
 		}
 	}
 	return out, nil

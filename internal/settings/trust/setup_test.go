@@ -85,7 +85,7 @@ func TestInit(t *testing.T) {
 			}
 			for _, text := range texts {
 				items, err := toml.Parse([]byte(text))
-				if mustSet(t, err, config.Check(config.Project, name, []byte(text))); len(items) == 0 {
+				if mustSet(t, err, config.Check(config.Project)(name, []byte(text))); len(items) == 0 {
 					t.Errorf("nothing in\n%s", text)
 				}
 			}
@@ -139,7 +139,7 @@ func ask(name string) []Setting {
 	return []Setting{{Path: []string{"grants"}, Value: name, List: true}}
 }
 
-func loads(name string, text []byte) error { return config.Check(config.User, name, text) }
+var loads = config.Check(config.User)
 
 // TestUser: the user's file is made for the user alone, keeps its mode, its links and what it
 // said, and is whole at any time.
