@@ -42,7 +42,6 @@ type attempt struct {
 	lend      int      // which of those with layers of caches lends them
 	lent      *root    // that one; nil for none
 	preforked *launch.Preforked
-	waited    bool // that one, since the last command
 	resolved  sandbox.Resolved
 	overlays  []plan.Overlay
 	copies    map[string]plan.Spot
@@ -251,9 +250,9 @@ func (a *attempt) addBwrap(r *plan.Request, dir string) error {
 
 // launch performs a plan.
 func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
-	files := launch.Files{Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files, Hold: []*os.File{a.caches.Hold(), a.names.Lock()}}
-	if a.shared == nil { // a task that waits there holds no further file
-		files.Hold = append(files.Hold, a.notice.Hold())
+	files := launch.Files{
+		Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files,
+		Hold: []*os.File{a.caches.Hold(), a.names.Lock(), a.notice.Hold()},
 	}
 	a.bounds.Files(&files)
 	if p.Has(launch.OpObserve) {
@@ -295,7 +294,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	}
 	c.hold(a.held)
 	if a.shared != nil {
-		c.shared, c.next = a.shared, next(a.spec)
+		c.shared = a.shared
 		a.shared.add(c)
 	}
 	a.leave()

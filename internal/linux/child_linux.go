@@ -27,9 +27,8 @@ type Child struct {
 	monitor  *bwrap.Monitor // nil at other levels
 	terminal *os.File       // the master end; nil without one
 	sandbox  executor.Sandbox
-	ownPIDs  bool           // it has a process namespace that the reaper is in
-	shared   *Shared        // nil for a sandbox of its own
-	next     *executor.Spec // what a task for the next command in it is made from
+	ownPIDs  bool    // it has a process namespace that the reaper is in
+	shared   *Shared // nil for a sandbox of its own
 
 	ended   atomic.Bool                       // the command itself has ended
 	stopped atomic.Bool                       // its whole tree was signaled

@@ -102,7 +102,6 @@ func (c *Child) Close(exit *executor.Exit) error {
 	c.notice.Withdraw()
 	if c.shared != nil {
 		c.shared.remove(c, exit.Usage)
-		defer c.shared.makeReady(c.next)
 	}
 	if c.monitor != nil {
 		c.monitor.Close()

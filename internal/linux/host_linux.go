@@ -42,8 +42,6 @@ type Host struct {
 	children atomic.Int32 // that were not closed yet
 	stopped  atomic.Int32 // whose whole tree was signaled
 
-	ready readyTasks
-
 	factsOnce sync.Once
 	facts     *plan.Host
 
@@ -163,7 +161,6 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	h.mu.Unlock()
-	h.ready.close()
 	h.making.Lock() // a call that makes files has made them, and later ones get errClosed
 	made := h.files
 	h.making.Unlock()

@@ -115,13 +115,16 @@ func (a *attempt) privateTmp(own *files) string {
 	return own.tmp.Path
 }
 
-// preforkInside takes the task that waits in a shared sandbox, or starts to make one.
+// preforkInside starts to make the namespaces of a command in a shared sandbox, with the mounts that it likely
+// begins with.
 func (a *attempt) preforkInside() {
-	a.preforked, a.likely = a.shared.takeReady(a.spec)
-	if a.waited = a.preforked != nil; !a.waited {
-		a.likely = a.shared.likely()
-		a.preforked = a.shared.prefork(a.spec, a.likely)
+	s, facts := a.shared, a.host.Facts()
+	first := plan.First(facts)
+	if a.likely = s.likely(); a.likely != nil {
+		first = plan.FirstInside(facts, a.spec, s.parts.PIDs)
 	}
+	from := launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
+	a.preforked = a.host.launcher.Prefork(plan.Inside(s.parts.PIDs), first, from)
 }
 
 // enter adds to the files of a launch what a shared sandbox needs.
@@ -149,7 +152,6 @@ func (a *attempt) keep(sent *launch.Handover) (err error) {
 		}
 		a.root.layers = a.caches.Share()
 	}
-	a.root.holds.Store(a.caches.Hold() != nil && a.root.layers == nil)
 	a.shared.keep(a.root)
 	return nil
 }
@@ -204,8 +206,6 @@ func (a *attempt) learnShared(err error) (again bool, known error) {
 	case launch.OpExpectMount:
 		a.shared.forget(a.fits)
 		return a.fits != nil, nil
-	case launch.OpLimit:
-		return a.waited, nil // this process may have raised its own since
 	case launch.OpTake:
 		a.host.mu.Lock()
 		defer a.host.mu.Unlock()

@@ -240,7 +240,6 @@ func TestSharedDescriptors(t *testing.T) {
 			for round := range 10 {
 				once(round)
 			}
-			a.host.ready.leave(s)
 			before := look(t, a.base)
 			rounds := 15
 			if test.name == "known mounts" {
@@ -249,7 +248,6 @@ func TestSharedDescriptors(t *testing.T) {
 			for round := range rounds {
 				once(round)
 			}
-			a.host.ready.leave(s)
 			before.gone(t, a.base, len(s.roots))
 		})
 	}
@@ -275,7 +273,6 @@ func TestSharedKeepsInUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	a.host.ready.leave(s)
 	s.mu.Lock()
 	kept := len(s.roots)
 	for _, r := range s.roots {

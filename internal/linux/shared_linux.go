@@ -48,7 +48,6 @@ type Shared struct {
 	cut     chan struct{} // closed when commands that were running then were killed
 	closing atomic.Bool
 	peers   observer.Peers // the observers of its commands
-	ending  sync.Mutex     // held while the task that waits is dropped
 
 	mu       sync.Mutex // guards what follows
 	over     bool
@@ -87,7 +86,6 @@ type root struct {
 	namespace *os.File
 	layers    *caches.Layers        // of caches that are mounted in it; nil for none
 	table     *hostfacts.MountTable // what was mounted on the host
-	holds     atomic.Bool           // commands that begin with it hold files that the next one does not
 	uses      int                   // by commands that start, and by being among Shared.roots; guarded by Shared.mu
 }
 
@@ -209,7 +207,6 @@ func (s *Shared) watch() {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
-	s.host.ready.leave(s)
 	for _, c := range s.running() {
 		c.cutOff()
 	}
@@ -418,7 +415,6 @@ func (s *Shared) Close() error {
 	s.releaseLocked(s.roots...)
 	s.roots = nil
 	s.mu.Unlock()
-	s.host.ready.leave(s)
 	s.kill()
 	s.total.Close()
 	<-s.cut

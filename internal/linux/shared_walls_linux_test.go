@@ -169,7 +169,6 @@ func TestSharedNamespacesCanFail(t *testing.T) {
 					t.Errorf("with every wall: %s %v", n, v)
 				}
 			}
-			a.host.ready.leave(s)
 			whole := s.parts.Namespaces
 			i := slices.Index(plan.SharedNamespaces(sandbox.NetworkNone, false), name)
 			s.parts.Namespaces = slices.Delete(slices.Clone(whole), i, i+1)
@@ -178,7 +177,6 @@ func TestSharedNamespacesCanFail(t *testing.T) {
 					t.Errorf("without %s: %s %v", name, n, v)
 				}
 			}
-			a.host.ready.leave(s)
 			s.parts.Namespaces = whole
 		})
 	}

@@ -21,8 +21,6 @@ type context struct {
 	errno  uintptr
 	failed *call
 	then   *call // where a call with flagJump goes on; nil ends the child
-
-	wait uint32 // futex: the thread clones when it is 0, or nothing where script is nil then
 }
 
 // A call is one system call of the list. The assembly knows its layout.
@@ -83,7 +81,6 @@ type lowering struct {
 	ownNetwork    bool    // a network namespace is made for it
 	fork          int     // index of the fork call, or -1
 	inCommand     bool    // what follows is performed by the second task
-	sharesFiles   bool    // that one begins with the table of descriptors that the first one has
 	second        int     // index of the second task's first call
 	command       slot    // its process id
 	commandShares *uint32 // 1 while it shares this process's memory

@@ -89,7 +89,7 @@ func helperMainThread([]string) int {
 		close(l.work)
 	}()
 	l.serving.Add(1)
-	l.thread(l.serve)
+	l.thread()
 	l.serving.Wait()
 	if tid == os.Getpid() {
 		return 1

@@ -32,8 +32,6 @@ type Launcher struct {
 	reapers  sync.WaitGroup // being collected
 	closed   bool
 	ready    bool
-	preforks int      // that no thread stood by for
-	standby  *standby // nil while there is none
 
 	self   int         // pidfd of this process
 	reaper int         // the reaper's image
@@ -135,7 +133,7 @@ func (l *Launcher) jobLocked(f func(), done chan<- struct{}) func() {
 	if l.jobs++; l.threads < l.jobs && l.threads < mostThreads() {
 		l.threads++
 		l.serving.Add(1)
-		go l.thread(l.serve)
+		go l.thread()
 	}
 	return func() {
 		f()
@@ -148,21 +146,21 @@ func (l *Launcher) jobLocked(f func(), done chan<- struct{}) func() {
 
 func mostThreads() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// thread performs serve on a locked thread. Returning while locked ends the
+// thread serves on a locked thread. Returning while locked ends the
 // thread, and with it every process that it started. That is not so
 // for the main thread, which Go parks instead; so the main thread is held until
 // another one has taken the work.
-func (l *Launcher) thread(serve func()) {
+func (l *Launcher) thread() {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
-		serve()
+		l.serve()
 		return
 	}
 	taken := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		close(taken)
-		serve()
+		l.serve()
 	}()
 	<-taken
 	runtime.UnlockOSThread()
@@ -203,9 +201,6 @@ func (l *Launcher) Close() error {
 	if ready {
 		l.launches.Wait()
 		close(l.work)
-		l.mu.Lock()
-		l.standby.release()
-		l.mu.Unlock()
 		l.serving.Wait()
 		l.reapers.Wait()
 		unix.Close(l.self)

@@ -35,7 +35,6 @@ func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	l := newLowering(f, len(s.Steps)-max(done, 0))
 	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
 	l.ownNetwork = s.Namespaces&NewNet != 0
-	l.inCommand = done > 0 && s.Steps[done-1].Op == OpStartCommand
 	if s.Namespaces&^namespaceMask != 0 {
 		l.fail("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))
 	}
@@ -197,23 +196,13 @@ func (l *lowering) startCommand() {
 	if l.dies { // the clone gets none
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(unix.SIGUSR2))
 	}
-	flags := uint64(unix.SIGCHLD)
-	if l.sharesFiles {
-		flags |= unix.CLONE_FILES
-	}
 	l.fork = len(l.calls)
-	c := l.clone2(flags, num(0), &l.commandShares)
+	c := l.clone2(uint64(unix.SIGCHLD), num(0), &l.commandShares)
 	c.store(l.command)
 	c.flags |= flagFork
-	if l.sharesFiles {
-		l.ownFiles()
-	}
 	l.becomeReaper(held(l.command))
 	l.second, l.inCommand = len(l.calls), true
 }
-
-// ownFiles gives the task a table of descriptors of its own, a copy of the one that it shares.
-func (l *lowering) ownFiles() { l.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES)) }
 
 // clone2 lowers the clone of a task that goes on beside the one that makes it. Both share this process's
 // memory, of which they use no stack. The word shares is 1 until the new one does not share it any more,

@@ -34,7 +34,6 @@ var helpers = map[string]func(args []string) int{
 	"main-thread":     helperMainThread,
 	"ignored":         helperIgnored,
 	"prefork":         helperPrefork,
-	"prefork-command": helperPreforkCommand,
 	"dial":            helperDial,
 	"reach":           helperReach,
 }

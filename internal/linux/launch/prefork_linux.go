@@ -7,7 +7,6 @@ package launch
 
 import (
 	"errors"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,23 +27,18 @@ var errNotPreforked = errors.New("launch: no preforked task")
 
 // Preforked is a first task that was cloned before its script is known. It
 // is in its namespaces already, which the kernel needs most time for, has tied its life
-// to this process, left its session and performed its first steps, and waits. Where these end
-// with OpStartCommand, it is the reaper already, and the second task waits.
+// to this process, left its session and performed its first steps, and waits.
 //
 // A nil Preforked is none. Drop may be called at any time, also while a script is started.
 type Preforked struct {
 	*task
 	owner      *Launcher
 	namespaces Namespaces
-	from       Files         // Enter, Trees and Hold of it
+	from       Files         // Enter and Trees of it
 	steps      []Step        // performed before the script is known
 	word       uint32        // futex: 0 while the task has to wait
-	over       chan struct{} // closed when the first task shares no memory any more: it is the reaper, or has ended
+	over       chan struct{} // closed when the task shares no memory any more: it is the reaper, or has ended
 	drop       sync.Once
-
-	command bool     // the second task waits
-	status  *os.File // of the reaper; nil while there is none
-	ends    []int    // descriptors that the first task gets copies of
 }
 
 // Prefork begins to clone a first task into these namespaces and returns at once.
@@ -53,34 +47,22 @@ type Preforked struct {
 // clone3(2).
 //
 // first are the steps that the script will begin with, or nil: those that need nothing which is
-// found out later, and with a process namespace OpStartCommand as the last one. A script that begins
-// differently starts without the task; so does every script when one of these steps fails.
+// found out later. A script that begins differently starts without the task; so does every script when
+// one of these steps fails.
 //
-// Of from only Enter, Trees and Hold count. With Enter the task begins in those namespaces, as a script
-// with Enter and the same files. The reaper keeps all of Hold, and a script that holds others starts
-// without the task. They stay open until Start or Drop has returned.
+// Of from only Enter and Trees count. With Enter the task begins in those namespaces, as a script
+// with Enter and the same files. They stay open until Start or Drop has returned.
 func (l *Launcher) Prefork(ns Namespaces, first []Step, from Files) *Preforked {
 	l.mu.Lock()
 	if l.old.Load() || l.jobs >= runtime.GOMAXPROCS(0) || l.enterLocked() != nil {
 		l.mu.Unlock()
 		return nil
 	}
-	pre := &Preforked{owner: l, namespaces: ns, steps: first, from: from}
-	pre.command = len(first) > 0 && first[len(first)-1].Op == OpStartCommand
-	var release func()
-	if s := l.standby; s != nil {
-		l.standby = nil
-		l.jobs++
-		pre.task, pre.over, release = &s.task, s.over, s.release
-	} else {
-		pre.task, pre.over = new(task), make(chan struct{})
-		job := l.jobLocked(pre.clone, pre.over)
-		release = func() { l.work <- job } // with so few jobs there is room
-		l.standByLocked()
-	}
+	pre := &Preforked{task: new(task), owner: l, namespaces: ns, steps: first, from: from, over: make(chan struct{})}
+	job := l.jobLocked(pre.clone, pre.over)
 	l.mu.Unlock()
 	pre.begin()
-	release()
+	l.work <- job // with so few jobs there is room
 	return pre
 }
 
@@ -91,35 +73,12 @@ func (pre *Preforked) begin() {
 		ns = 0 // these are its sibling's
 	}
 	f := fds{self: pre.owner.self, reaper: pre.owner.reaper, enter: numbers(pre.from.Enter), trees: numbers(pre.from.Trees)}
-	err := pre.hold(&f)
 	// It shares the table of descriptors until it has its script: those that the
 	// script needs may not be open yet.
 	pre.prepare(ns, unix.CLONE_FILES, pre.lower(f), 0)
-	if err != nil || pre.low.err != nil { // a start without it finds out why
+	if pre.low.err != nil { // a start without it finds out why
 		pre.c.script = nil
 	}
-}
-
-// hold opens what the first task needs as the reaper.
-func (pre *Preforked) hold(f *fds) (err error) {
-	if !pre.command {
-		return nil
-	}
-	if pre.status, f.status, err = statusPipe(); err != nil {
-		return err
-	}
-	pre.ends = append(pre.ends, f.status)
-	for _, file := range pre.from.Hold {
-		if file == nil {
-			continue
-		}
-		fd, err := above(file, maxPassed)
-		if err != nil {
-			return err
-		}
-		pre.ends, f.hold = append(pre.ends, fd), append(f.hold, fd)
-	}
-	return nil
 }
 
 // lower lays down what the task does before it has a script.
@@ -128,21 +87,17 @@ func (pre *Preforked) lower(f fds) *lowering {
 	if len(pre.from.Enter) > 0 {
 		low.enter(pre.namespaces, unix.CLONE_FILES)
 	}
-	low.dies, low.sharesFiles = true, true
 	// While it waits, with all signals blocked, no other signal would end it.
 	low.lowerStep(&Step{Op: OpDieWithParent})
 	low.begin()
 	for i := range pre.steps {
-		if !mayPrecede(pre.steps[i].Op) || low.inCommand {
+		if !mayPrecede(pre.steps[i].Op) {
 			low.fail("a preforked task does not perform it")
-		}
-		if pre.steps[i].Op == OpStartCommand && pre.namespaces&NewPID == 0 {
-			low.fail("a command that waits needs a process namespace, with which it ends")
 		}
 		low.lowerStep(&pre.steps[i])
 	}
 	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(futexWait), num(0), num(0)).flags |= flagAwait
-	low.ownFiles()
+	low.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES))
 	low.call("jump", 0).flags |= flagJump
 	low.link()
 	return low
@@ -155,7 +110,7 @@ func (pre *Preforked) lower(f fds) *lowering {
 func mayPrecede(op Op) bool {
 	switch op {
 	case OpDieWithParent, OpSecureBits, OpDropBounding, OpClearAmbient, OpNoNewPrivs,
-		OpDevpts, OpProc, OpTake, OpClone, OpAttach, OpSetMount, OpSeccomp, OpCaps, OpStartCommand:
+		OpDevpts, OpProc, OpTake, OpClone, OpAttach, OpSetMount:
 		return true
 	}
 	return false
@@ -164,12 +119,7 @@ func mayPrecede(op Op) bool {
 // fits reports whether a script can go on from where the task is.
 func (pre *Preforked) fits(s *Script, f *Files) bool {
 	return pre != nil && s.Namespaces == pre.namespaces && slices.Equal(pre.from.Enter, f.Enter) && slices.Equal(pre.from.Trees, f.Trees) &&
-		f.Cgroup == nil && (!pre.command || pre.holds(f.Hold)) && len(s.Steps) > len(pre.steps) && SameSteps(s.Steps[:len(pre.steps)], pre.steps)
-}
-
-// holds reports whether the reaper keeps these files open.
-func (pre *Preforked) holds(files []*os.File) bool {
-	return !slices.ContainsFunc(files, func(f *os.File) bool { return f != nil && !slices.Contains(pre.from.Hold, f) })
+		f.Cgroup == nil && len(s.Steps) > len(pre.steps) && SameSteps(s.Steps[:len(pre.steps)], pre.steps)
 }
 
 // Drop ends a task that no script was started with, and waits until it has ended. It may
@@ -195,11 +145,6 @@ func (pre *Preforked) wake() {
 // descriptors, which it shared with this process.
 func (pre *Preforked) collect() {
 	if pre.pid > 0 {
-		if pre.command {
-			pre.wake() // where nothing kills it with the first one
-			_ = unix.PidfdSendSignal(int(pre.pidfd), unix.SIGKILL, nil, 0)
-			pre.awaitCommand()
-		}
 		collectNow(int(pre.pidfd))
 	}
 	for _, s := range pre.low.files {
@@ -207,24 +152,7 @@ func (pre *Preforked) collect() {
 			unix.Close(int(*s))
 		}
 	}
-	if pre.status != nil {
-		pre.status.Close()
-	}
-	pre.closeEnds()
 	pre.owner.launches.Done()
-}
-
-// awaitCommand waits until the second task, if there is one, shares no memory any more.
-func (pre *Preforked) awaitCommand() {
-	if *pre.low.command != 0 {
-		awaitOwn(pre.low.commandShares)
-	}
-}
-
-func (pre *Preforked) closeEnds() {
-	for _, fd := range pre.ends {
-		unix.Close(fd)
-	}
 }
 
 // start gives the waiting task its script. It returns errNotPreforked when there is no
@@ -233,22 +161,16 @@ func (pre *Preforked) start(s *Script, f Files) (*Process, error) {
 	if !pre.fits(s, &f) {
 		return nil, errNotPreforked
 	}
-	if pre.command {
-		f.Enter, f.Trees, f.Hold = nil, nil, nil // it has them
-	}
 	own, release, err := pre.owner.duplicate(s, f)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if pre.command {
-		return pre.startCommand(s, own)
-	}
-	return withStatus(own, func(own fds) (*Process, error) { return pre.startReaper(s, own) })
+	return withStatus(own, func(own fds) (*Process, error) { return pre.perform(s, own) })
 }
 
-// startReaper gives the first task its script.
-func (pre *Preforked) startReaper(s *Script, f fds) (*Process, error) {
+// perform gives the task its script.
+func (pre *Preforked) perform(s *Script, f fds) (*Process, error) {
 	low, err := lower(s, f, false, len(pre.steps))
 	if err != nil {
 		return nil, err
@@ -270,40 +192,6 @@ func (pre *Preforked) startReaper(s *Script, f fds) (*Process, error) {
 			return // a start without it finds out why
 		}
 		p, err = pre.owner.process(s, low, pre.task)
-		pre.owner.launches.Done()
-	})
-	return p, err
-}
-
-// startCommand gives the second task its script. That is not woken before the first one is the reaper, so
-// it has executed nothing when a start without it is tried.
-func (pre *Preforked) startCommand(s *Script, f fds) (*Process, error) {
-	low, err := lower(s, f, false, len(pre.steps))
-	if err != nil {
-		return nil, err
-	}
-	p, err := (*Process)(nil), errNotPreforked
-	pre.drop.Do(func() {
-		<-pre.over
-		low.command, low.commandShares = pre.low.command, pre.low.commandShares
-		if pre.pid <= 0 || pre.c.errno != 0 || *low.command == 0 || atomic.LoadUint32(low.commandShares) == 0 {
-			pre.collect()
-			return
-		}
-		pre.c.then = &low.calls[0]
-		pre.wake()
-		pre.awaitCommand()
-		runtime.KeepAlive(low)
-		if pre.failedEarly() {
-			pre.collect()
-			return
-		}
-		pre.closeEnds()
-		if p, err = pre.owner.process(s, low, pre.task); err == nil {
-			p.status = pre.status
-		} else {
-			pre.status.Close()
-		}
 		pre.owner.launches.Done()
 	})
 	return p, err

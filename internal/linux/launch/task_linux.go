@@ -77,7 +77,7 @@ func (t *task) byOldClone(ns Namespaces, flags uintptr) {
 // still share this process's memory.
 func (t *task) clone() {
 	t.pid = spawnBlocked(&t.c)
-	if atomic.LoadUint32(&t.c.wait) == 0 && t.pid > 0 && t.low.entered >= 0 {
+	if t.pid > 0 && t.low.entered >= 0 {
 		t.lost = t.enter()
 	}
 	runtime.KeepAlive(t)
@@ -225,16 +225,13 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 // spawnBlocked blocks all signals around spawn, so that no handler of the Go
 // runtime runs in the child, which shares the runtime's memory. And it tells the
 // scheduler that this thread is in a system call that blocks: it must not hold up the
-// garbage collector, and a thread that stands by must not keep a processor of Go.
+// garbage collector.
 //
 //go:norace
 //go:nosplit
 func spawnBlocked(c *context) int64 {
 	all, old := ^uint64(0), uint64(0)
 	entersyscallblock()
-	for atomic.LoadUint32(&c.wait) != 0 { // with no signal blocked: the runtime waits for some at all threads
-		syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&c.wait)), futexWait, 1, 0, 0, 0)
-	}
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	pid := int64(0)
 	if c.script != nil {

@@ -51,12 +51,7 @@ func subreaper(r *Request) []launch.Step {
 // if it gets one. That comes first, so that its own descriptors of the terminal are as free as
 // they are without a sandbox.
 func start(r *Request, multiplexer string) []launch.Step {
-	return slices.Concat(terminal(r, multiplexer), []launch.Step{{Op: launch.OpStartCommand}}, lead(r))
-}
-
-// lead is how the command's task begins.
-func lead(r *Request) []launch.Step {
-	return append(slices.Clone(r.Entry.Command), launch.Step{Op: launch.OpNewGroup})
+	return slices.Concat(terminal(r, multiplexer), []launch.Step{{Op: launch.OpStartCommand}}, r.Entry.Command, []launch.Step{{Op: launch.OpNewGroup}})
 }
 
 func terminal(r *Request, multiplexer string) []launch.Step {

@@ -49,7 +49,6 @@ type nativePlan struct {
 	shown   []Spot   // what of the covered directories is shown by default
 	devices []string // of the host's, those that the policy does not deny
 
-	started   bool  // the command's task is started already
 	procMasks []int // copies of the mask for files that are made already
 }
 

@@ -74,32 +74,19 @@ func (n *nativePlan) write() {
 		n.add(r.published()...)
 	}
 	n.add(refuseSettings()...)
-	if n.started {
-		n.add(lead(r)...)
-	} else {
-		n.add(leastCaps)
-		if p.Known == 0 {
-			n.filter()
-		}
-		n.add(start(r, ownMultiplexer)...)
+	// One capability is left until the reaper's program is executed: until then its task shares the
+	// caller's memory, and the command, which has none, may not trace a task that has more.
+	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
+	if !r.Observe { // else a supervisor has to answer some
+		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
 	}
+	n.add(start(r, ownMultiplexer)...)
 	if !r.Shared.pids() { // else other commands see this task, which shares the caller's memory until its program is executed
 		n.add(launch.Step{Op: launch.OpCaps, Label: "none left"})
 	}
 	n.add(launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})
 	n.add(command(r)...)
 	p.observe(r)
-}
-
-// leastCaps leaves one capability until the reaper's program is executed: until then its task
-// shares the caller's memory, and the command, which has none, may not trace a task that has more.
-var leastCaps = launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"}
-
-// filter installs the filter of calls, where no supervisor has to answer some.
-func (n *nativePlan) filter() {
-	if !n.req.Observe {
-		n.add(launch.Step{Op: launch.OpSeccomp, Filter: n.req.Filter})
-	}
 }
 
 // ownMounts makes the mounts of a command that shares nothing.

@@ -156,8 +156,6 @@ func (n *nativePlan) sharedMounts() {
 		p.Known = i + 1
 		p.Script.Steps, n.trees = p.Script.Steps[:before], 0
 		n.ownInside()
-		n.filter()
-		n.startEarly()
 		n.expectMounts()
 		n.reopen(true)
 		return
@@ -165,20 +163,6 @@ func (n *nativePlan) sharedMounts() {
 	n.add(launch.Step{Op: launch.OpPart, Label: "what follows is of this command alone"})
 	n.ownInside()
 	n.reopen(true)
-}
-
-// Waits reports whether the command's task can wait for the command, because the reaper has nothing to do before it
-// that only this one needs.
-func Waits(spec *executor.Spec, pids bool) bool {
-	return spec.TTY == nil && !pids && len(spec.Publish) == 0 && !pings(spec)
-}
-
-// startEarly starts the command's task as soon as what is the same for all commands is done.
-func (n *nativePlan) startEarly() {
-	n.started = Waits(n.req.Spec, n.req.Shared.pids()) && len(n.req.Entry.Reaper) == 0
-	if n.started {
-		n.add(leastCaps, launch.Step{Op: launch.OpStartCommand})
-	}
 }
 
 // subreaper has the reaper find what its command leaves behind, where it is not process 1.
@@ -200,19 +184,13 @@ func (n *nativePlan) ownInside() {
 }
 
 // FirstInside returns the steps that the script of a command begins with that finds its mounts
-// in a shared sandbox, as [First] does for others. The filter counts as [Request.Filter] does, and nil
-// says that it asks a supervisor. If it is to wait, and [Waits] says that it can, the command's task is started.
-func FirstInside(h *Host, spec *executor.Spec, pids bool, filter launch.Filter, wait bool) []launch.Step {
-	n := &nativePlan{host: h, req: &Request{Spec: spec, Shared: &Shared{PIDs: pids}, Filter: filter, Observe: filter == nil}, plan: &Plan{}}
+// in a shared sandbox, as [First] does for others.
+func FirstInside(h *Host, spec *executor.Spec, pids bool) []launch.Step {
+	n := &nativePlan{host: h, req: &Request{Spec: spec, Shared: &Shared{PIDs: pids}}, plan: &Plan{}}
 	n.add(First(h)...)
 	n.subreaper()
-	if pings(spec) {
-		return n.plan.Script.Steps // a setting follows, for which a file is opened for writing
-	}
-	n.ownInside()
-	n.filter()
-	if wait {
-		n.startEarly()
+	if !pings(spec) { // else a setting follows, for which a file is opened for writing
+		n.ownInside()
 	}
 	return n.plan.Script.Steps
 }

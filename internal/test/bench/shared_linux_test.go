@@ -36,8 +36,8 @@ func opened(tb testing.TB, host *linux.Host, spec *executor.Spec) *linux.Shared 
 	return s
 }
 
-// BenchmarkSharedStart guards: a start in a living shared sandbox costs at most 0.7 of one in a sandbox of its
-// own, and 2.1 of a bare one. The aims are 0.5 and 1.6.
+// BenchmarkSharedStart guards: a start in a living shared sandbox costs at most 0.9 of one in a sandbox of its
+// own, and 2.7 of a bare one. The aims are 0.5 and 1.6.
 func BenchmarkSharedStart(b *testing.B) {
 	testenv.NeedUserNS(b)
 	host := new(linux.Host)
@@ -53,7 +53,7 @@ func BenchmarkSharedStart(b *testing.B) {
 }
 
 // BenchmarkSharedObserved guards: with an observer and four protected names in a repository it costs at
-// most 0.75 of one in a sandbox of its own, and 2.5 of a bare one. The aim is 2 of a bare one.
+// most 0.9 of one in a sandbox of its own, and 3 of a bare one. The aim is 2 of a bare one.
 func BenchmarkSharedObserved(b *testing.B) {
 	testenv.NeedUserNS(b)
 	host := new(linux.Host)
