@@ -88,22 +88,22 @@ func (a *attempt) release() {
 	a.notice.Withdraw()
 }
 
-// prefork starts to make the namespaces of the native level. With limits the first task may
-// have to start in a control group, which is not there yet.
+// prefork starts to make the namespaces of the native level, in a shared sandbox with the mounts that the command
+// likely begins with. With limits the first task may have to start in a control group, which is not there yet.
 func (a *attempt) prefork() {
-	if a.level == plan.LevelNative && a.host.lacks(a.level) == nil && preforked(a.spec) {
-		if a.shared != nil {
-			a.preforkInside()
-			return
-		}
-		a.preforked = a.host.launcher.Prefork(plan.Namespaces(a.spec.Policy.Network()), plan.First(a.host.Facts()), launch.Files{})
+	r := a.spec.Resources
+	if a.level != plan.LevelNative || a.host.lacks(a.level) != nil || r.Memory != 0 || r.CPUs != 0 || r.PIDs != 0 {
+		return
 	}
-}
-
-// preforked reports whether the first task of a command starts in no control group.
-func preforked(spec *executor.Spec) bool {
-	r := spec.Resources
-	return r.Memory == 0 && r.CPUs == 0 && r.PIDs == 0
+	facts := a.host.Facts()
+	namespaces, first, from := plan.Namespaces(a.spec.Policy.Network()), plan.First(facts), launch.Files{}
+	if s := a.shared; s != nil {
+		if a.likely = s.likely(); a.likely != nil {
+			first = plan.FirstInside(facts, a.spec, s.parts.PIDs)
+		}
+		namespaces, from = plan.Inside(s.parts.PIDs), launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
+	}
+	a.preforked = a.host.launcher.Prefork(namespaces, first, from)
 }
 
 // waitReady waits until the command may start. The preforked task occupies a thread, so it
@@ -145,10 +145,7 @@ func (a *attempt) plan() (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	if a.shared != nil {
-		a.bounds.Share()
-	}
-	if r.Entry, err = a.bounds.At(a.level, writable(r)); err != nil {
+	if r.Entry, err = a.bounds.At(a.level, writable(r), a.shared != nil); err != nil {
 		return nil, err
 	}
 	if a.shared != nil {

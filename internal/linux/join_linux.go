@@ -59,7 +59,7 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 	case p.Known > 0:
 		a.root = roots[p.Known-1]
 		roots = slices.Delete(roots, p.Known-1, p.Known)
-	case p.Tree != (plan.Tree{}) && table != nil:
+	case p.Tree != nil && table != nil:
 		a.root = &root{tree: p.Tree, table: table, uses: 1}
 	}
 	a.shared.release(roots...)
@@ -113,18 +113,6 @@ func (a *attempt) privateTmp(own *files) string {
 		return a.shared.parts.Tmp
 	}
 	return own.tmp.Path
-}
-
-// preforkInside starts to make the namespaces of a command in a shared sandbox, with the mounts that it likely
-// begins with.
-func (a *attempt) preforkInside() {
-	s, facts := a.shared, a.host.Facts()
-	first := plan.First(facts)
-	if a.likely = s.likely(); a.likely != nil {
-		first = plan.FirstInside(facts, a.spec, s.parts.PIDs)
-	}
-	from := launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
-	a.preforked = a.host.launcher.Prefork(plan.Inside(s.parts.PIDs), first, from)
 }
 
 // enter adds to the files of a launch what a shared sandbox needs.

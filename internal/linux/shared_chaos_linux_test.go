@@ -76,7 +76,7 @@ func TestSharedChaos(t *testing.T) {
 	before := look(t, a.base)
 	r := chaosRandom(t)
 	var sandboxes, commands, cut int
-	for end := time.Now().Add(chaosTime()); time.Now().Before(end); {
+	for end := time.Now().Add(chaosTime()); cut == 0 || time.Now().Before(end); { // a busy machine needs longer for one
 		n, c := chaosRound(t, a, rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), null)
 		sandboxes, commands, cut = sandboxes+1, commands+n, cut+c
 		if t.Failed() {
@@ -84,9 +84,6 @@ func TestSharedChaos(t *testing.T) {
 		}
 	}
 	t.Logf("%d sandboxes, %d commands, of which %d ended with theirs", sandboxes, commands, cut)
-	if cut == 0 {
-		t.Error("no command ended with its sandbox")
-	}
 	must(t, a.host.Close())
 	before.gone(t, a.base, 0)
 	goleak.VerifyNone(t)

@@ -82,7 +82,7 @@ const maxRoots = 4
 
 // A root is a set of mounts with which commands can begin: a namespace in which no process is.
 type root struct {
-	tree      plan.Tree // what it was made by
+	tree      []launch.Step // what it was made by
 	namespace *os.File
 	layers    *caches.Layers        // of caches that are mounted in it; nil for none
 	table     *hostfacts.MountTable // what was mounted on the host

@@ -26,16 +26,16 @@ import (
 // helpers are the programs that the test binary plays, by the word that follows
 // helperMark in its arguments.
 var helpers = map[string]func(args []string) int{
-	"ambient":         helperAmbient,
-	"args":            helperArgs,
-	"front":           helperFront,
-	"permute":         helperPermute,
-	"queue":           helperQueue,
-	"main-thread":     helperMainThread,
-	"ignored":         helperIgnored,
-	"prefork":         helperPrefork,
-	"dial":            helperDial,
-	"reach":           helperReach,
+	"ambient":     helperAmbient,
+	"args":        helperArgs,
+	"front":       helperFront,
+	"permute":     helperPermute,
+	"queue":       helperQueue,
+	"main-thread": helperMainThread,
+	"ignored":     helperIgnored,
+	"prefork":     helperPrefork,
+	"dial":        helperDial,
+	"reach":       helperReach,
 }
 
 const helperMark = "helper:"

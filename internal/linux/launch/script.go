@@ -25,12 +25,7 @@
 // no goroutine per process, and refuses scripts that it cannot perform exactly.
 package launch
 
-import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"slices"
-)
+import "reflect"
 
 // Op is the operation of a step. The zero Op is none; a script that holds one
 // does not start.
@@ -288,56 +283,8 @@ type Step struct {
 	Env     []string
 }
 
-// SameSteps reports whether two lists have the same steps, of those that make namespaces and mounts or take
-// rights away. Steps with a program or a ruleset are never the same.
-func SameSteps(a, b []Step) bool {
-	other := func(s Step) bool { return s.Ruleset != nil || s.Argv != nil || s.Env != nil || s.Keep != nil }
-	return len(a) == len(b) && !slices.ContainsFunc(a, other) && !slices.ContainsFunc(b, other) && bytes.Equal(canonical(a), canonical(b))
-}
-
-// Digest is the same for two lists that are the same by SameSteps, and for no others.
-func Digest(steps []Step) [sha256.Size]byte { return sha256.Sum256(canonical(steps)) }
-
-// canonical is the same for two lists that are the same by SameSteps, and for no others.
-func canonical(steps []Step) []byte {
-	const usual = 96 // bytes of one
-	b := make([]byte, 0, usual*len(steps))
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	for i := range steps {
-		s := &steps[i]
-		b = append(b, byte(s.Op))
-		for _, t := range []string{s.Path, s.Dest, s.Label} {
-			text(t)
-		}
-		flags := uint64(0)
-		for i, on := range []bool{s.Own, s.Recursive, s.Private, s.Layers != nil} {
-			if on {
-				flags |= 1 << i
-			}
-		}
-		for _, n := range []uint64{
-			flags, uint64(s.Tree), uint64(s.From), s.ID.Dev, s.ID.Ino, s.Set, s.Clear, uint64(s.Mode), s.Value, uint64(s.UID), uint64(s.GID),
-			uint64(s.Resource), uint64(s.Stdio), uint64(s.Cols), uint64(s.Rows), uint64(s.Offset), s.Soft, s.Hard,
-		} {
-			b = binary.AppendUvarint(b, n)
-		}
-		if l := s.Layers; l != nil {
-			for _, one := range append([]Layer{l.Upper, l.Work}, l.Lower[:]...) {
-				text(one.Path)
-				b = binary.AppendUvarint(binary.AppendUvarint(b, one.ID.Dev), one.ID.Ino)
-			}
-		}
-		text(string(s.Data))
-		b = binary.AppendUvarint(b, uint64(len(s.Filter)))
-		for _, f := range s.Filter {
-			b = binary.LittleEndian.AppendUint64(b, f)
-		}
-	}
-	return b
-}
+// SameSteps reports whether two lists have the same steps, every member of them.
+func SameSteps(a, b []Step) bool { return reflect.DeepEqual(a, b) }
 
 // Namespaces are the CLONE_NEW flags of the first task (linux/sched.h).
 type Namespaces uint64

@@ -163,41 +163,21 @@ func FuzzStepString(f *testing.F) {
 	})
 }
 
-// TestDigest: every member of a step counts, as for SameSteps.
-func TestDigest(t *testing.T) {
-	base := []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")}, {Op: OpAttach, Path: "/b"}}
-	again := []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")}, {Op: OpAttach, Path: "/b"}}
-	if Digest(base) != Digest(again) || !SameSteps(base, again) {
-		t.Error("equal steps differ")
+// TestSameSteps: what a step points to counts, too.
+func TestSameSteps(t *testing.T) {
+	steps := func() []Step {
+		return []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")}, {Op: OpAttach, Path: "/b"}}
+	}
+	base := steps()
+	if !SameSteps(base, steps()) || SameSteps(base, base[:1]) {
+		t.Error("equal steps differ, or a part of them does not")
 	}
 	for name, change := range map[string]func(*Step){
-		"op": func(s *Step) { s.Op = OpOpen }, "path": func(s *Step) { s.Path = "/ab" }, "dest": func(s *Step) { s.Dest = "/a" },
-		"label": func(s *Step) { s.Label = "x" }, "tree": func(s *Step) { s.Tree = 1 }, "from": func(s *Step) { s.From = 1 },
-		"device": func(s *Step) { s.ID.Dev = 1 }, "inode": func(s *Step) { s.ID.Ino = 1 }, "own": func(s *Step) { s.Own = true },
-		"recursive": func(s *Step) { s.Recursive = true }, "private": func(s *Step) { s.Private = true }, "set": func(s *Step) { s.Set = 1 },
-		"clear": func(s *Step) { s.Clear = 1 }, "mode": func(s *Step) { s.Mode = 1 }, "value": func(s *Step) { s.Value = 1 },
-		"uid": func(s *Step) { s.UID = 1 }, "gid": func(s *Step) { s.GID = 1 }, "resource": func(s *Step) { s.Resource = 1 },
-		"stdio": func(s *Step) { s.Stdio = 1 }, "cols": func(s *Step) { s.Cols = 1 }, "rows": func(s *Step) { s.Rows = 1 },
-		"offset": func(s *Step) { s.Offset = 1 }, "soft": func(s *Step) { s.Soft = 1 }, "hard": func(s *Step) { s.Hard = 1 },
-		"no layers": func(s *Step) { s.Layers = nil }, "upper": func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/v"}} },
-		"work":  func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/u"}, Work: Layer{ID: ID{Ino: 1}}} },
-		"lower": func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/u"}, Lower: [MaxLower]Layer{{Path: "/l"}}} },
-		"lowest": func(s *Step) {
-			s.Layers = &Layers{Upper: Layer{Path: "/u"}, Lower: [MaxLower]Layer{MaxLower - 1: {ID: ID{Ino: 1}}}}
-		},
-		"data":       func(s *Step) { s.Data = nil },
-		"other data": func(s *Step) { s.Data = []byte("y") },
-		"filter":     func(s *Step) { s.Filter = Filter{1} },
+		"inode": func(s *Step) { s.ID.Ino = 1 }, "layers": func(s *Step) { s.Layers.Lower[MaxLower-1].ID.Ino = 1 }, "data": func(s *Step) { s.Data[0]++ },
 	} {
-		t.Run(name, func(t *testing.T) {
-			other := []Step{again[0], again[1]}
-			change(&other[0])
-			if Digest(base) == Digest(other) || SameSteps(base, other) {
-				t.Error("it does not count")
-			}
-		})
-	}
-	if Digest(base) == Digest(base[:1]) || Digest([]Step{{Path: "ab"}}) == Digest([]Step{{Path: "a"}, {Path: "b"}}) {
-		t.Error("different lists are the same")
+		other := steps()
+		if change(&other[0]); SameSteps(base, other) {
+			t.Errorf("%s does not count", name)
+		}
 	}
 }

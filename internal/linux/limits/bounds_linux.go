@@ -34,7 +34,6 @@ const noLimits = "leave the limits out, or see sallyport doctor"
 type Bounds struct {
 	want   executor.Resources
 	groups *Groups
-	shared bool                   // the user namespace is that of other commands as well
 	group  func() (*group, error) // waits until the group was made; nil, nil without one
 
 	level      string
@@ -53,9 +52,6 @@ func New(groups *Groups, want executor.Resources) *Bounds {
 	}
 	return b
 }
-
-// Share says that the command starts in a shared sandbox. Call it before At.
-func (b *Bounds) Share() { b.shared = true }
 
 // needsGroup returns whether a control group may enforce one of the limits.
 func (b *Bounds) needsGroup() bool { return b.want.Memory > 0 || b.want.CPUs > 0 || b.want.PIDs > 0 }
@@ -82,9 +78,9 @@ func (b *Bounds) others() int {
 
 // At decides what enforces each limit at a sandbox level and returns what the script of
 // the launch begins with. The limit on disk is about the writable directories, from
-// this moment on. At waits for the control group. It may be called again for another
-// level. A nil Bounds has no limits.
-func (b *Bounds) At(level string, writable []string) (plan.Entry, error) {
+// this moment on; shared says that the user namespace is that of other commands as well. At waits for
+// the control group. It may be called again for another level. A nil Bounds has no limits.
+func (b *Bounds) At(level string, writable []string, shared bool) (plan.Entry, error) {
 	var e plan.Entry
 	if b == nil {
 		return e, nil
@@ -115,7 +111,7 @@ func (b *Bounds) At(level string, writable []string) (plan.Entry, error) {
 		e.Command = append(e.Command, step)
 	}
 	if b.want.PIDs > 0 {
-		e.Command = append(e.Command, b.holdPIDs(g)...)
+		e.Command = append(e.Command, b.holdPIDs(g, shared)...)
 	}
 	if b.want.Disk > 0 {
 		if level == plan.LevelNone {
@@ -153,8 +149,8 @@ func (b *Bounds) hold(limit string, value float64, group, otherwise string) bool
 // holdPIDs holds the limit on processes. A resource limit counts per user in a user
 // namespace. Only the native level makes a new one for each command, unless that is shared, and the kernel does
 // not apply resource limits to the system's root user.
-func (b *Bounds) holdPIDs(g *group) []launch.Step {
-	watched := b.level != plan.LevelNative || b.shared || hostfacts.SystemRoot()
+func (b *Bounds) holdPIDs(g *group, shared bool) []launch.Step {
+	watched := b.level != plan.LevelNative || shared || hostfacts.SystemRoot()
 	otherwise := executor.ByRlimit
 	if watched {
 		otherwise = executor.ByWatch

@@ -50,7 +50,7 @@ func TestAtWithoutGroups(t *testing.T) {
 		{plan.LevelLandlock, executor.ByWatch, []launch.Op{launch.OpAffinity}},
 	} {
 		t.Run(test.level, func(t *testing.T) {
-			e, err := b.At(test.level, []string{t.TempDir()})
+			e, err := b.At(test.level, []string{t.TempDir()}, false)
 			if err != nil || len(e.Reaper) != 0 || !cmp.Equal(ops(e.Command), test.command) {
 				t.Errorf("%+v, %v", e, err)
 			}
@@ -65,10 +65,10 @@ func TestAtWithoutGroups(t *testing.T) {
 		})
 	}
 	var no *sandbox.UnsupportedError
-	if _, err := b.At(plan.LevelNone, nil); !errors.As(err, &no) || no.Need != "a limit on disk" {
+	if _, err := b.At(plan.LevelNone, nil, false); !errors.As(err, &no) || no.Need != "a limit on disk" {
 		t.Errorf("a disk limit with full access: %v", err)
 	}
-	if e, err := (*Bounds)(nil).At(plan.LevelNative, nil); err != nil || e.Command != nil {
+	if e, err := (*Bounds)(nil).At(plan.LevelNative, nil, false); err != nil || e.Command != nil {
 		t.Errorf("nil: %+v, %v", e, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestAtWithGroup(t *testing.T) {
 	for _, test := range []struct{ level, pids string }{
 		{plan.LevelNative, "21"}, {plan.LevelBwrap, "23"}, {plan.LevelLandlock, "21"},
 	} {
-		e, err := b.At(test.level, nil)
+		e, err := b.At(test.level, nil, false)
 		if err != nil || !cmp.Equal(ops(e.Command), []launch.Op{launch.OpAffinity}) {
 			t.Fatalf("%s: %+v, %v", test.level, e, err)
 		}
@@ -125,7 +125,7 @@ func TestExceeded(t *testing.T) {
 			ballast := bytes.Repeat([]byte{1}, 2*executor.LeastMemory)
 			b := New(&Groups{Disabled: true}, r)
 			defer b.Release()
-			if _, err := b.At(plan.LevelLandlock, nil); err != nil {
+			if _, err := b.At(plan.LevelLandlock, nil, false); err != nil {
 				t.Fatal(err)
 			}
 			killed := make(chan struct{})

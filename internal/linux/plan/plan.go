@@ -42,12 +42,12 @@ type Plan struct {
 	// pipes: at this level the command could reopen them with more rights.
 	Pipes  bool          `json:"pipes,omitempty"`
 	Script launch.Script `json:"script"`
-	// Tree stands for the part of a script in a shared sandbox that makes the mounts with which other
-	// commands can begin; zero where these cannot. Known is the one of Shared.Trees that the
+	// Tree is the part of a script in a shared sandbox that makes the mounts with which other
+	// commands can begin; nil where these cannot. Known is the one of Shared.Trees that the
 	// script begins with, counted from 1; 0 for none.
-	Tree  Tree  `json:"-"`
-	Known int   `json:"-"`
-	Exec  *Exec `json:"exec,omitempty"` // instead of the script, on other systems than Linux
+	Tree  []launch.Step `json:"-"`
+	Known int           `json:"-"`
+	Exec  *Exec         `json:"exec,omitempty"` // instead of the script, on other systems than Linux
 }
 
 // A Point is a mount point that must exist in a directory of ours before the launch.

@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"crypto/sha256"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -35,11 +34,8 @@ type Shared struct {
 	// all commands see and signal each other's. They must have equal policies.
 	PIDs bool
 	// Trees are those of earlier plans, whose namespaces are kept.
-	Trees []Tree
+	Trees [][]launch.Step
 }
-
-// A Tree stands for the steps that made the mounts of a sandbox. The zero Tree is none.
-type Tree [sha256.Size]byte
 
 // The trees that a holder shares, as [launch.OpTake] counts them.
 const (
@@ -151,8 +147,8 @@ func (n *nativePlan) sharedMounts() {
 	}
 	n.attach(shm, m)
 	p := n.plan
-	p.Tree = launch.Digest(p.Script.Steps[before:])
-	if i := slices.Index(n.req.Shared.Trees, p.Tree); i >= 0 {
+	p.Tree = slices.Clone(p.Script.Steps[before:])
+	if i := slices.IndexFunc(n.req.Shared.Trees, func(t []launch.Step) bool { return launch.SameSteps(t, p.Tree) }); i >= 0 {
 		p.Known = i + 1
 		p.Script.Steps, n.trees = p.Script.Steps[:before], 0
 		n.ownInside()
