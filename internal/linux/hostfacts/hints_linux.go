@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,10 +129,13 @@ func ProcHave() string {
 }
 
 // SystemRoot reports whether this process is root in the first user namespace.
-func SystemRoot() bool {
+func SystemRoot() bool { return unix.Geteuid() == 0 && firstUsers() }
+
+// firstUsers reports whether this process is in the first user namespace. It looks once.
+var firstUsers = sync.OnceValue(func() bool {
 	f := strings.Fields(OneLine("/proc/self/uid_map"))
-	return unix.Geteuid() == 0 && len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
-}
+	return len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
+})
 
 // ownCaps are the effective capabilities of this thread; none when they cannot
 // be read.

@@ -169,7 +169,7 @@ func TestSameSteps(t *testing.T) {
 		return []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")}, {Op: OpAttach, Path: "/b"}}
 	}
 	base := steps()
-	if !SameSteps(base, steps()) || SameSteps(base, base[:1]) {
+	if !SameSteps(base, steps()) || !SameSteps(nil, base[:0]) || SameSteps(base, base[:1]) {
 		t.Error("equal steps differ, or a part of them does not")
 	}
 	for name, change := range map[string]func(*Step){
