@@ -571,38 +571,3 @@ func TestManagedGit(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 }
-
-// TestManagedDatagrams: programs that send datagrams by SOCKS5 reach the addresses that entries name,
-// one association after the other, and no others.
-func TestManagedDatagrams(t *testing.T) {
-	t.Parallel()
-	testenv.RunAsOrdinary(t)
-	s := newManagedStage(t)
-	echo := func() string {
-		c, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		go func() {
-			p := make([]byte, 100)
-			for {
-				n, from, err := c.ReadFrom(p)
-				if err != nil {
-					return
-				}
-				_, _ = c.WriteTo(append([]byte("echo of "), p[:n]...), from)
-			}
-		}()
-		return c.LocalAddr().String()
-	}
-	open, closed := echo(), echo()
-	r := s.json(t, "-e", "PATIENT=1", "--allow-host", open, "--", "act", "datagram", open, "datagram", open)
-	if want := "\"echo of ping\"\n\"echo of ping\"\n"; r.Output != want {
-		t.Errorf("%q, want %q", r.Output, want)
-	}
-	r = s.json(t, "--allow-host", open, "--", "act", "datagram", closed)
-	if r.Output != "\"\"\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Protocol != "socks5_udp" || r.NetworkDenials[0].Reason != "not_allowed_local" {
-		t.Errorf("%q, %+v", r.Output, r.NetworkDenials)
-	}
-}
