@@ -185,8 +185,7 @@ func (h *Host) Close() error {
 	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
-	searched := begin(late, "a search for repositories takes long", func() error { made.scans.Close(); return nil })
-	err = errors.Join(err, kept(), searched())
+	err = errors.Join(err, kept())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))

@@ -17,7 +17,6 @@ func BenchmarkProtectedPlain(b *testing.B) {
 	dir := tempDir(b)
 	plainRepository(b, dir)
 	o := Surroundings(func(name string) (string, bool) { return dir, name == "HOME" })
-	o.Cache = &Cache{}
 	for b.Loop() {
 		r, err := Open(dir)
 		if err != nil {
@@ -29,29 +28,17 @@ func BenchmarkProtectedPlain(b *testing.B) {
 	}
 }
 
-func BenchmarkScanAgain(b *testing.B) {
+func BenchmarkScan(b *testing.B) {
 	dir := tempDir(b)
 	manyDirs(b, dir)
-	file := filepath.Join(tempDir(b), "cache")
-	c := &Cache{}
-	for !Scan(dir, c, Limit{}).Complete {
-		settle(b, c)
-	}
-	settle(b, c)
-	if err := c.Save(file); err != nil {
-		b.Fatal(err)
-	}
-	b.ResetTimer()
 	for b.Loop() {
-		c := LoadCache(file)
-		if found := Scan(dir, c, Limit{Time: time.Minute}); !found.Complete || len(found.Repositories) != 50 {
+		if found := Scan(dir, Limit{Time: time.Minute}); !found.Complete || len(found.Repositories) != 50 {
 			b.Fatalf("%d repositories, complete %v at %s", len(found.Repositories), found.Complete, found.Stopped)
 		}
 	}
 }
 
-// manyDirs makes 2000 directories with a few files each, which a second
-// scan does not read; 50 of them are repositories.
+// manyDirs makes 2000 directories with a few files each; 50 of them are repositories.
 func manyDirs(b testing.TB, dir string) {
 	b.Helper()
 	for i := range 20 {
@@ -65,20 +52,6 @@ func manyDirs(b testing.TB, dir string) {
 				if k == 0 && (i*10+j)%4 == 0 {
 					put(b, inside+"/.git/", "")
 				}
-			}
-		}
-	}
-}
-
-// settle makes the cache trust directories as it will when two seconds have passed.
-func settle(t testing.TB, c *Cache) {
-	t.Helper()
-	for i := range c.dirs {
-		if d := &c.dirs[i]; d.state&(dirRead|dirRacy) == dirRead|dirRacy {
-			var err error
-			d.state &^= dirRacy
-			if d.stamp, err = lstatStamp(filepath.Join(c.root, d.path)); err != nil {
-				t.Fatal(err)
 			}
 		}
 	}
@@ -108,7 +81,7 @@ func BenchmarkMatchAgain(b *testing.B) {
 	}
 }
 
-// settleMatches is [settle] for matches.
+// settleMatches makes matches trust directories as they will when two seconds have passed.
 func settleMatches(t testing.TB, root string, m *Matches) {
 	t.Helper()
 	for i := range m.dirs {

@@ -194,7 +194,7 @@ func TestCheckIsQuiet(t *testing.T) {
 	plainRepository(t, dir)
 	plainRepository(t, dir+"/old")
 	git(t, dir, "-c", "advice.addEmbeddedRepo=false", "add", "old")
-	before, err := Take(dir, open(t, dir), Outside{Cache: &Cache{}}, nil)
+	before, err := Take(dir, open(t, dir), Outside{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

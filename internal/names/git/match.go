@@ -27,6 +27,17 @@ type Matches struct {
 	changed bool
 }
 
+// maxMatches and maxDirs bound what is written down.
+const (
+	maxMatches = 32 << 20 // bytes
+	maxDirs    = 200_000
+)
+
+// rereadWorth is the number of names that make new stamps alone worth a new file. The directory
+// that every run writes to has a new stamp each time, and reading it again costs less than writing
+// down all the others.
+const rereadWorth = 1024
+
 // A matchDir is one directory below the root.
 type matchDir struct {
 	path  string // relative to the root; empty for the root
@@ -92,7 +103,7 @@ type matcher struct {
 	want    Wanted
 	most    int
 	found   int
-	reread  int             // as in a scanner
+	reread  int             // cost of reading directories that only have a new stamp
 	lasting map[uint64]bool // devices whose directories are trusted
 }
 
@@ -136,6 +147,20 @@ func (s *matcher) search() error {
 	}
 	s.changed = s.changed || s.reread >= rereadWorth
 	return nil
+}
+
+// A look is what has become of a directory.
+type look uint8
+
+const (
+	lookSame look = iota
+	lookChanged
+	lookGone
+)
+
+// parent returns the directory that a path lies in, empty for the root's.
+func parent(path string) string {
+	return path[:max(strings.LastIndexByte(path, filepath.Separator), 0)]
 }
 
 // look says what has become of a directory.
@@ -248,7 +273,7 @@ const matchMark = "sallyport matches 1\n"
 // LoadMatches reads what [Matches.Save] has written. A file that is missing, unreadable, too
 // big, of another version or damaged gives empty Matches, which only cost time.
 func LoadMatches(path string) *Matches {
-	text, err := ReadFile(path, maxCacheBytes)
+	text, err := ReadFile(path, maxMatches)
 	body := len(text) - 4
 	if err != nil || body < len(matchMark) || string(text[:len(matchMark)]) != matchMark ||
 		crc32.ChecksumIEEE(text[:body]) != binary.LittleEndian.Uint32(text[body:]) {
@@ -275,8 +300,7 @@ func LoadMatches(path string) *Matches {
 	return m
 }
 
-// Changed reports whether there is something to save. More directories than a Cache may have
-// are not saved.
+// Changed reports whether there is something to save. More than 200 000 directories are not saved.
 func (m *Matches) Changed() bool { return m.changed && len(m.dirs) <= maxDirs }
 
 // Save writes what is remembered to a file that only its owner can read, in one step. It does

@@ -122,7 +122,7 @@ func (o *orderWalk) values(path string, k gitstate.Name) {
 }
 
 // outsideNames returns the names in the index of a git directory that lead out of the work tree.
-func (r *Repository) outsideNames(c *Cache, hash int) []finding {
+func (r *Repository) outsideNames(c *indexes, hash int) []finding {
 	var found []finding
 	for _, dir := range r.gitDirs() {
 		var broken *IndexError

@@ -23,7 +23,6 @@ type Outside struct {
 	System   []string         // configurations of the system, the same
 	Template string           // value of GIT_TEMPLATE_DIR; empty if it has none
 	Given    []gitstate.Entry // settings of GIT_CONFIG_COUNT; nil if it has none
-	Cache    *Cache           // remembers indexes and plain repositories; nil: everything is read
 
 	said *configReader // what Configs and System say; nil: they are read each time
 }
@@ -156,7 +155,6 @@ type configReader struct {
 	list
 	home     string
 	hooks    []setting
-	leads    bool     // a configuration names another file or directory
 	linkRefs bool     // core.preferSymlinkRefs is set somewhere
 	hash     int      // bytes of an object name
 	read     []string // files that were read
@@ -219,12 +217,10 @@ func (c *configReader) entries(entries []gitstate.Entry, dir string, depth int) 
 		case kindOf(key) == setsProgram:
 			for _, word := range programWords(entry.Value) {
 				if path, ok := expand(word, c.home); ok {
-					c.leads = true
 					c.hooks = append(c.hooks, setting{key, path, setsProgram})
 				}
 			}
 		case kindOf(key) != 0:
-			c.leads = true
 			if path, ok := expand(entry.Value, c.home); ok {
 				c.hooks = append(c.hooks, setting{key, path, kindOf(key)})
 			}
@@ -233,7 +229,6 @@ func (c *configReader) entries(entries []gitstate.Entry, dir string, depth int) 
 				c.hash = sha256Size
 			}
 		case key == "include.path", strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path") && len(key) > len("includeif.path"):
-			c.leads = true
 			path, ok := expand(entry.Value, c.home)
 			switch {
 			case !ok || entry.Plain:

@@ -25,7 +25,19 @@ import (
 // are right as far as they go.
 func (r *Repository) Protected(o Outside) ([]Path, error) {
 	read := r.read(o)
-	return r.protected(read), read.err
+	var l list
+	if !r.Bare {
+		l.add(Path{Path: r.Link, IsDir: !r.Pointer, Why: "git directory"})
+	}
+	r.addGitDirs(&l)
+	hooks, _ := r.hookPaths(read.said.hooks)
+	for _, p := range slices.Concat(read.own.paths, read.said.paths, hooks) {
+		if p.Symlink || !within(r.Dir, p.Path) && !within(r.Common, p.Path) {
+			l.add(p)
+		}
+	}
+	l.add(r.unpopulated(read.links)...)
+	return l.paths, read.err
 }
 
 // A reading is what the files of a repository and its surroundings say.
@@ -39,27 +51,10 @@ type reading struct {
 func (r *Repository) read(o Outside) reading {
 	read := reading{own: r.readOwn(o), said: o.read()}
 	var err error
-	read.links, err = r.gitlinks(o.Cache, read.own.hash)
+	read.links, err = r.gitlinks(nil, read.own.hash)
 	_, hooks := r.hookPaths(read.said.hooks)
 	read.err = errors.Join(slices.Concat(read.own.errs, read.said.errs, hooks, []error{err})...)
 	return read
-}
-
-// protected is Protected of what was read.
-func (r *Repository) protected(read reading) []Path {
-	var l list
-	if !r.Bare {
-		l.add(Path{Path: r.Link, IsDir: !r.Pointer, Why: "git directory"})
-	}
-	r.addGitDirs(&l)
-	hooks, _ := r.hookPaths(read.said.hooks)
-	for _, p := range slices.Concat(read.own.paths, read.said.paths, hooks) {
-		if p.Symlink || !within(r.Dir, p.Path) && !within(r.Common, p.Path) {
-			l.add(p)
-		}
-	}
-	l.add(r.unpopulated(read.links)...)
-	return l.paths
 }
 
 // addGitDirs adds the git directories and the links on the way to them.
@@ -220,7 +215,7 @@ func (r *Repository) unpopulated(links []string) []Path {
 }
 
 // gitlinks returns the names of the gitlinks in the index of a work tree.
-func (r *Repository) gitlinks(c *Cache, hash int) ([]string, error) {
+func (r *Repository) gitlinks(c *indexes, hash int) ([]string, error) {
 	if r.Bare || r.DirMissing {
 		return nil, nil
 	}

@@ -24,7 +24,7 @@ type Snapshot struct {
 	common string
 	repos  []*Repository // one for each work tree that was looked at, with the same Common
 	before map[fact]bool
-	cache  *Cache
+	cache  *indexes
 	hash   int              // bytes of an object name
 	refs   bool             // git makes symbolic links for symbolic refs
 	late   bool             // the command has ended, and it is not known when
@@ -36,7 +36,7 @@ type Snapshot struct {
 // written to; it may be nil. With an [*IndexError] the snapshot is usable nevertheless,
 // with any other error it is nil.
 func Take(work string, r *Repository, o Outside, closed func(path string) bool) (*Snapshot, error) {
-	s := &Snapshot{cache: o.Cache, before: map[fact]bool{}, index: map[string]stamp{}}
+	s := &Snapshot{cache: &indexes{}, before: map[fact]bool{}, index: map[string]stamp{}}
 	if r == nil {
 		at, err := followAbs(work)
 		s.empty = at.real
@@ -194,7 +194,7 @@ func (r *Repository) bareAround() []finding {
 }
 
 // populated returns the .git of each gitlink in the index that has one.
-func (r *Repository) populated(c *Cache, hash int) ([]string, error) {
+func (r *Repository) populated(c *indexes, hash int) ([]string, error) {
 	links, err := r.gitlinks(c, hash)
 	var present []string
 	for _, name := range links {

@@ -75,7 +75,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestScanShut: a directory that may not be listed is named, also from memory, until it may be.
+// TestScanShut: a directory that may not be listed is named.
 func TestScanShut(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	if os.Geteuid() == 0 {
@@ -87,11 +87,8 @@ func TestScanShut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(shut, 0o755) })
-	cache := &Cache{}
-	for range 2 {
-		if found := Scan(root, cache, Limit{}); !slices.Equal(found.Shut, []string{shut}) || found.Repositories != nil {
-			t.Errorf("%+v", found)
-		}
+	if found := Scan(root, Limit{}); !slices.Equal(found.Shut, []string{shut}) || found.Repositories != nil {
+		t.Errorf("%+v", found)
 	}
 	want := func(path string, kind fs.FileMode) (keep, enter bool) { return filepath.Base(path) == "x.pem", true }
 	if found, err := Match(root, "", nil, want, 0); err != nil || !slices.Equal(found, []string{"a/shut/."}) {
@@ -100,7 +97,7 @@ func TestScanShut(t *testing.T) {
 	if err := os.Chmod(shut, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	if found := Scan(root, cache, Limit{}); found.Shut != nil || len(found.Repositories) != 1 {
+	if found := Scan(root, Limit{}); found.Shut != nil || len(found.Repositories) != 1 {
 		t.Errorf("after chmod: %+v", found)
 	}
 }

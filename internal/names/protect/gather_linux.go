@@ -46,9 +46,9 @@ type inspection struct {
 
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
+	scans       *Scans  // may be nil
 	partial     bool    // the search for nested repositories ended at its bound
-	unfinished  []unfinished
-	seen        seen // of what may appear and is then named
+	seen        seen    // of what may appear and is then named
 	warnings    []string
 }
 
@@ -72,7 +72,7 @@ func gather(r *Request) (*inspection, error) {
 	g := &inspection{
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
-		seen: seen{granted: r.Policy.Named, scans: r.Scans},
+		seen: seen{granted: r.Policy.Named}, scans: r.Scans,
 	}
 	g.readMounts(r.Table)
 	if r.Mounts { // at another level nothing hides them, and the result says so
@@ -141,11 +141,7 @@ func (g *inspection) protectAll(r *Request) error {
 		if hostfacts.Below(root, "/proc") || hostfacts.Below(root, "/sys") || root == "/dev" {
 			continue // the plan refuses it
 		}
-		err := r.Scans.with(root, func(cache *git.Cache) error {
-			g.outside.Cache = cache
-			return g.protectRoot(root, w)
-		})
-		if err != nil {
+		if err := g.protectRoot(root, w); err != nil {
 			return err
 		}
 	}
@@ -195,7 +191,7 @@ func (g *inspection) protectRoot(root string, w sandbox.WritableRoot) error {
 	if err := g.protectAbove(root); err != nil {
 		return err
 	}
-	found := git.Scan(root, g.outside.Cache, git.Limit{})
+	found := git.Scan(root, git.Limit{})
 	g.seen.roots = append(g.seen.roots, searched{root, found})
 	return g.protectNested(root, found)
 }

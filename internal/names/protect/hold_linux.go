@@ -72,7 +72,6 @@ type Protection struct {
 	before  []*git.Snapshot
 	remains []string // of other runs, before those were taken
 	seen    seen
-	search  *search          // goes on since Started
 	opened  []string         // paths in git directories that the policy itself makes writable
 	walls   *inspection      // what Finish and the watch know of the rules; nothing changes it
 	denials []sandbox.Denial // written by Finish
@@ -300,13 +299,12 @@ func (g *inspection) covered() []guard.Claim {
 }
 
 // Started drops what is not needed any more when the command runs: only what
-// [Protection.Finish] reads is left. An unfinished search for repositories goes on.
+// [Protection.Finish] reads is left.
 func (p *Protection) Started() {
 	if p == nil {
 		return
 	}
 	g := p.found
-	p.search = p.seen.scans.resume(g.unfinished)
 	p.found = &inspection{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 }
 
@@ -324,7 +322,6 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 	if p == nil {
 		return nil, nil
 	}
-	p.search.end()
 	var out []executor.Quarantined
 	var errs []error
 	if p.held != nil {
@@ -420,7 +417,6 @@ func (p *Protection) Release() {
 	if p == nil {
 		return
 	}
-	p.search.end()
 	if p.held != nil {
 		p.held.Release()
 		p.held = nil

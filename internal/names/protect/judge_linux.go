@@ -146,7 +146,7 @@ func (j *PolicyJudge) Made() []string {
 
 // EveryName implements [Judge].
 func (j *PolicyJudge) EveryName(dir string) bool {
-	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
+	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") || j.bare(dir) != "" ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 
@@ -196,13 +196,26 @@ func (j *PolicyJudge) repository(path string, creates bool) bool {
 	for end := 0; ; {
 		i := strings.Index(path[end:], name)
 		if i < 0 {
-			return true
+			at := j.bare(filepath.Dir(path))
+			return at == "" || j.gitDirectory(at, false)
 		}
 		end += i + len(name)
 		if (end == len(path) || path[end] == '/') && j.inRoot(path[:end]) {
 			return j.gitDirectory(path[:end], end == len(path) && creates)
 		}
 	}
+}
+
+// bare returns the bare repository that a directory is, or lies in, where the search may not have
+// found it; else it is empty.
+func (j *PolicyJudge) bare(dir string) string {
+	for j.Partial && j.inRoot(dir) {
+		if git.IsBare(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	return ""
 }
 
 // inRoot reports whether a name lies in a writable root and in no free directory.

@@ -73,6 +73,7 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+	t.Run("bare ones", func(t *testing.T) { bareOnes(t, &res, ws) })
 	t.Run("an old one where not all were looked for", func(t *testing.T) {
 		partly := NewJudge(&res, Names{Roots: []string{ws}, Partial: true})
 		partly.start = j.start
@@ -107,5 +108,52 @@ func TestMade(t *testing.T) {
 	}
 	if (*PolicyJudge)(nil).Made() != nil {
 		t.Error("a judge that is not there has seen something")
+	}
+}
+
+// bareOnes has bare repositories where not all were looked for.
+func bareOnes(t *testing.T, res *sandbox.Resolved, ws string) {
+	for _, name := range []string{"b.git/HEAD", "b.git/objects/x", "b.git/refs/x", "b.git/hooks/x", "linked/HEAD", "linked/commondir", "none/HEAD", "none/objects/x", "tmp/b/HEAD", "tmp/b/objects/x", "tmp/b/refs/x", "found/HEAD", "found/objects/x", "found/refs/x"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(ws, name), nil, 0o644))
+	}
+	names := Names{Roots: []string{ws}, Free: []string{ws + "/tmp"}, Ruled: []string{ws + "/found/config"}, Partial: true}
+	j := NewJudge(res, names)
+	j.start = time.Now().Add(time.Hour) // what is there is older
+	whole := names
+	whole.Partial = false
+	for _, c := range []struct {
+		path string
+		want syscall.Errno
+	}{
+		{"/b.git/config", unix.EROFS},
+		{"/b.git/HEAD", unix.EROFS},
+		{"/b.git/hooks/post-receive", unix.EROFS},
+		{"/b.git/work/deep/file", unix.EROFS},
+		{"/linked/config", unix.EROFS},
+		{"/b.git", 0}, // as a directory with a .git in it
+		{"/none/config", 0},
+		{"/x", 0},
+		{"/tmp/b/config", 0},
+		{"/found/description", 0}, // mounts hold what is closed in it
+	} {
+		at := ws + c.path
+		if got := errnoOf(j, sandbox.Write, at, false); got != c.want {
+			t.Errorf("%s: %v, want %v", c.path, got, c.want)
+		}
+		if got := errnoOf(NewJudge(res, whole), sandbox.Write, at, false); got != 0 {
+			t.Errorf("%s, everything looked at: %v", c.path, got)
+		}
+		if c.want != 0 && !j.EveryName(filepath.Dir(at)) {
+			t.Errorf("%s: the judge is not asked", c.path)
+		}
+	}
+	young := NewJudge(res, names)
+	young.start = time.Unix(0, 0)
+	for _, name := range []string{"/b.git/HEAD", "/b.git/objects", "/b.git/refs"} {
+		young.note(ws + name)
+	}
+	if got := errnoOf(young, sandbox.Write, ws+"/b.git/config", true); got != 0 {
+		t.Errorf("the command's own: %v", got)
 	}
 }

@@ -38,7 +38,6 @@ type seen struct {
 	tops    []string // the directories that they are in
 	roots   []searched
 	granted []string // the named grants
-	scans   *Scans
 }
 
 // Made is what the observer has seen of the making of repositories.
@@ -120,18 +119,15 @@ func (s *seen) search() []string {
 		if !r.Complete {
 			continue
 		}
-		_ = s.scans.with(r.root, func(cache *git.Cache) error { // a cache that is not saved costs the next run time
-			for _, work := range git.Scan(r.root, cache, git.Limit{}).Repositories {
-				name := work
-				if _, err := os.Lstat(filepath.Join(work, ".git")); err == nil {
-					name = filepath.Join(work, ".git")
-				}
-				if !s.known(name) {
-					out = append(out, name)
-				}
+		for _, work := range git.Scan(r.root, git.Limit{}).Repositories {
+			name := work
+			if _, err := os.Lstat(filepath.Join(work, ".git")); err == nil {
+				name = filepath.Join(work, ".git")
 			}
-			return nil
-		})
+			if !s.known(name) {
+				out = append(out, name)
+			}
+		}
 	}
 	return out
 }

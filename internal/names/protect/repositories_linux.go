@@ -112,19 +112,13 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 			return err
 		}
 	}
-	cache := g.outside.Cache
-	if found.Known {
-		cache.Warn(false)
+	if !found.Complete {
+		g.partial = true
+		if g.scans.first("partial\x00" + root) {
+			g.warn(fmt.Errorf("%s has too many directories to find all repositories in them: those that were not looked at begin with %s; "+
+				"there the observer denies changes to them, and without one nothing does; this is said once", root, found.Stopped))
+		}
 	}
-	if found.Complete {
-		return nil
-	}
-	g.partial = true
-	told := !found.Known && !cache.Warned()
-	if told {
-		g.warn(fmt.Errorf("%s has too many directories to find all repositories in them at once; the search goes on during this and later runs, and what it finds is protected from the next run on", root))
-	}
-	g.unfinished = append(g.unfinished, unfinished{root, told})
 	return nil
 }
 
@@ -204,12 +198,16 @@ func (g *inspection) protectRepository(work string, own bool) error {
 // closeRepository adds the rules for a nested repository without the grant, of which there
 // can be many.
 func (g *inspection) closeRepository(work string) error {
-	r, paths, err := git.OpenProtected(work, g.outside)
+	r, err := git.Open(work)
+	if r == nil || err != nil {
+		if err := g.warnGit(err); err != nil {
+			return err
+		}
+		return g.readOnly(filepath.Join(work, ".git"), whyGitDir)
+	}
+	paths, err := r.Protected(g.outside)
 	if err := g.warnGit(err); err != nil {
 		return err
-	}
-	if r == nil {
-		return g.readOnly(filepath.Join(work, ".git"), whyGitDir)
 	}
 	return g.close(paths)
 }

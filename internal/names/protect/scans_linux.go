@@ -6,12 +6,13 @@ package protect
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
@@ -21,61 +22,16 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-// Scans remembers what earlier searches for repositories and for deny patterns found, in memory
-// and below State. Several goroutines may use it at once.
+// Scans remembers what earlier searches for deny patterns and for secrets found, in memory and
+// below State. Several goroutines may use it at once.
 type Scans struct {
 	State string // the state directory
-
-	starting atomic.Int32 // starts that wait for mu; a search in the background gives way
-	mu       sync.Mutex
-	caches   map[string]*git.Cache
 
 	matching sync.Mutex // held while files are searched for deny patterns
 	matches  map[string]*git.Matches
 
 	knowing sync.Mutex // held while home directories are searched for secrets
 	secret  map[string]*credentials.Known
-
-	life    sync.Mutex // held where running gets more and where closed is set
-	running sync.WaitGroup
-	closed  atomic.Bool
-}
-
-// with calls f with what is known of the directories below root, and saves what f adds.
-// One search runs at a time. A nil Scans knows nothing.
-func (s *Scans) with(root string, f func(*git.Cache) error) error {
-	if s == nil {
-		return f(nil)
-	}
-	s.starting.Add(1)
-	s.mu.Lock()
-	s.starting.Add(-1)
-	defer s.mu.Unlock()
-	cache := s.cache(root)
-	err := f(cache)
-	s.save(root, cache)
-	return err
-}
-
-// cache returns what is known of the directories below root. The caller holds mu.
-func (s *Scans) cache(root string) *git.Cache {
-	cache := s.caches[root]
-	if cache == nil {
-		cache = new(git.Cache)
-		s.file(root, func(name string) { cache = git.LoadCache(name) })
-		if s.caches == nil {
-			s.caches = make(map[string]*git.Cache)
-		}
-		s.caches[root] = cache
-	}
-	return cache
-}
-
-// save writes down what is new in a cache. What is not saved is searched again.
-func (s *Scans) save(root string, cache *git.Cache) {
-	if cache.Changed() {
-		s.file(root, func(name string) { _ = cache.Save(name); prune(filepath.Dir(name)) })
-	}
 }
 
 // maxFiles is how many searches are remembered on disk. Each takes up to a few megabytes.
@@ -151,6 +107,22 @@ func (s *Scans) secrets(home string) []credentials.Store {
 		s.file("secrets\x00"+home, func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
 	}
 	return found
+}
+
+// first reports whether it is asked about a subject for the first time, as far as that can be
+// remembered. A nil Scans remembers nothing.
+func (s *Scans) first(subject string) bool {
+	first := true
+	if s != nil {
+		s.file(subject, func(name string) {
+			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if first = !errors.Is(err, fs.ErrExist); err == nil {
+				_ = f.Close()
+				prune(filepath.Dir(name))
+			}
+		})
+	}
+	return first
 }
 
 // file calls f with the name of the file about a subject, by descriptor: the state directory may

@@ -4,13 +4,12 @@
 package protect
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-
-	"github.com/sallyport-dev/sallyport/internal/names/git"
 )
 
 // TestScansFollowNoLink: what is known of searches is saved in the state directory, and not in
@@ -29,7 +28,7 @@ func TestScansFollowNoLink(t *testing.T) {
 		if err := os.Mkdir(state, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.with(root, func(c *git.Cache) error { git.Scan(root, c, git.Limit{}); return nil }); err != nil {
+		if _, err := s.match(root, "key", func(string, fs.FileMode) (keep, enter bool) { return false, true }, 0); err != nil {
 			t.Error(err)
 		}
 		if saved, _ := filepath.Glob(filepath.Join(state, "scans", "*")); (len(saved) == 1) == linked {
@@ -41,9 +40,9 @@ func TestScansFollowNoLink(t *testing.T) {
 // TestScansAreBounded: what is remembered on disk does not grow with each new search, and the
 // newest is kept.
 func TestScansAreBounded(t *testing.T) {
-	root, s := t.TempDir(), newScans(t, stateDir(t))
+	root, s := t.TempDir(), &Scans{State: filepath.Join(t.TempDir(), "state")}
 	secret := filepath.Join(root, "x.env")
-	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+	if err := errors.Join(os.Mkdir(s.State, 0o700), os.WriteFile(secret, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	want := func(path string, _ fs.FileMode) (keep, enter bool) { return path == "x.env", true }
@@ -64,5 +63,27 @@ func TestScansAreBounded(t *testing.T) {
 	})
 	if len(s.matches) > maxSearches {
 		t.Errorf("%d searches in memory", len(s.matches))
+	}
+}
+
+// TestFirst: a subject is the first one once, also for another process, and always where nothing can be
+// remembered.
+func TestFirst(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, false} {
+		if got := (&Scans{State: state}).first("a"); got != want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	for range 2 {
+		if !(&Scans{State: filepath.Join(state, "missing")}).first("a") || !(*Scans)(nil).first("a") {
+			t.Error("it is remembered nowhere, and is not the first")
+		}
+	}
+	if !(&Scans{State: state}).first("b") {
+		t.Error("another subject is not the first")
 	}
 }
