@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/internal/names/git"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -31,8 +32,9 @@ func fill(t *testing.T, dir string, directories int) {
 	}
 }
 
-// TestBigWorkspace runs commands in a workspace of 60 000 entries: the first one says that not all
-// repositories are known, the others are quiet, and the observer guards those that no search has found.
+// TestBigWorkspace runs commands in a workspace with more entries than a search reads, whatever the speed of
+// the machine: the first one says that not all repositories are known, the others are quiet, and the observer
+// guards those that no search has found.
 func TestBigWorkspace(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	t.Parallel()
@@ -42,8 +44,8 @@ func TestBigWorkspace(t *testing.T) {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		s.work = dir
 	}
-	fill(t, filepath.Join(s.work, "a"), 600)
-	far := filepath.Join(s.work, "a", "d11", "e49", "deep")
+	fill(t, filepath.Join(s.work, "a"), git.DefaultEntries/100+10)
+	far := filepath.Join(s.work, "a", "d00", "e00", "deep") // is entered after all directories with files
 	for _, name := range []string{"work/.git/hooks/h", "bare/HEAD", "bare/config", "bare/objects/o", "bare/refs/r", "bare/hooks/h"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(far, name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -60,7 +62,7 @@ func TestBigWorkspace(t *testing.T) {
 	if out, err := run("true"); err != nil || strings.Count(out, "too many directories") != 1 {
 		t.Errorf("the first run: %v: %s", err, out)
 	}
-	if out, err := run("echo x >a/d11/e49/f01 && mv a/d11/e49/f01 a/d11/e49/f && rm a/d11/e49/f"); err != nil || out != "" {
+	if out, err := run("echo x >a/d00/e00/f01 && mv a/d00/e00/f01 a/d00/e00/f && rm a/d00/e00/f"); err != nil || out != "" {
 		t.Errorf("ordinary work: %v: %s", err, out)
 	}
 	before := listing(t, far)

@@ -4,6 +4,7 @@
 package git
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -31,11 +32,13 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, errTooBig
 	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
+	var text bytes.Buffer
+	text.Grow(int(info.Size()) + bytes.MinRead) // an index can have megabytes, which growing would copy again and again
+	_, err = text.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(text.Len()) > limit {
 		err = errTooBig
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 // absent reports whether the error says that nothing has a name: also if one of the
