@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	t.Run("bare ones", func(t *testing.T) { bareOnes(t, &res, ws) })
+	t.Run("bare ones", func(t *testing.T) { bareOnes(t, ws) })
 	t.Run("an old one where not all were looked for", func(t *testing.T) {
 		partly := NewJudge(&res, Names{Roots: []string{ws}, Partial: true})
 		partly.start = j.start
@@ -111,8 +111,12 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// bareOnes has bare repositories where not all were looked for.
-func bareOnes(t *testing.T, res *sandbox.Resolved, ws string) {
+// bareOnes has bare repositories where not all were looked for, with a policy that does not ask about every
+// name.
+func bareOnes(t *testing.T, ws string) {
+	bound, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}).Resolve()
+	must(t, err)
+	res := &bound
 	for _, name := range []string{"b.git/HEAD", "b.git/objects/x", "b.git/refs/x", "b.git/hooks/x", "linked/HEAD", "linked/commondir", "none/HEAD", "none/objects/x", "tmp/b/HEAD", "tmp/b/objects/x", "tmp/b/refs/x", "found/HEAD", "found/objects/x", "found/refs/x"} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755))
 		must(t, os.WriteFile(filepath.Join(ws, name), nil, 0o644))
@@ -148,10 +152,18 @@ func bareOnes(t *testing.T, res *sandbox.Resolved, ws string) {
 			t.Errorf("%s: the judge is not asked", c.path)
 		}
 	}
+	if j.EveryName(ws + "/none") {
+		t.Error("the judge is asked about every name")
+	}
 	young := NewJudge(res, names)
 	young.start = time.Unix(0, 0)
-	for _, name := range []string{"/b.git/HEAD", "/b.git/objects", "/b.git/refs"} {
-		young.note(ws + name)
+	for _, j := range []*PolicyJudge{j, young} { // the command moves an old one to where it has made its own
+		for _, name := range []string{"/b.git/HEAD", "/b.git/objects", "/b.git/refs"} {
+			j.note(ws + name)
+		}
+	}
+	if got := errnoOf(j, sandbox.Write, ws+"/b.git/config", true); got != unix.EROFS {
+		t.Errorf("an old one in the place of the command's own: %v", got)
 	}
 	if got := errnoOf(young, sandbox.Write, ws+"/b.git/config", true); got != 0 {
 		t.Errorf("the command's own: %v", got)
