@@ -36,8 +36,8 @@ func fill(t *testing.T, dir string, directories int) {
 // the machine: the first one says that not all repositories are known, the others are quiet, and the observer
 // guards those that no search has found.
 func TestBigWorkspace(t *testing.T) {
-	testenv.RunAsOrdinary(t)
 	t.Parallel()
+	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	if dir, err := os.MkdirTemp("/dev/shm", "sallyport-test-"); err == nil { // a disk would only take longer
