@@ -493,7 +493,7 @@ func BenchmarkAuthorize(b *testing.B) {
 	}
 }
 
-// BenchmarkAnswerToStart is the time from an answer on the Board to the start of the command, with
+// BenchmarkAnswerToStart is the time from an answer on the OpenQuestions to the start of the command, with
 // its identity looked at again: until the executor is called, and until the command runs in a
 // sandbox. Claim: at most 2 ms (median) until the executor is called; the rest is a start.
 func BenchmarkAnswerToStart(b *testing.B) {

@@ -36,9 +36,9 @@ type attempt struct {
 	kept     output.Captured // of the output, at its end
 	denials  []sandbox.Denial
 
-	desk  *access.HostQuestions // of its hosts; nil for none
-	limit access.PausedTimer    // of its time
-	input *inputs.Failure
+	hostQuestions *access.HostQuestions // of its hosts; nil for none
+	limit         access.PausedTimer    // of its time
+	input         *inputs.Failure
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
@@ -77,13 +77,13 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(a.spec)
-	a.desk = x.desk(a)
-	a.spec.AskHost = a.desk.Decide
+	a.hostQuestions = x.hostQuestions(a)
+	a.spec.AskHost = a.hostQuestions.Decide
 
 	a.start = time.Now()
 	p, err := x.launch(ctx, a.spec)
 	if err != nil {
-		a.desk.Close()
+		a.hostQuestions.Close()
 		a.fanout.close()
 		if errors.Is(err, ErrEndUnknown) {
 			return nil, fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
@@ -121,7 +121,7 @@ func (x *execution) follow(ctx context.Context, a *attempt) error {
 	var err error
 	a.exit, err = a.process.Wait()
 	release()
-	a.desk.Close()
+	a.hostQuestions.Close()
 	return x.followed(ctx, a, err)
 }
 
@@ -307,7 +307,7 @@ func (a *attempt) ending() End {
 	case a.exit.Limit != "":
 		return endOfLimit(a.exit.Limit)
 	case a.cause == EndOutput, a.cause == EndRefused:
-		return a.cause // it ended by itself first, but not all of its output was handed on; or for want of the host
+		return a.cause // it ended by itself first, but not all of its output was passed on; or for want of the host
 	case a.exit.Stopped:
 		return EndCanceled // by the executor's own end
 	case a.exit.Signal != 0:

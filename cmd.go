@@ -251,7 +251,7 @@ func (c *Cmd) clone() *Cmd {
 // A Retention says how much of a command's output its Result keeps. Writers, events and
 // counts get all of the output whatever it says, and the command is never held back.
 // The zero Retention keeps the first and the last half MiB of each stream. A session keeps as many
-// bytes in memory, of both streams, and hands over at most that many in one Reply: the first and the
+// bytes in memory, of both streams, and passes at most that many in one Reply: the first and the
 // last half of them; there negative is the default as well.
 type Retention struct {
 	// Bytes is how much is kept of each stream; 0 is 1 MiB, negative is nothing.

@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// desk returns what asks about hosts while an attempt runs. Nil asks about none.
-func (x *execution) desk(a *attempt) *access.HostQuestions {
+// hostQuestions returns what asks about hosts while an attempt runs. Nil asks about none.
+func (x *execution) hostQuestions(a *attempt) *access.HostQuestions {
 	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
 		return nil
 	}

@@ -112,13 +112,13 @@ func matchNext(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	if r := awaits(t, s, "> $"); r.Reason != ReasonMatch || r.Next != r.Offset {
 		t.Errorf("the end: %+v", r)
 	}
-	// What a wait without a pattern has handed over was seen.
+	// What a wait without a pattern has passed was seen.
 	p.Say("four\n")
 	if _, err := s.Await(t.Context(), Until{For: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if r := awaits(t, s, "four"); r.Reason != ReasonDeadline {
-		t.Errorf("what was handed over: %+v", r)
+		t.Errorf("what was passed: %+v", r)
 	}
 }
 

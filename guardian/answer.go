@@ -78,7 +78,7 @@ type answer struct {
 	rationale     string
 }
 
-// maxRationale is how much of the rationale is handed on, in bytes: it is one sentence or two,
+// maxRationale is how much of the rationale is passed on, in bytes: it is one sentence or two,
 // and goes to the caller's own model.
 const maxRationale = 2000
 

@@ -5,7 +5,7 @@
 // from Codex: exec_command starts a command and answers with its end or with a number,
 // and write_stdin writes to that number or waits for its output.
 //
-// [Tools] is made of a Runner. A door that speaks to models decodes the arguments of a
+// [Tools] is made of a Runner. A server for models decodes the arguments of a
 // call into a [Request] or a [WriteRequest], which refuse unknown keys, and sends the
 // [Response] as [Response.Text] or as JSON. Limits, defaults, error texts and the layout
 // of the answer are those of Codex, so that models can use what they have learned. The

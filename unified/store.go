@@ -138,7 +138,7 @@ func (t *Tools) ordered() []*entry {
 // chooseLocked takes an entry out of the store to make room and locks it; nil if none may
 // go.
 func (t *Tools) chooseLocked() *entry {
-	var tenants []storeEntry
+	var entries []storeEntry
 	var candidates []*entry
 	protected := 0
 	if t.Evict == EvictLRU {
@@ -148,11 +148,11 @@ func (t *Tools) chooseLocked() *entry {
 		exited := !e.running()
 		if exited || t.Evict == EvictLRU {
 			candidates = append(candidates, e)
-			tenants = append(tenants, storeEntry{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
+			entries = append(entries, storeEntry{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
 		}
 	}
 	for {
-		i, ok := leastRecent(tenants, protected)
+		i, ok := leastRecent(entries, protected)
 		if !ok {
 			return nil
 		}
@@ -160,7 +160,7 @@ func (t *Tools) chooseLocked() *entry {
 			t.remove(candidates[i])
 			return candidates[i]
 		}
-		tenants[i].locked = true
+		entries[i].locked = true
 	}
 }
 

@@ -136,7 +136,7 @@ func Text(r *approval.Request) string {
 	return b.String()
 }
 
-// describe hands on what a question is about: lines of sallyport's own, and words of others.
+// describe passes on what a question is about: lines of sallyport's own, and words of others.
 func describe(r *approval.Request, show, cite func(text string)) {
 	own := func(format string, args ...any) { show(fmt.Sprintf(format, args...) + "\n") }
 	quote := func(text string) {

@@ -226,7 +226,7 @@ func TestCaptured(t *testing.T) {
 	})
 }
 
-// TestSwitch: -t=false hands on our own terminal, which is no terminal of the sandbox.
+// TestSwitch: -t=false passes on our own terminal, which is no terminal of the sandbox.
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
@@ -348,7 +348,7 @@ func TestOuterShell(t *testing.T) {
 		x.Resize(uint16(100+i), 30)
 		x.Send("fg\r")
 		x.Expect(`done'\r\n`)
-		// The size is told after the keys are handed on again. Of a signal that comes just before it
+		// The size is told after the keys are passed on again. Of a signal that comes just before it
 		// reads a key, a shell hears with the key.
 		x.Send("\r")
 		x.Expect(fmt.Sprintf(`(?:^|\n)30 %d\r\n`, 100+i))

@@ -124,7 +124,7 @@ func TestStuckReader(t *testing.T) {
 			if name == "it has ended" {
 				want = 0
 			}
-			if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(errs.String(), "bytes of output, and the result, were not handed on") {
+			if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(errs.String(), "bytes of output, and the result, were not passed on") {
 				t.Errorf("exit code %d, %q", code, errs.String())
 			}
 		})

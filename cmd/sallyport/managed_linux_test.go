@@ -324,11 +324,11 @@ func TestManagedStale(t *testing.T) {
 	}
 }
 
-// needRedirect skips a test where the kernel does not lead connections away.
+// needRedirect skips a test where the kernel does not redirect connections.
 func (s *managedStage) needRedirect(t *testing.T) {
 	t.Helper()
 	if r := s.json(t, "--net", "proxy", "--", "act"); !slices.Contains(r.Sandbox.Mechanism, "redirect") {
-		testenv.Lack(t, testenv.Redirect, "connections are not led away here")
+		testenv.Lack(t, testenv.Redirect, "connections are not redirected here")
 	}
 }
 

@@ -58,7 +58,7 @@ func cutting(t *testing.T, url string, after int64, times int) (string, *atomic.
 	return "unix://" + path, count
 }
 
-// TestRemoteOutput: a run on another server hands on every byte of each stream that it prints, as many
+// TestRemoteOutput: a run on another server passes on every byte of each stream that it prints, as many
 // as they are, to readers as slow as they are, also where the connection is cut again and again.
 func TestRemoteOutput(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestRemoteReaderGone(t *testing.T) {
 }
 
 // TestRemoteReaderStuck: what ends a run on another server waits for no reader that takes nothing, as
-// nothing does here, and what has ended by itself is handed on whole.
+// nothing does here, and what has ended by itself is passed on whole.
 func TestRemoteReaderStuck(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
@@ -218,7 +218,7 @@ func TestRemoteReaderStuck(t *testing.T) {
 			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 				code = 128 + int(ws.Signal())
 			}
-			if code != test.code || !strings.Contains(errs.String(), "not all of what the command printed was handed on") {
+			if code != test.code || !strings.Contains(errs.String(), "not all of what the command printed was passed on") {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, errs.String())
 			}
 		})

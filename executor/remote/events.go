@@ -121,7 +121,7 @@ func (s *sorter) merge(page *wire.ReadResult) error {
 		}
 	}
 	// The exit is no chunk: it is the last number that is missing, because what was dropped is
-	// older than what is there.
+	// older than what exists.
 	if missing := s.lastMissing(end); page.Exited && !s.exit && missing > 0 {
 		code := -1
 		if page.ExitCode != nil {

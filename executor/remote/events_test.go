@@ -39,7 +39,7 @@ func chunk(seq uint64, text string) wire.Chunk {
 	return wire.Chunk{Seq: seq, Stream: "stdout", Chunk: []byte(text)}
 }
 
-// TestSorter: events are handed on in the order of their numbers, once each, and what a page of
+// TestSorter: events are passed on in the order of their numbers, once each, and what a page of
 // the server does not have is lost and counted.
 func TestSorter(t *testing.T) {
 	three := 3
@@ -117,7 +117,7 @@ func TestSorter(t *testing.T) {
 }
 
 // FuzzSorter plays a server that retains little, a connection that loses and repeats events, and
-// reads in between: what is handed on is what happened, in order, and every missing byte is counted.
+// reads in between: what is passed on is what happened, in order, and every missing byte is counted.
 func FuzzSorter(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(3), uint64(1))
 	f.Add(bytes.Repeat([]byte{9, 200, 30}, 20), uint8(1), uint64(7))
@@ -176,7 +176,7 @@ func FuzzSorter(f *testing.F) {
 	})
 }
 
-// checkEvents checks what a sorter handed on of so many bytes.
+// checkEvents checks what a sorter passed on of so many bytes.
 func checkEvents(t *testing.T, s *sorter, total int, exited bool) {
 	t.Helper()
 	seen, exits, last, unknown := uint64(0), 0, -1, false

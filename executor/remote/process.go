@@ -85,7 +85,7 @@ func (p *process) abandon(err error) {
 	p.lose(err)
 }
 
-// deliver hands on the events of the process until the last.
+// deliver passes on the events of the process until the last.
 func (p *process) deliver() {
 	for e := p.take1(); e.kind != kindClosed; e = p.take1() {
 		switch e.kind {

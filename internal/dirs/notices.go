@@ -9,11 +9,11 @@ import (
 )
 
 // A NoticeDir is a directory of notices in the state directory, by which runs of one user know of
-// each other. Who posts a notice looks at the other board afterwards: of two runs that concern each
+// each other. Who publishes a notice looks at the other list afterwards: of two runs that concern each
 // other, at least one sees the other.
 type NoticeDir string
 
-// The boards.
+// The lists of notices.
 const (
 	// Writers has commands that run in a sandbox, with the places where they write.
 	Writers NoticeDir = "writers"

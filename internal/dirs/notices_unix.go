@@ -28,13 +28,13 @@ type PublishedNotice struct {
 	file *os.File
 }
 
-// PublishNotice posts a notice on a board in the state directory dir. It counts until Withdraw, or until this
+// PublishNotice publishes a notice in a list in the state directory dir. It counts until Withdraw, or until this
 // process and those that hold its file have ended.
 func PublishNotice(dir string, b NoticeDir, n *Notice) (*PublishedNotice, error) {
 	at := filepath.Join(dir, string(b))
 	root, err := os.OpenRoot(at)
 	if errors.Is(err, os.ErrNotExist) {
-		root, err = makeBoard(dir, b)
+		root, err = makeNoticeDir(dir, b)
 	}
 	if err != nil {
 		return nil, noticeError(err)
@@ -56,7 +56,7 @@ func PublishNotice(dir string, b NoticeDir, n *Notice) (*PublishedNotice, error)
 	return p, nil
 }
 
-func makeBoard(dir string, b NoticeDir) (*os.Root, error) {
+func makeNoticeDir(dir string, b NoticeDir) (*os.Root, error) {
 	root, err := safefile.OpenTreePath(dir)
 	if err != nil {
 		return nil, err
@@ -88,12 +88,12 @@ func (p *PublishedNotice) Withdraw() {
 	p.file = nil
 }
 
-// Notices returns what is posted on a board in the state directory dir. What cannot be read is
+// Notices returns what is published in a list in the state directory dir. What cannot be read is
 // Unknown; what another run has not written to its end is left out, because that run looks at the
-// other board later. An error says that nothing is known.
+// other list later. An error says that nothing is known.
 func Notices(dir string, b NoticeDir) ([]Notice, error) {
-	board := filepath.Join(dir, string(b))
-	at, err := os.Open(board)
+	list := filepath.Join(dir, string(b))
+	at, err := os.Open(list)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func Notices(dir string, b NoticeDir) ([]Notice, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	root, err := os.OpenRoot(board)
+	root, err := os.OpenRoot(list)
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -156,7 +156,7 @@ func look(root *os.Root, name string) (n Notice, counts bool) {
 		return unknown, true
 	}
 	if text.Len() == 0 {
-		return n, false // it is not posted yet
+		return n, false // it is not published yet
 	}
 	if n, err = parse(text.String()); err != nil {
 		return unknown, true

@@ -42,7 +42,7 @@ func TestNotices(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if found, err := Notices(dir, Fixed); len(found) != 0 || err != nil {
-		t.Errorf("on the other board: %+v, %v", found, err)
+		t.Errorf("on the other list: %+v, %v", found, err)
 	}
 
 	// What is damaged while its owner lives.

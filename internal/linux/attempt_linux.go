@@ -29,27 +29,27 @@ import (
 // An attempt is one try to start a command at one level.
 type attempt struct {
 	held
-	host      *Host
-	level     string
-	spec      *executor.Spec
-	stdio     [3]*os.File
-	dry       bool     // only plan: claim no names
-	shared    *Shared  // nil for a sandbox of its own
-	likely    *root    // that the preforked task began with
-	root      *root    // mounts that the command begins with, or has made for others
-	fits      *root    // the same, after the start
-	fixed     []string // what approved commands run, which stays as it is
-	lend      int      // which of those with layers of caches lends them
-	lent      *root    // that one; nil for none
-	preforked *launch.Preforked
-	resolved  sandbox.Resolved
-	overlays  []plan.Overlay
-	copies    map[string]plan.Spot
-	linked    []string        // places whose files may have names elsewhere,
-	own       []string        // and those that only the command has
-	reaches   *network.Policy // which hosts; nil without a managed network
-	server    netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
-	routed    *plan.Routed    // how connections come to the proxy without rules; nil where there are some, or nothing
+	host        *Host
+	level       string
+	spec        *executor.Spec
+	stdio       [3]*os.File
+	dry         bool     // only plan: claim no names
+	shared      *Shared  // nil for a sandbox of its own
+	likely      *root    // that the preforked task began with
+	root        *root    // mounts that the command begins with, or has made for others
+	fits        *root    // the same, after the start
+	fixed       []string // what approved commands run, which stays as it is
+	layerIndex  int      // which of those with layers of caches shares them
+	layerSource *root    // that one; nil for none
+	preforked   *launch.Preforked
+	resolved    sandbox.Resolved
+	overlays    []plan.Overlay
+	copies      map[string]plan.Spot
+	linked      []string        // places whose files may have names elsewhere,
+	own         []string        // and those that only the command has
+	reaches     *network.Policy // which hosts; nil without a managed network
+	server      netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
+	routed      *plan.Routed    // how connections come to the proxy without rules; nil where there are some, or nothing
 }
 
 // held is what the host holds for one command until its process tree has ended. Members
@@ -205,7 +205,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)
 	q.Own = hostfacts.OwnBuild()
 	if !a.dry {
-		q.Keeper = own.keeper
+		q.Protector = own.protector
 	}
 	if a.names, err = protect.New(q); err != nil {
 		return err
@@ -266,8 +266,8 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		return nil, err
 	}
 	a.enter(&files)
-	if a.shared != nil && a.shared.hub != nil {
-		a.member = a.shared.hub.Join()
+	if a.shared != nil && a.shared.demux != nil {
+		a.member = a.shared.demux.Join()
 	}
 	var monitor *bwrap.Monitor
 	if p.Pipes {

@@ -40,7 +40,7 @@ const partCases = "cases"
 const (
 	byProxy    = "proxy"    // as the row says: HTTP, CONNECT or SOCKS5
 	byRedirect = "redirect" // by name and connect, as programs do that know of no proxy
-	byRoutes   = "routes"   // the same where the kernel has no rules that lead connections away
+	byRoutes   = "routes"   // the same where the kernel has no rules that redirect connections
 	byBurst    = "burst"    // not at all: a number of connections, as fast as they can be made
 	byFlood    = "flood"    // not at all: hundreds of connections that never say a whole request
 )
@@ -523,7 +523,7 @@ func (a *arena) playCases(t *testing.T, way string, rows []hostCase, hosts *netw
 	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, file, way}, policy: &policy, hosts: hosts, after: &end})
 	must(t, err)
 	if way != byProxy && !slices.Contains(end.Sandbox.Mechanism, way) {
-		t.Fatalf("connections are not led away here: %q", end.Sandbox.Mechanism)
+		t.Fatalf("connections are not redirected here: %q", end.Sandbox.Mechanism)
 	}
 	lines := strings.Split(strings.TrimSpace(res.out), "\n")
 	if len(lines) != len(rows) && len(rows) > 0 {

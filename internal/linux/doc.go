@@ -3,11 +3,11 @@
 
 // Package linux starts commands on Linux under a sandbox policy.
 //
-// [Host.Start] tells the whole story: for each sandbox level that is accepted, best first,
+// [Host.Start] lists all steps: for each sandbox level that is accepted, best first,
 // it gathers the facts about the machine and the files that the policy names, has package
 // plan make a plan of them, and has package launch perform it. A launch that fails tells
 // what the machine refuses; the next plan does without it, or the next level is tried. A
-// path that changes between the gathering and the launch stops the launch. [Child] is the
+// path that changes between the look and the launch stops the launch. [Child] is the
 // started command.
 //
 // The package decides nothing: the policy says what a command may access, and the plan how

@@ -61,10 +61,10 @@ type Host struct {
 	closed       bool
 	filters      map[filterKey]launch.Filter
 	refusals     map[filterKey]*seccomp.Refusals      // of the filters
-	unredirected string                               // why connections are not led away; empty while nothing is known
+	unredirected string                               // why connections are not redirected; empty while nothing is known
 	unrouted     bool                                 // nor come to sockets at some ports
 	unnamed      bool                                 // names that commands without a network ask for are not seen
-	onlyIPv4     bool                                 // connections by IPv6 are not led away
+	onlyIPv4     bool                                 // connections by IPv6 are not redirected
 	noTrees      bool                                 // trees of other namespaces are not copied
 	unobserved   string                               // why no observer is available; empty while nothing is known
 	lacking      map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
@@ -72,11 +72,11 @@ type Host struct {
 
 // files are what a Host has on disk.
 type files struct {
-	state  string    // the state directory
-	tmp    *dirs.Tmp // the private /tmp
-	keeper *guard.Keeper
-	scans  *protect.Scans
-	mounts hostfacts.Mounts
+	state     string    // the state directory
+	tmp       *dirs.Tmp // the private /tmp
+	protector *guard.Protector
+	scans     *protect.Scans
+	mounts    hostfacts.Mounts
 }
 
 var errClosed = errors.New("the executor of this machine is closed")
@@ -115,7 +115,7 @@ func (h *Host) onDisk() (*files, error) {
 		}
 		return nil, err
 	}
-	h.files = &files{state: dir, tmp: tmp, keeper: &guard.Keeper{State: dir}, scans: &protect.Scans{State: dir}}
+	h.files = &files{state: dir, tmp: tmp, protector: &guard.Protector{State: dir}, scans: &protect.Scans{State: dir}}
 	return h.files, nil
 }
 
@@ -184,7 +184,7 @@ func (h *Host) Close() error {
 	}
 	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
 	// It takes the lock of the journal, and counts what a command left in quarantine.
-	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
+	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.protector.Close)
 	err = errors.Join(err, kept())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {

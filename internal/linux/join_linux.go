@@ -63,7 +63,7 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 		a.root = &root{tree: p.Tree, table: table, uses: 1}
 	}
 	a.shared.release(roots...)
-	if err == nil && a.lent != nil && a.caches.Borrowed(a.lent.layers) && a.root != a.lent {
+	if err == nil && a.layerSource != nil && a.caches.Borrowed(a.layerSource.layers) && a.root != a.layerSource {
 		return nil, errOtherLayers // they are mounted elsewhere
 	}
 	return p, err
@@ -78,15 +78,15 @@ func (a *attempt) borrow(r *caches.Request) *caches.Layers {
 	if a.shared == nil || a.dry {
 		return nil
 	}
-	a.lent = a.shared.lender(a.lend, r.Fits)
-	if a.lent == nil {
+	a.layerSource = a.shared.layerOwner(a.layerIndex, r.Fits)
+	if a.layerSource == nil {
 		return nil
 	}
-	return a.lent.layers
+	return a.layerSource.layers
 }
 
-// lender returns the n-th of the trees in which layers of caches are mounted that fit; nil if there are not so many.
-func (s *Shared) lender(n int, fit func(*caches.Layers) bool) *root {
+// layerOwner returns the n-th of the trees in which layers of caches are mounted that fit; nil if there are not so many.
+func (s *Shared) layerOwner(n int, fit func(*caches.Layers) bool) *root {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.roots {
@@ -149,11 +149,11 @@ func (a *attempt) leave() {
 	if a.shared == nil {
 		return
 	}
-	a.shared.release(a.likely, a.lent)
+	a.shared.release(a.likely, a.layerSource)
 	if a.root != nil && a.root.namespace != nil {
 		a.shared.release(a.root)
 	}
-	a.fits, a.likely, a.lent, a.root = a.root, nil, nil, nil
+	a.fits, a.likely, a.layerSource, a.root = a.root, nil, nil, nil
 }
 
 // takesNoTrees reports whether this kernel copies no tree of another namespace.

@@ -194,7 +194,7 @@ func TestLandlockNames(t *testing.T) {
 	}
 }
 
-// TestLandlockRefusesPolicies: the policy is not made weaker by what is there.
+// TestLandlockRefusesPolicies: the policy is not made weaker by what exists.
 func TestLandlockRefusesPolicies(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := atLevel(t, plan.LevelLandlock)
@@ -235,7 +235,7 @@ func TestLandlockState(t *testing.T) {
 	}
 }
 
-// TestLandlockStdio: a file that was handed over for writing takes output, one
+// TestLandlockStdio: a file that was passed for writing takes output, one
 // for reading cannot be written through its descriptor.
 func TestLandlockStdio(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -212,7 +212,7 @@ func (a *attempt) nameServer(r *plan.Request) {
 	}
 }
 
-// redirect says in a request how connections are led away of programs that know of no proxy.
+// redirect says in a request how connections are redirected of programs that know of no proxy.
 func (a *attempt) redirect(r *plan.Request) {
 	h := a.host
 	h.mu.Lock()
@@ -258,10 +258,10 @@ func (a *attempt) route(r *plan.Request) {
 	r.Routed = a.routed
 }
 
-// shortTries is how often a start is tried while the kernel lacks room for leading connections away.
+// shortTries is how often a start is tried while the kernel lacks room for redirecting connections.
 const shortTries = 3
 
-// learnRedirect remembers what this machine cannot lead away, and reports whether another plan may
+// learnRedirect remembers what this machine cannot redirect, and reports whether another plan may
 // work. IPv6 may be missing alone, and so may names. A lack of room says nothing about the machine: the
 // same is tried again, and a command that gets none at last does not start.
 func (a *attempt) learnRedirect(err error, try int) bool {
@@ -280,7 +280,7 @@ func (a *attempt) learnRedirect(err error, try int) bool {
 	case lacksRoom(step.Errno):
 		return try < shortTries
 	case step.Step.Op == launch.OpNetlink && step.Step.Value == unix.NETLINK_NETFILTER && h.unredirected == "":
-		h.unredirected = fmt.Sprintf("this kernel does not lead connections away (%s: %v)", step.Call, step.Errno)
+		h.unredirected = fmt.Sprintf("this kernel does not redirect connections (%s: %v)", step.Call, step.Errno)
 	case !h.onlyIPv4:
 		h.onlyIPv4 = true
 	case h.unredirected == "":

@@ -108,13 +108,13 @@ func TestRoutedPorts(t *testing.T) {
 	}
 }
 
-// TestWithoutRules: a kernel without rules that lead connections away is found out by the first start, and
+// TestWithoutRules: a kernel without rules that redirect connections is found out by the first start, and
 // the result names what there is instead.
 func TestWithoutRules(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for fact, want := range map[string]struct{ by, weaker string }{
-		"no-nftables": {"routes", "programs that do not use the proxy reach hosts at these ports only: 22, 80, 443: this kernel does not lead connections away (socket: protocol not supported)"},
+		"no-nftables": {"routes", "programs that do not use the proxy reach hosts at these ports only: 22, 80, 443: this kernel does not redirect connections (socket: protocol not supported)"},
 		"no-netlink":  {"", "programs that do not use the proxy reach no host: this kernel has no routes for them (socket: address family not supported by protocol)"},
 	} {
 		t.Run(fact, func(t *testing.T) {

@@ -60,7 +60,7 @@ func look(t testing.TB, base string) (l leftovers) {
 			l.strangers = append(l.strangers, name)
 		}
 	}
-	for _, pattern := range []string{"tmp/*", "guard/[hm]-*"} { // private directories, and what keepers remember
+	for _, pattern := range []string{"tmp/*", "guard/[hm]-*"} { // private directories, and what protectors remember
 		list, err := filepath.Glob(base + "/state/sallyport/" + pattern)
 		must(t, err)
 		l.state = append(l.state, list...)

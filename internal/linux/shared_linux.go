@@ -38,7 +38,7 @@ type Shared struct {
 	holder *launch.Process
 	tmp    *dirs.Tmp
 	total  *limits.Total   // of all commands; nil for none
-	hub    *access.Demux   // divides the network among the commands; nil without one to divide
+	demux  *access.Demux   // divides the network among the commands; nil without one to divide
 	rest   *access.Service // serves what is not known to be of a command
 	way    way
 
@@ -193,8 +193,8 @@ func (s *Shared) take(sent *handovers, p *plan.Plan, spec *executor.Spec) (err e
 		return err
 	}
 	sockets.Routed = s.way.routed != nil
-	s.hub = access.NewDemux(sockets, waits.Holders)
-	s.rest = access.Serve(&s.host.proxy, s.hub.Rest(), spec)
+	s.demux = access.NewDemux(sockets, waits.Holders)
+	s.rest = access.Serve(&s.host.proxy, s.demux.Rest(), spec)
 	return nil
 }
 
@@ -434,10 +434,10 @@ func (s *Shared) free() {
 		f.Close()
 	}
 	s.parts.Namespaces, s.parts.Trees = nil, nil
-	if s.hub != nil {
-		s.hub.Close()
+	if s.demux != nil {
+		s.demux.Close()
 		s.rest.Close()
-		s.hub, s.rest = nil, nil
+		s.demux, s.rest = nil, nil
 	}
 	_ = s.holder.Close()
 }

@@ -32,11 +32,11 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio
 		return nil, err
 	}
 	var refusals []*refusal
-	lend := 0
+	layerIndex := 0
 	var fixed []string
 	for try := 1; len(levels) > 0; try++ {
 		a := h.attempt(levels[0], spec, stdio)
-		a.shared, a.lend, a.fixed = in, lend, fixed
+		a.shared, a.layerIndex, a.fixed = in, layerIndex, fixed
 		a.prefork() // the kernel makes the namespaces while this gathers and plans
 		p, err := a.plan()
 		if err == nil {
@@ -54,7 +54,7 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio
 		}
 		a.release()
 		if errors.Is(err, errOtherLayers) {
-			lend++
+			layerIndex++
 			continue
 		}
 		if errors.Is(err, errFixed) && try < maxTries {

@@ -164,7 +164,7 @@ func (s *scanner) open(object bool) error {
 		return ErrDepth
 	}
 	s.at++
-	if len(s.stack) < cap(s.stack) { // the names of an earlier container lend their memory
+	if len(s.stack) < cap(s.stack) { // the names of an earlier container have their memory used again
 		few := s.stack[:len(s.stack)+1][len(s.stack)].names.few[:0]
 		s.stack = append(s.stack, container{object: object, inName: object, names: names{few: few}})
 	} else {

@@ -21,7 +21,7 @@ var namedDescriptor = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // files returns the descriptors that the program gets beside the standard ones: those of --fd,
-// and pipes that its words name. Other things that words name are not handed on: they may open
+// and pipes that its words name. Other things that words name are not passed on: they may open
 // more than a pipe does, and the user did not say so.
 func (o *Options) files(words []string) (map[int]*os.File, error) {
 	files := make(map[int]*os.File)

@@ -63,7 +63,7 @@ func (d *doctor) observer(context.Context) (string, error) {
 }
 
 // proxy has the socket made that leads a command with a managed network to the proxy, in a network
-// of its own, and looks at what was handed over.
+// of its own, and looks at what was passed.
 func (d *doctor) proxy(context.Context) (string, error) {
 	return d.listens(plan.ProxyAddress)
 }
@@ -102,7 +102,7 @@ func (d *doctor) listens(at netip.AddrPort, steps ...launch.Step) (string, error
 	if l.Addr().String() != at.String() {
 		return "", missing("the socket listens at "+l.Addr().String(), "use another kernel")
 	}
-	return "a socket at " + l.Addr().String() + " in a network of its own was handed over", nil
+	return "a socket at " + l.Addr().String() + " in a network of its own was passed", nil
 }
 
 // inNetwork performs steps in a network of its own, and returns the step that failed: OpExec, which has

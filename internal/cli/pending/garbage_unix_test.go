@@ -89,7 +89,7 @@ func TestListenerGarbage(t *testing.T) {
 		t.Errorf("%q", l.Silent)
 	}
 	serving.Wait()
-	if err := p.board.Answer("abc-1", approval.Decision{}); err != nil || (<-out).err != nil {
+	if err := p.questions.Answer("abc-1", approval.Decision{}); err != nil || (<-out).err != nil {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ type Question struct {
 	PID     int               `json:"pid"`
 	Request *approval.Request `json:"request"`
 
-	door   questionSocket
+	socket questionSocket
 	digest string
 }
 
@@ -39,7 +39,7 @@ type Session struct {
 	PID int `json:"pid"`
 	wire.Approved
 
-	door questionSocket
+	socket questionSocket
 }
 
 // A Rule is one that an approval has remembered for good.
@@ -169,7 +169,7 @@ func (l *Listing) Answer(id string, answer approval.Answer, message string) erro
 	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
 		answer = approval.ApprovedHost // the rule is about a host
 	}
-	return q.door.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest, Decision: answer.String(), Message: message}, nil)
+	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest, Decision: answer.String(), Message: message}, nil)
 }
 
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID
@@ -181,7 +181,7 @@ func (l *Listing) Forget(id string) error {
 		return err
 	case at >= len(l.Rules):
 		s := l.Session[at-len(l.Rules)]
-		return s.door.call("question/forget", map[string]any{"id": s.ID}, nil)
+		return s.socket.call("question/forget", map[string]any{"id": s.ID}, nil)
 	}
 	lock, err := dirs.Lock("rules")
 	if err != nil {

@@ -134,7 +134,7 @@ func (r *reading) complete(result json.RawMessage) error {
 	return explain.NewError("%d bytes of the output did not arrive: the server could not retain them, as where its disk is full; what was printed is incomplete", n)
 }
 
-// readAll hands on all of the output until the run has ended. The run waits for this one. Where the
+// readAll passes on all of the output until the run has ended. The run waits for this one. Where the
 // reader of what is printed here takes nothing, a run that was ended keeps no one waiting for it, as
 // nothing here does.
 func (a *attachment) readAll(ctx context.Context) error {
@@ -173,7 +173,7 @@ func (a *attachment) readAll(ctx context.Context) error {
 			case <-time.After(patience):
 			}
 			if a.reading.written.Load() == before {
-				a.env.Tell("the reader of the output takes nothing: not all of what the command printed was handed on")
+				a.env.Tell("the reader of the output takes nothing: not all of what the command printed was passed on")
 				return nil
 			}
 		}

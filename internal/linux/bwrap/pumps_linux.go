@@ -43,7 +43,7 @@ func (p *pumps) open(files [3]*os.File) (ends [3]*os.File, err error) {
 		case unix.S_IFREG, unix.S_IFCHR:
 		default:
 			return ends, &executor.RootError{
-				Path: fmt.Sprintf("standard descriptor %d", i), Why: "is neither a file, a terminal, a pipe nor a socket, and cannot be handed over at the bwrap level",
+				Path: fmt.Sprintf("standard descriptor %d", i), Why: "is neither a file, a terminal, a pipe nor a socket, and cannot be passed at the bwrap level",
 				Fix: "pass it through a pipe",
 			}
 		}

@@ -51,7 +51,7 @@ func Lookup(name, dir string, env []string) (string, error) {
 		if err == nil {
 			return p, nil
 		}
-		// What is there but is no program is worth telling; a directory of PATH
+		// What exists but is no program is worth telling; a directory of PATH
 		// that cannot be entered is not.
 		var seen *notProgram
 		if found == nil && errors.As(err, &seen) {

@@ -23,7 +23,7 @@ import (
 // use one of the caller's to change mode, times and attributes of a file outside
 // although every path to it is read-only: the mode of the host's /dev/null, for
 // one, when real root runs the command. So what can be opened by name is opened
-// anew inside. A regular file that is open for writing was handed over for that,
+// anew inside. A regular file that is open for writing was passed for that,
 // and stays as it is; so does what the command has no right to change anyway,
 // and a file without a name.
 func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {

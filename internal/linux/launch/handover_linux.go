@@ -21,7 +21,7 @@ type Handover struct {
 	theirs *os.File
 }
 
-// NewHandover opens the sockets. What names in errors what is handed over. The caller closes it.
+// NewHandover opens the sockets. What names in errors what is passed. The caller closes it.
 func NewHandover(what string) (*Handover, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -66,7 +66,7 @@ func helperReach(args []string) int {
 	return 0
 }
 
-// originalDestination returns where a connection that was led away was going.
+// originalDestination returns where a connection that was redirected was going.
 func originalDestination(c net.Conn) (at netip.AddrPort, err error) {
 	tcp, isTCP := c.(*net.TCPConn)
 	local, hasAddr := c.LocalAddr().(*net.TCPAddr)
@@ -199,7 +199,7 @@ func TestNetlinkErrors(t *testing.T) {
 	}
 }
 
-// BenchmarkRedirect guards: to lead connections away takes less than a tenth of a launch with a network
+// BenchmarkRedirect guards: to redirect connections takes less than a tenth of a launch with a network
 // namespace of its own.
 func BenchmarkRedirect(b *testing.B) {
 	testenv.NeedUserNS(b)

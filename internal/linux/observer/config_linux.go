@@ -32,7 +32,7 @@ type Config struct {
 	// Names is the one address beside the loopback ones that the command reaches in a private network:
 	// that of the name server which this process serves. The zero value is none.
 	Names netip.AddrPort
-	// Refusals are those of the filter, which hands over the calls that it refuses. Nil is for
+	// Refusals are those of the filter, which passes the calls that it refuses. Nil is for
 	// a filter that refuses them itself.
 	Refusals *seccomp.Refusals
 	// NoSockets says that the command gets no internet sockets, because it has no
@@ -53,7 +53,7 @@ type Config struct {
 	Group string
 	// OwnRoots says that tasks may change their root directory.
 	OwnRoots bool
-	// Reads says that the filter hands over calls that only read, too.
+	// Reads says that the filter passes calls that only read, too.
 	Reads bool
 	// Writable lists the only writable paths of a level without mounts of its own:
 	// absolute, clean and free of symbolic links. Nil means that the mounts decide.

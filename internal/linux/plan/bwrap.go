@@ -49,7 +49,7 @@ type bwrapPlan struct {
 }
 
 // bwrapped plans a command for which bubblewrap makes the namespaces and mounts. The
-// options are handed over in a file, not as arguments: they hold the environment, and
+// options are passed in a file, not as arguments: they hold the environment, and
 // every process can read the arguments of a program. Bubblewrap itself gets no
 // environment, because it is not confined and the command's may hold LD_PRELOAD.
 func bwrapped(h *Host, r *Request) (*Plan, error) {

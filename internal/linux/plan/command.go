@@ -99,7 +99,7 @@ type Routed struct {
 	IPv6   bool     // one of them is for IPv6
 	Ports  []uint16
 	Names  netip.AddrPort // where the command asks for names
-	Why    string         // connections are not led away
+	Why    string         // connections are not redirected
 }
 
 // Names is where a command without a network asks for names.
@@ -110,7 +110,7 @@ type Names struct {
 
 // privateNetwork returns what a network namespace gets before the command is in it: its loopback
 // interface, and with a managed network the sockets that lead to the proxy. They are sent in this
-// order: the proxy, for connections and for datagrams; connections that are led away, by IPv4 and by IPv6; names, likewise.
+// order: the proxy, for connections and for datagrams; connections that are redirected, by IPv4 and by IPv6; names, likewise.
 func privateNetwork(r *Request) []launch.Step {
 	switch r.network() {
 	case sandbox.NetworkHost:

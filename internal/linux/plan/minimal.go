@@ -38,7 +38,7 @@ func (n *nativePlan) root() {
 }
 
 // links gives every link to the directory of ours that covers it. In the private /tmp none
-// is made: what is there belongs to the commands.
+// is made: what exists belongs to the commands.
 func (n *nativePlan) links() {
 	for _, l := range n.req.Links {
 		at := n.coverOver(l.Path)

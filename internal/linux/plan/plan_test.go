@@ -227,7 +227,7 @@ func TestDeniedDevice(t *testing.T) {
 	}
 }
 
-// TestWithoutIPv6: a plan says so where connections by IPv6 alone are not led away.
+// TestWithoutIPv6: a plan says so where connections by IPv6 alone are not redirected.
 func TestWithoutIPv6(t *testing.T) {
 	for _, both := range []bool{true, false} {
 		r := request().with(network(sandbox.NetworkProxy)).with(func(r *Request) { r.Redirect = &Redirect{IPv6: both} })

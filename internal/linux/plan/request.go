@@ -66,7 +66,7 @@ type Request struct {
 	Bwrap *Bwrap // for LevelBwrap
 	// Filter is the compiled seccomp filter for the network of the policy and Spec.Allow.
 	Filter launch.Filter
-	// Seal is installed when the command has handed over the listener of Filter.
+	// Seal is installed when the command has passed the listener of Filter.
 	Seal launch.Filter
 	// Observe says that Filter asks a supervisor. Unobserved says why the command has
 	// none although the level allows one; empty when the caller asked for none.

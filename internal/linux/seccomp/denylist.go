@@ -202,7 +202,7 @@ func processRules(open map[string]bool, ownPID bool) []Rule {
 }
 
 // kernelRules deny large parts of the kernel that few commands need and that had many
-// faults. io_uring also makes other calls out of the filter's sight.
+// faults. io_uring also makes other calls without the filter.
 func kernelRules(open map[string]bool) []Rule {
 	var rules []Rule
 	add := func(name string, rs []Rule) {
@@ -400,7 +400,7 @@ func modeRules(open map[string]bool) []Rule {
 
 // sharedRules stand in for the IPC and PID namespaces that a command does not have.
 // Objects of System V belong to a user and not to a program, so even those that the
-// command makes could be the door to others.
+// command makes could lead to others.
 func sharedRules() []Rule {
 	rules := deny("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl",
 		"msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink")

@@ -21,7 +21,7 @@ func mustRefusals(t *testing.T, o Options) *Refusals {
 }
 
 // TestRefusalsAreTheFilter: with a supervisor every call gets the answer that it gets without
-// one. What is refused is handed over, except clone3, and refused with the same error.
+// one. What is refused is passed, except clone3, and refused with the same error.
 func TestRefusalsAreTheFilter(t *testing.T) {
 	for _, arch := range bothArches {
 		for _, o := range []Options{

@@ -14,7 +14,7 @@ import (
 type Redirection struct {
 	TCP uint16 // the port of the loopback interface that gets connections
 	DNS uint16 // the one that gets datagrams to port 53, on 127.0.0.1 and ::1
-	// Local are ports of the loopback interface from which connections are led away, too; with none
+	// Local are ports of the loopback interface from which connections are redirected, too; with none
 	// a connection to a loopback address reaches what the command itself serves there.
 	Local []uint16
 }
@@ -80,7 +80,7 @@ func Rules(c Redirection) []byte {
 	b.rule(natChain, false, toLoopback6(unix.NFT_CMP_EQ), accept())
 	b.rule(natChain, false, protocol(unix.IPPROTO_TCP), redirectTo(c.TCP))
 
-	// What was led away goes to the loopback interface by now. All else is refused at once, so that
+	// What was redirected goes to the loopback interface by now. All else is refused at once, so that
 	// programs do not wait: QUIC, other datagrams, echo requests.
 	b.rule(dropChain, false, toLoopback4(unix.NFT_CMP_NEQ), refuse())
 	b.rule(dropChain, true, toLoopback6(unix.NFT_CMP_NEQ), refuse())

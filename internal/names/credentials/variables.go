@@ -122,7 +122,7 @@ func (s *Search) movedTo(dir, instead string) []Store {
 	}
 	inside := filepath.Join(dir, "a")
 	if at := there(inside); at != "" && at != inside && s.apart(at) {
-		return []Store{{Name: other, Path: at}} // closed: what is there is not known
+		return []Store{{Name: other, Path: at}} // closed: what exists is not known
 	}
 	d := &directories{home: dir, names: names}
 	for i := range kinds {
@@ -173,7 +173,7 @@ func (s *Search) file(v *naming, value string) []Store {
 	path = filepath.Join(path, v.file)
 	info, err := os.Stat(path)
 	if at := there(path); err != nil && at != "" && at != path && s.apart(at) {
-		return []Store{{Name: v.kind, Path: at}} // closed: what is there is not known
+		return []Store{{Name: v.kind, Path: at}} // closed: what exists is not known
 	}
 	if err != nil || !info.Mode().IsRegular() {
 		return nil

@@ -117,15 +117,15 @@ func TestNew(t *testing.T) {
 			if test.before != nil {
 				mustTool(t, test.before(dir))
 			}
-			sights, err := LookForTools(dir)
+			seen, err := LookForTools(dir)
 			mustTool(t, err)
 			if test.after != nil {
 				mustTool(t, test.after(dir))
 			}
 			var got []string
-			sights = LookAgain(sights, []string{dir})
-			for i := range sights {
-				files, more := sights[i].New()
+			seen = LookAgain(seen, []string{dir})
+			for i := range seen {
+				files, more := seen[i].New()
 				for _, f := range files {
 					got = append(got, strings.TrimPrefix(f, dir+"/"))
 				}
@@ -181,12 +181,12 @@ func TestLookListed(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, ".vscode"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		sights, err := LookForTools(dir)
+		seen, err := LookForTools(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var found []string
-		for _, s := range sights {
+		for _, s := range seen {
 			if s.Stat != nil {
 				found = append(found, s.Name)
 			}

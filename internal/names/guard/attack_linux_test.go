@@ -19,7 +19,7 @@ import (
 )
 
 // TestForeignFiles has files in the journal that are none of it: they stay, and are named. What
-// dead keepers left goes, with the next one that remembers something too.
+// dead protectors left goes, with the next one that remembers something too.
 func TestForeignFiles(t *testing.T) {
 	const dead = holderPrefix + "0123456789abcdef"
 	for _, by := range []string{"Clean", "a start"} {
@@ -37,7 +37,7 @@ func TestForeignFiles(t *testing.T) {
 					t.Errorf("%+v, %v", r, err)
 				}
 			} else {
-				k := p.keeper()
+				k := p.protector()
 				h := p.hold(k)
 				check(t, h.Remember(snapshot(t, p.repository("w")), nil))
 				h.Release()
@@ -54,7 +54,7 @@ func TestForeignFiles(t *testing.T) {
 func TestDevice(t *testing.T) {
 	testenv.NeedRoot(t)
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k, p.watch("dev")...)
 	if err := unix.Mknod(p.path("dev"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
 		testenv.Lack(t, testenv.UserNS, "root may not make devices here: "+err.Error())
@@ -71,7 +71,7 @@ func TestOtherFileSystem(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			t.Chdir(p.work)
-			k := p.keeper()
+			k := p.protector()
 			failCall(k, "rename", unix.EXDEV)
 			h := p.hold(k, p.watch(".git")...)
 			check(t, tt.make(".git"))
@@ -122,7 +122,7 @@ func TestTooMuch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
-			k := p.keeper()
+			k := p.protector()
 			failCall(k, "rename", unix.EXDEV)
 			h := p.hold(k, p.watch(".git")...)
 			check(t, os.Mkdir(p.path(".git"), 0o700))
@@ -146,7 +146,7 @@ func TestTooMuch(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	failCall(k, "rename", unix.ENOSPC)
 	h := p.hold(k, p.watch(".git")...)
 	check(t, os.Mkdir(p.path(".git"), 0))
@@ -159,7 +159,7 @@ func TestNoRoom(t *testing.T) {
 // TestOverflow loses events: everything is looked at.
 func TestOverflow(t *testing.T) {
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	failCall(k, "inotify", unix.EMFILE) // no event comes but ours
 	h := p.hold(k, append(p.watch(".git"), p.cover("x"))...)
 	told := whenBroken(h)

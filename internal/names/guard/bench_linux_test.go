@@ -5,26 +5,26 @@ package guard
 
 import "testing"
 
-// BenchmarkCold is the first round of a keeper with four watches: Hold, Finish, Release and Close.
+// BenchmarkCold is the first round of a protector with four watches: Hold, Finish, Release and Close.
 func BenchmarkCold(b *testing.B) {
 	p := newPlace(b)
 	claims := p.watch(".git", ".codex", ".agents", ".sallyport")
 	for b.Loop() {
-		round(b, &Keeper{State: p.state}, claims, true)
+		round(b, &Protector{State: p.state}, claims, true)
 	}
 }
 
-// BenchmarkWarm is a later round of the same keeper.
+// BenchmarkWarm is a later round of the same protector.
 func BenchmarkWarm(b *testing.B) {
 	p := newPlace(b)
 	claims := p.watch(".git", ".codex", ".agents", ".sallyport")
-	k := p.keeper()
+	k := p.protector()
 	for b.Loop() {
 		round(b, k, claims, false)
 	}
 }
 
-func round(b *testing.B, k *Keeper, claims []Claim, ends bool) {
+func round(b *testing.B, k *Protector, claims []Claim, ends bool) {
 	b.Helper()
 	h, err := k.Hold(claims)
 	check(b, err)

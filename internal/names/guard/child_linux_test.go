@@ -38,7 +38,7 @@ func child(what string) int {
 		point = -1
 	}
 	seen := 0
-	k := &Keeper{State: os.Getenv(childState)}
+	k := &Protector{State: os.Getenv(childState)}
 	k.step = func(string) {
 		if seen == point {
 			die()
@@ -71,7 +71,7 @@ const theRepository = "w"
 
 // wholeRun is a run that may write to a git directory: it remembers that, plants, waits, looks for
 // what it has planted, and ends.
-func wholeRun(k *Keeper, work string, during func() error) error {
+func wholeRun(k *Protector, work string, during func() error) error {
 	tree := filepath.Join(work, theRepository)
 	h, s, err := begin(k, tree)
 	for again := new(ExistsError); errors.As(err, &again); {
@@ -100,7 +100,7 @@ func wholeRun(k *Keeper, work string, during func() error) error {
 }
 
 // begin remembers what is in a repository.
-func begin(k *Keeper, tree string) (*Hold, *git.Snapshot, error) {
+func begin(k *Protector, tree string) (*Hold, *git.Snapshot, error) {
 	remains := k.Remains()
 	r, err := git.Open(tree)
 	if err != nil {
@@ -154,7 +154,7 @@ func scenes() []scene {
 	return []scene{
 		{name: "nothing there", set: func(place) func() error { return nothing }},
 		{name: "beside a living one", set: func(p place) func() error {
-			k := &Keeper{State: p.state}
+			k := &Protector{State: p.state}
 			check(p.t, p.hold(k).Remember(snapshot(p.t, p.path(theRepository)), nil))
 			return func() error { return k.journal.holder.Close() } // it is killed, too
 		}},
@@ -179,7 +179,7 @@ func newScene(t testing.TB) place {
 func pointsOf(p place) []string {
 	p.t.Helper()
 	var seen []string
-	k := &Keeper{State: p.state}
+	k := &Protector{State: p.state}
 	k.step = func(point string) { seen = append(seen, point) }
 	check(p.t, wholeRun(k, p.work, func() error { return nil }))
 	return seen
@@ -242,7 +242,7 @@ func (p place) wantSettled() {
 
 // nextStart is a run after the crash.
 func nextStart(t *testing.T, p place) {
-	check(t, wholeRun(&Keeper{State: p.state}, p.work, func() error { return nil }))
+	check(t, wholeRun(&Protector{State: p.state}, p.work, func() error { return nil }))
 }
 
 // cleanUp is Clean after the crash.

@@ -49,7 +49,7 @@ func cleanJournal(state string, r *Report) error {
 
 // cleanMemories checks the repositories in which commands ran whose sallyport was killed.
 func cleanMemories(state string, r *Report) error {
-	k := &Keeper{State: state}
+	k := &Protector{State: state}
 	if k.Remains() == nil {
 		return nil
 	}

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConcurrentHolds shares one keeper between many runs, each with names of its
+// TestConcurrentHolds shares one protector between many runs, each with names of its
 // own, names of all, and a name that appears.
 func TestConcurrentHolds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	p := quickPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	var wait sync.WaitGroup
 	for i := range 8 {
 		wait.Go(func() {
@@ -52,7 +52,7 @@ func TestConcurrentHolds(t *testing.T) {
 	}
 }
 
-// TestDescriptors has more keepers come and go than a user may have descriptors of
+// TestDescriptors has more protectors come and go than a user may have descriptors of
 // inotify: they come back, although the kernel closes them in its own time.
 func TestDescriptors(t *testing.T) {
 	testenv.NeedInotify(t)
@@ -70,14 +70,14 @@ func TestDescriptors(t *testing.T) {
 		}
 	}()
 	for got := 0; got <= min(limit, 1000)+10; {
-		k := &Keeper{State: p.state}
+		k := &Protector{State: p.state}
 		h := p.hold(k, p.watch("x")...)
 		if len(h.Weaker()) == 0 {
 			got++
 		}
 		check(t, k.Close())
 		if time.Now().After(deadline) {
-			t.Fatalf("only %d keepers had inotify, and the limit is %d", got, limit)
+			t.Fatalf("only %d protectors had inotify, and the limit is %d", got, limit)
 		}
 	}
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -118,7 +118,7 @@ func TestNoClaims(t *testing.T) {
 	if _, err := Clean(filepath.Join(p.state, "none")); err != nil {
 		t.Errorf("Clean of nothing: %v", err)
 	}
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k)
 	if len(p.finish(h)) > 0 || h.Weaker() != nil || cause(h) != nil {
 		t.Error("something came of nothing")
@@ -135,5 +135,5 @@ func TestEventsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	(&Keeper{watcher: &watcher{fd: fd, buf: make([]byte, 16<<10)}}).readEvents()
+	(&Protector{watcher: &watcher{fd: fd, buf: make([]byte, 16<<10)}}).readEvents()
 }

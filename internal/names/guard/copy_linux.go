@@ -29,7 +29,7 @@ var errTooMuch = errors.New("too much to copy")
 // copy copies what exists at n in the directory fd to quarantine, removes the original,
 // and returns where the copy is. What is too much to copy, or cannot be read, is an error,
 // and nothing is removed then.
-func (k *Keeper) copy(fd int, n *watched, s status) (string, error) {
+func (k *Protector) copy(fd int, n *watched, s status) (string, error) {
 	if _, entries := treeSize(filepath.Join(fdPath(fd), n.name), maxCopyEntries); entries > maxCopyEntries {
 		return "", errTooMuch
 	}

@@ -13,7 +13,7 @@ import (
 // each one that is handled makes another.
 func TestEventsWithoutEnd(t *testing.T) {
 	p := quickPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	const most = 100
 	var claims []Claim
 	for i := range most {

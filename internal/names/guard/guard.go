@@ -8,8 +8,8 @@
 // finally, before the result of the command is returned. Of what is covered by a mount it is
 // noticed when something else takes its place.
 //
-// The flow: [Keeper.Hold] before the command, [Hold.OnBroken] while it runs, [Hold.Finish] when
-// its process tree has ended, [Hold.Release], and [Keeper.Close]. [Clean] settles what killed
+// The flow: [Protector.Hold] before the command, [Hold.OnBroken] while it runs, [Hold.Finish] when
+// its process tree has ended, [Hold.Release], and [Protector.Close]. [Clean] settles what killed
 // processes left.
 //
 // Nothing is ever replaced, and no symbolic link is followed on the way to a name. The package
@@ -24,8 +24,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// ErrClosed is returned by a Keeper after its Close.
-var ErrClosed = errors.New("the keeper of protected names is closed")
+// ErrClosed is returned by a Protector after its Close.
+var ErrClosed = errors.New("the protector of protected names is closed")
 
 // A Claim is one name to protect. The zero value is invalid.
 type Claim struct {

@@ -20,7 +20,7 @@ import (
 func TestRound(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k, p.watch(".codex", ".agents", "odd \xff\n\"name")...)
 	p.wantClean()
 	if found := p.finish(h); len(found) > 0 || k.Lock() != nil || k.Remains() != nil {
@@ -39,14 +39,14 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// TestTwoKeepers has two keepers watch one name, as two processes do, also with a state directory
+// TestTwoKeepers has two protectors watch one name, as two processes do, also with a state directory
 // each: one of them moves what appears, and neither leaves it.
 func TestTwoKeepers(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	p := newPlace(t)
 	other := newPlace(t)
 	for _, state := range []string{p.state, other.state} {
-		one, two := p.keeper(), &Keeper{State: state}
+		one, two := p.protector(), &Protector{State: state}
 		first, second := p.hold(one, p.watch(".codex")...), p.hold(two, p.watch(".codex")...)
 		check(t, os.Mkdir(p.path(".codex"), 0o700))
 		moved := 0
@@ -75,7 +75,7 @@ func TestExists(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			t.Chdir(p.work)
-			k := p.keeper()
+			k := p.protector()
 			check(t, tt.make("x"))
 			before := inode(t, p.path("x"))
 			_, err := k.Hold(p.watch("first", "x", "last"))
@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				p := newPlace(t)
-				k := p.keeper()
+				k := p.protector()
 				if tt.make != nil {
 					check(t, tt.make(p))
 				}
@@ -183,7 +183,7 @@ func TestSkipped(t *testing.T) {
 		return // it is open here, or missing
 	}
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k, Claim{Path: "/root/sallyport-test-name"}, p.watch("x")[0])
 	check(t, os.Mkdir(p.path("x"), 0o700))
 	if found := p.finish(h); len(found) != 1 || len(h.Weaker()) > 0 {
@@ -200,7 +200,7 @@ func TestClosedDirectory(t *testing.T) {
 	testenv.NeedInotify(t)
 	testenv.NeedOrdinaryUser(t)
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	check(t, os.Mkdir(p.path("d"), 0o555))
 	h := p.hold(k, p.watch("d/x")...)
 	check(t, os.Chmod(p.path("d"), 0o755))
@@ -251,7 +251,7 @@ func TestBroken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
-			k := p.keeper()
+			k := p.protector()
 			check(t, os.Mkdir(p.path("d"), 0o700))
 			h, other := p.hold(k, p.cover("d/x")), p.hold(k, p.watch("y")...)
 			h.OnBroken(func(error) { t.Error("the function of an earlier call was called") })
@@ -283,7 +283,7 @@ func TestBroken(t *testing.T) {
 // TestChanged: what is not what the claim says is told.
 func TestChanged(t *testing.T) {
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	for kind, change := range map[Kind]func(){KindGone: func() { check(t, os.Remove(p.path("x"))) }, KindFile: func() { p.replace("x") }} {
 		c := p.cover("x")
 		change()

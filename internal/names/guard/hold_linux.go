@@ -21,19 +21,19 @@ const (
 	maxMoves = 16 // per name before the last look
 )
 
-// A Hold is a set of names that are protected. It comes from [Keeper.Hold]; its methods
+// A Hold is a set of names that are protected. It comes from [Protector.Hold]; its methods
 // are safe for concurrent use.
 type Hold struct {
-	keeper   *Keeper // its lock guards the rest
-	dirs     []*directory
-	objects  []*object
-	names    []*watched
-	found    []Found
-	weaker   []string
-	broken   *BrokenError
-	onBroken func(error)
-	released bool
-	memories []string // file names
+	protector *Protector // its lock guards the rest
+	dirs      []*directory
+	objects   []*object
+	names     []*watched
+	found     []Found
+	weaker    []string
+	broken    *BrokenError
+	onBroken  func(error)
+	released  bool
+	memories  []string // file names
 }
 
 // A watched is a name that a command cannot keep.
@@ -41,14 +41,14 @@ type watched struct {
 	path, name string
 	dir        *directory
 	holds      map[*Hold]string // with the Why of each
-	ours       int              // moves of this keeper that inotify has not reported yet
+	ours       int              // moves of this protector that inotify has not reported yet
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
 	reportOnly bool             // what appears is reported and stays
 }
 
-// Lock returns the locked file of the keeper, as [Keeper.Lock].
-func (h *Hold) Lock() *os.File { return h.keeper.Lock() }
+// Lock returns the locked file of the protector, as [Protector.Lock].
+func (h *Hold) Lock() *os.File { return h.protector.Lock() }
 
 // Weaker returns, one sentence each, what is protected less than claimed. Nil means that
 // everything is as claimed.
@@ -58,8 +58,8 @@ func (h *Hold) Weaker() []string { return h.weaker }
 // was replaced: at once when that has happened already. What ran until then was protected: it was done by a program
 // outside of the sandbox. The f of an earlier call is not called any more.
 func (h *Hold) OnBroken(f func(cause error)) {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
+	h.protector.mu.Lock()
+	defer h.protector.mu.Unlock()
 	h.onBroken = f
 	if h.broken != nil {
 		go f(h.broken)
@@ -77,7 +77,7 @@ func (o *object) lose(what string) {
 // and a [*QuarantineError] for each name that could not be emptied or looked at. A second
 // call looks again.
 func (h *Hold) Finish() ([]Found, error) {
-	k := h.keeper
+	k := h.protector
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var errs []error
@@ -107,7 +107,7 @@ func (h *Hold) Finish() ([]Found, error) {
 
 // Release ends the watches. A second Release does nothing.
 func (h *Hold) Release() {
-	k := h.keeper
+	k := h.protector
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {
@@ -116,7 +116,7 @@ func (h *Hold) Release() {
 }
 
 // release ends what h has of k.
-func (k *Keeper) release(h *Hold) {
+func (k *Protector) release(h *Hold) {
 	if h.released {
 		return
 	}
@@ -157,7 +157,7 @@ func (d *directory) checkName(name string) {
 
 // moved finds out whether the path of d leads to another directory now, and which objects
 // are lost by that. It returns the other directory, which the caller closes; -1 is none.
-func (k *Keeper) moved(d *directory) (other int, err error) {
+func (k *Protector) moved(d *directory) (other int, err error) {
 	fd, err := openDir(d.path)
 	if err == nil {
 		var s status
@@ -176,7 +176,7 @@ func (k *Keeper) moved(d *directory) (other int, err error) {
 
 // lookBehind is the last look at the directory that a command may have put into the place
 // of d.
-func (k *Keeper) lookBehind(h *Hold, d *directory) error {
+func (k *Protector) lookBehind(h *Hold, d *directory) error {
 	other, err := k.moved(d)
 	if other >= 0 {
 		defer unix.Close(other)
@@ -199,7 +199,7 @@ func (k *Keeper) lookBehind(h *Hold, d *directory) error {
 
 // appeared quarantines what exists at the watched name n. Reported says that an event about
 // it came, so that nothing being there is worth reporting.
-func (k *Keeper) appeared(n *watched, reported bool) {
+func (k *Protector) appeared(n *watched, reported bool) {
 	if n.reportOnly {
 		if reported {
 			n.reportOnce()
@@ -209,7 +209,7 @@ func (k *Keeper) appeared(n *watched, reported bool) {
 	s, err := statAt(n.dir.fd, n.name)
 	switch {
 	case errors.Is(err, unix.ENOENT) && reported:
-		if n.ours == 0 { // otherwise this keeper has moved it
+		if n.ours == 0 { // otherwise this protector has moved it
 			n.report(KindGone, "")
 		}
 	case err != nil || n.late:
@@ -229,7 +229,7 @@ func (k *Keeper) appeared(n *watched, reported bool) {
 	}
 }
 
-// moved notes that inotify will report a move of this keeper: what it reports about the
+// moved notes that inotify will report a move of this protector: what it reports about the
 // name until then is older.
 func (n *watched) moved() {
 	if n.dir.wd >= 0 {
@@ -258,7 +258,7 @@ func (n *watched) report(kind Kind, movedTo string) {
 
 // lastLook quarantines what exists at the watched name n in the directory fd, which is that
 // of n or what is at its path now, by all means there are.
-func (k *Keeper) lastLook(fd int, n *watched) error {
+func (k *Protector) lastLook(fd int, n *watched) error {
 	if n.reportOnly {
 		return nil
 	}
@@ -305,7 +305,7 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 // Quarantine moves what exists at a path to quarantine, whatever it is: for names that
 // turn out to be harmful when a command has ended. Nothing there is [KindGone] and no
 // error. The path is as in a [Claim], why is for the note beside.
-func (k *Keeper) Quarantine(path, why string) (Found, error) {
+func (k *Protector) Quarantine(path, why string) (Found, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -315,7 +315,7 @@ func (k *Keeper) Quarantine(path, why string) (Found, error) {
 }
 
 // quarantineNow is Quarantine with the lock held.
-func (k *Keeper) quarantineNow(path, why string) (Found, error) {
+func (k *Protector) quarantineNow(path, why string) (Found, error) {
 	gone := Found{Path: path, Kind: KindGone, Why: why}
 	if !validPath(path) {
 		return Found{}, &QuarantineError{Path: path, Err: unix.EINVAL}
@@ -328,7 +328,7 @@ func (k *Keeper) quarantineNow(path, why string) (Found, error) {
 		return Found{}, &QuarantineError{Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	h := &Hold{keeper: k}
+	h := &Hold{protector: k}
 	n := &watched{path: path, name: filepath.Base(path), dir: &directory{fd: fd, wd: -1}, holds: map[*Hold]string{h: why}}
 	if err := k.lastLook(fd, n); err != nil {
 		return Found{Path: path, Why: why}, err

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-// The journal is the directory State/guard: the file lock, one file h-ID for each keeper that
+// The journal is the directory State/guard: the file lock, one file h-ID for each protector that
 // remembers something, locked as long as it lives, and one memory m-HASH for each repository.
 const (
 	journalDir   = "guard"
@@ -26,7 +26,7 @@ const (
 	tempPrefix   = "t-"
 )
 
-// A journal is one keeper's access to it. Unless a method says something else, it is called
+// A journal is one protector's access to it. Unless a method says something else, it is called
 // with the lock held.
 type journal struct {
 	dir    *os.Root
@@ -93,7 +93,7 @@ func (j *journal) close() {
 	j.dir.Close()
 }
 
-// join creates the file that says that this keeper lives. Others look at it only under
+// join creates the file that says that this protector lives. Others look at it only under
 // the journal's lock, so that they never see it unlocked.
 func (j *journal) join() error {
 	id := newID()
@@ -112,7 +112,7 @@ func (j *journal) join() error {
 }
 
 // leave is the end of join. It comes last: as long as the file exists, and is not locked,
-// the next start looks for what this keeper left. It takes the lock.
+// the next start looks for what this protector left. It takes the lock.
 func (j *journal) leave() error {
 	if err := j.lock(); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (j *journal) leave() error {
 	return err
 }
 
-// alive reports whether the keeper id lives: whether its file exists and is locked. This
-// keeper lives.
+// alive reports whether the protector id lives: whether its file exists and is locked. This
+// protector lives.
 func (j *journal) alive(id string) bool {
 	if id == j.id {
 		return true
@@ -157,7 +157,7 @@ func (j *journal) forget(name string) error {
 	return nil
 }
 
-// sweep removes the files of dead keepers, and reports what is none of this journal's.
+// sweep removes the files of dead protectors, and reports what is none of this journal's.
 func (j *journal) sweep(r *Report) error {
 	names, err := listRoot(j.dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (j *journal) sweep(r *Report) error {
 		id, holder := strings.CutPrefix(name, holderPrefix)
 		switch {
 		case strings.HasPrefix(name, tempPrefix), holder && validHolder(id) && !j.alive(id):
-			// The writer of a temporary file is dead: this keeper has the lock.
+			// The writer of a temporary file is dead: this protector has the lock.
 			if err := j.dir.Remove(name); err != nil {
 				return err
 			}

@@ -67,9 +67,9 @@ func placeIn(t testing.TB, top string) place {
 	return p
 }
 
-// keeper returns a keeper that is closed at the end.
-func (p place) keeper() *Keeper {
-	k := &Keeper{State: p.state}
+// protector returns a protector that is closed at the end.
+func (p place) protector() *Protector {
+	k := &Protector{State: p.state}
 	p.t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			p.t.Errorf("Close: %v", err)
@@ -104,7 +104,7 @@ func (p place) replace(name string) {
 }
 
 // hold is Hold that must work.
-func (p place) hold(k *Keeper, claims ...Claim) *Hold {
+func (p place) hold(k *Protector, claims ...Claim) *Hold {
 	p.t.Helper()
 	h, err := k.Hold(claims)
 	if err != nil {
@@ -177,8 +177,8 @@ func check(t testing.TB, err error) {
 
 // cause returns why h is broken, or nil.
 func cause(h *Hold) error {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
+	h.protector.mu.Lock()
+	defer h.protector.mu.Unlock()
 	if h.broken == nil {
 		return nil
 	}
@@ -204,8 +204,8 @@ func await(t testing.TB, what string, c <-chan struct{}) {
 	}
 }
 
-// failCall makes one of the keeper's calls fail.
-func failCall(k *Keeper, call string, err error) {
+// failCall makes one of the protector's calls fail.
+func failCall(k *Protector, call string, err error) {
 	k.fail = func(c string) error {
 		if c == call {
 			return err

@@ -24,7 +24,7 @@ import (
 // journal:
 //
 //	sallyport memory 1
-//	+ 0123456789abcdef      this keeper has a run there
+//	+ 0123456789abcdef      this protector has a run there
 //
 //	what gitpaths.Snapshot.Text returns
 const (
@@ -91,10 +91,10 @@ func (j *journal) writeMemory(name string, holders []string, text []byte) error 
 
 // Remember keeps what a snapshot says for other runs and the next start, until Release. Where a
 // run that is not checked yet has an older one of the same repository, s adopts that. Remains is what
-// [Keeper.Remains] returned before s was taken: an [*ExistsError] says that the older one was there
+// [Protector.Remains] returned before s was taken: an [*ExistsError] says that the older one was there
 // then, and is gone, so that s may hold what that run has planted, and another one is to be taken.
 func (h *Hold) Remember(s *git.Snapshot, remains []string) error {
-	k := h.keeper
+	k := h.protector
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -139,7 +139,7 @@ func (h *Hold) Remember(s *git.Snapshot, remains []string) error {
 
 // forgetMemories ends what a hold remembers. The last run of a repository removes the file. One
 // that cannot be removed is checked once more by the next start.
-func (k *Keeper) forgetMemories(h *Hold) {
+func (k *Protector) forgetMemories(h *Hold) {
 	for _, name := range h.memories {
 		if k.memories[name]--; k.memories[name] > 0 {
 			continue
@@ -150,8 +150,8 @@ func (k *Keeper) forgetMemories(h *Hold) {
 	h.memories = nil
 }
 
-// leaveMemory takes this keeper out of a memory. One with another holder stays, though that may be
-// dead: what it did since this keeper has looked is for the next start. It takes the lock.
+// leaveMemory takes this protector out of a memory. One with another holder stays, though that may be
+// dead: what it did since this protector has looked is for the next start. It takes the lock.
 func (j *journal) leaveMemory(name string) {
 	if j.lock() != nil {
 		return
@@ -168,7 +168,7 @@ func (j *journal) leaveMemory(name string) {
 	_ = j.forget(name)
 }
 
-// claimDead makes this keeper the holder of the memories whose holders have all been killed,
+// claimDead makes this protector the holder of the memories whose holders have all been killed,
 // and returns these. It is called with the lock.
 func (j *journal) claimDead(names []string, own map[string]int) (dead []string, errs []error) {
 	for _, name := range names {
@@ -193,7 +193,7 @@ func (j *journal) claimDead(names []string, own map[string]int) (dead []string, 
 
 // settleDead quarantines what runs that were killed have planted. It is called without the
 // journal's lock and returns what it found and what a user should know.
-func (k *Keeper) settleDead() (found []Found, notes []string) {
+func (k *Protector) settleDead() (found []Found, notes []string) {
 	j := k.journal
 	if err := j.lock(); err != nil {
 		return nil, nil // the caller meets it, too
@@ -209,7 +209,7 @@ func (k *Keeper) settleDead() (found []Found, notes []string) {
 		found, notes = append(found, more...), append(notes, note...)
 		if err != nil {
 			notes = append(notes, text.Line(err.Error()))
-			continue // the file stays, and is dead again when this keeper ends
+			continue // the file stays, and is dead again when this protector ends
 		}
 		j.leaveMemory(name)
 	}
@@ -217,7 +217,7 @@ func (k *Keeper) settleDead() (found []Found, notes []string) {
 }
 
 // settle checks one repository after a killed run.
-func (k *Keeper) settle(name string) (found []Found, notes []string, err error) {
+func (k *Protector) settle(name string) (found []Found, notes []string, err error) {
 	_, text, err := k.journal.readMemory(name)
 	if err != nil {
 		return nil, nil, err
@@ -243,7 +243,7 @@ func (k *Keeper) settle(name string) (found []Found, notes []string, err error) 
 
 // Remains returns the names of what runs remember that go on, or were killed and may have planted
 // something. Nil is nothing.
-func (k *Keeper) Remains() []string {
+func (k *Protector) Remains() []string {
 	dir, err := openBelow(k.State, journalDir, false)
 	if err != nil {
 		return nil

@@ -48,13 +48,13 @@ func plant(t *testing.T, work, name string) string {
 func TestRememberTogether(t *testing.T) {
 	p := newPlace(t)
 	work := p.repository("w")
-	one, two, three := p.keeper(), p.keeper(), p.keeper()
+	one, two, three := p.protector(), p.protector(), p.protector()
 	first := p.hold(one)
 	check(t, first.Remember(snapshot(t, work), nil))
 	at := plant(t, work, "rebase-merge/strategy")
 	linked := filepath.Join(work, ".git", "worktrees", "l")
 	check(t, os.MkdirAll(linked, 0o700))
-	for _, k := range []*Keeper{two, three} {
+	for _, k := range []*Protector{two, three} {
 		s := snapshot(t, work)
 		if found, _ := s.Check(nil); len(found) != 0 {
 			t.Fatalf("a snapshot alone knows the plant: %v", found)
@@ -83,11 +83,11 @@ func TestRememberKilled(t *testing.T) {
 			p := newPlace(t)
 			work := p.repository("w")
 			before := plant(t, work, "rebase-merge/strategy_opts")
-			other := p.keeper()
+			other := p.protector()
 			if by == "a later start of a living process" {
 				p.hold(other).Release()
 			}
-			k := &Keeper{State: p.state} // it is never closed
+			k := &Protector{State: p.state} // it is never closed
 			check(t, p.hold(k).Remember(snapshot(t, work), nil))
 			at := plant(t, work, "rebase-merge/strategy")
 			k.journal.holder.Close() // its lock ends with its process
@@ -115,7 +115,7 @@ func TestRememberAgain(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		p := newPlace(t)
 		work := p.repository("w")
-		k, first := p.keeper(), &Keeper{State: p.state}
+		k, first := p.protector(), &Protector{State: p.state}
 		h := p.hold(first)
 		check(t, h.Remember(snapshot(t, work), nil))
 		at := plant(t, work, "rebase-merge/strategy")
@@ -144,7 +144,7 @@ func TestRememberAgain(t *testing.T) {
 func TestRememberBeside(t *testing.T) {
 	p := newPlace(t)
 	work := p.repository("w")
-	one, two, next := p.keeper(), &Keeper{State: p.state}, p.keeper()
+	one, two, next := p.protector(), &Protector{State: p.state}, p.protector()
 	first := p.hold(one)
 	check(t, first.Remember(snapshot(t, work), nil))
 	check(t, p.hold(two).Remember(snapshot(t, work), nil))
@@ -160,7 +160,7 @@ func TestRememberBeside(t *testing.T) {
 func TestRememberBroken(t *testing.T) {
 	p := newPlace(t)
 	work := p.repository("w")
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k)
 	s := snapshot(t, work)
 	name := filepath.Join(p.state, journalDir, memoryName(s.Key()))
@@ -181,7 +181,7 @@ func TestRememberBroken(t *testing.T) {
 // does not begin.
 func TestWatchEnds(t *testing.T) {
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k)
 	broken := make(chan error, 1)
 	h.OnBroken(func(cause error) { broken <- cause })
@@ -208,7 +208,7 @@ func TestWatchEnds(t *testing.T) {
 	if cause := <-broken; cause == nil {
 		t.Error("no cause")
 	}
-	k = p.keeper()
+	k = p.protector()
 	h = p.hold(k)
 	k.fail = func(string) error { return os.ErrPermission }
 	if err := h.Watch(look, true); err == nil {

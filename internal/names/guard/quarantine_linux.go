@@ -97,7 +97,7 @@ func (q *quarantine) writeNote(item string, n *watched, s status, notCopied int)
 
 // store calls put to move or copy what exists at n into a new item, and returns where it
 // is then. Put counts what it has not copied. After an error nothing is left of the item.
-func (k *Keeper) store(n *watched, s status, put func(item *os.Root) (notCopied int, err error)) (string, error) {
+func (k *Protector) store(n *watched, s status, put func(item *os.Root) (notCopied int, err error)) (string, error) {
 	if k.quarantine == nil {
 		q, err := openQuarantine(k.State, true)
 		if err != nil {
@@ -125,7 +125,7 @@ func (k *Keeper) store(n *watched, s status, put func(item *os.Root) (notCopied 
 
 // rename renames what exists at n in the directory fd into quarantine, and returns where
 // it is then. EXDEV: the state directory is on another file system. ENOENT: it is gone.
-func (k *Keeper) rename(fd int, n *watched, s status) (string, error) {
+func (k *Protector) rename(fd int, n *watched, s status) (string, error) {
 	n.moves++
 	return k.store(n, s, func(item *os.Root) (int, error) {
 		if err := k.failing("rename"); err != nil {

@@ -61,7 +61,7 @@ func TestAppears(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, blind %v", tt.name, blind), func(t *testing.T) {
 				p := newPlace(t)
 				t.Chdir(p.work) // a socket's path is short
-				k := p.keeper()
+				k := p.protector()
 				if blind {
 					failCall(k, "inotify", unix.EMFILE)
 				}
@@ -110,7 +110,7 @@ func noteOf(t *testing.T, f Found) (about note) {
 func TestMovedAtOnce(t *testing.T) {
 	testenv.NeedInotify(t)
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h, other := p.hold(k, p.watch(".git")...), p.hold(k, p.watch(".git")...)
 	// What inotify tells about the quarantine is when it has been filled.
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
@@ -135,7 +135,7 @@ func TestMovedAtOnce(t *testing.T) {
 // bounded, and nothing stays.
 func TestFlicker(t *testing.T) {
 	p := newPlace(t)
-	k := p.keeper()
+	k := p.protector()
 	h := p.hold(k, p.watch(".git")...)
 	for range 300 {
 		_ = os.Mkdir(p.path(".git"), 0o700) // may be there still, when it is not moved at once any more
@@ -184,7 +184,7 @@ func TestReplacedDirectory(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
-			k := p.keeper()
+			k := p.protector()
 			check(t, os.Mkdir(p.path("d"), 0o700))
 			h := p.hold(k, p.watch("d/.git")...)
 			check(t, tt.do(p))

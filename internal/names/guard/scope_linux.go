@@ -29,7 +29,7 @@ const (
 )
 
 // A Look returns what must not exist now, and the directories and files in which more of it can
-// appear. It is called by one goroutine at a time, and must not use the Keeper.
+// appear. It is called by one goroutine at a time, and must not use the Protector.
 type Look func() (harmful []git.Path, places []string)
 
 // A scope is what a Hold has looked at again whenever something changes there.
@@ -47,7 +47,7 @@ type scope struct {
 // once. Without inotify it returns a [*HoldError]: then nothing would be noticed before the end.
 // A command that plants again and again is ended, see [Hold.OnBroken].
 func (h *Hold) Watch(look Look, content bool) error {
-	k := h.keeper
+	k := h.protector
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -59,7 +59,7 @@ func (h *Hold) Watch(look Look, content bool) error {
 }
 
 // lookDirty looks at the scopes in which something has happened.
-func (k *Keeper) lookDirty() {
+func (k *Protector) lookDirty() {
 	for _, s := range slices.Clone(k.scopes) {
 		if !s.dirty {
 			continue
@@ -71,7 +71,7 @@ func (k *Keeper) lookDirty() {
 }
 
 // lookAt looks at a scope until all places are watched, and quarantines what is harmful.
-func (k *Keeper) lookAt(s *scope) error {
+func (k *Protector) lookAt(s *scope) error {
 	s.dirty = false
 	for range maxLooks {
 		harmful, places := s.look()
@@ -91,7 +91,7 @@ func (k *Keeper) lookAt(s *scope) error {
 }
 
 // plantFound moves one harmful thing away.
-func (k *Keeper) plantFound(s *scope, p git.Path) {
+func (k *Protector) plantFound(s *scope, p git.Path) {
 	if s.moved++; s.moved > maxPlanted {
 		s.hold.breakOff(&BrokenError{Path: p.Path, What: "was made again and again", Again: true})
 		return
@@ -103,7 +103,7 @@ func (k *Keeper) plantFound(s *scope, p git.Path) {
 }
 
 // armScope watches the places of a scope, and no others. It reports whether one is new.
-func (k *Keeper) armScope(s *scope, places []string) (more bool, err error) {
+func (k *Protector) armScope(s *scope, places []string) (more bool, err error) {
 	if k.watcher == nil {
 		err := k.failing("inotify")
 		if err == nil {
@@ -132,7 +132,7 @@ func (k *Keeper) armScope(s *scope, places []string) (more bool, err error) {
 }
 
 // armPlace adds one directory or file to what inotify reports about.
-func (k *Keeper) armPlace(place string, content bool) (wd int, err error) {
+func (k *Protector) armPlace(place string, content bool) (wd int, err error) {
 	dir, err := openDir(filepath.Dir(place))
 	if err != nil {
 		return -1, err
@@ -158,7 +158,7 @@ func (k *Keeper) armPlace(place string, content bool) (wd int, err error) {
 }
 
 // disarmUnused ends the watches among wds that nothing needs.
-func (k *Keeper) disarmUnused(wds []int) {
+func (k *Protector) disarmUnused(wds []int) {
 	for _, wd := range wds {
 		used := slices.ContainsFunc(k.scopes, func(s *scope) bool { return slices.Contains(s.wds, wd) }) ||
 			slices.ContainsFunc(k.dirs, func(d *directory) bool { return d.wd == wd })
@@ -169,7 +169,7 @@ func (k *Keeper) disarmUnused(wds []int) {
 }
 
 // dropScopes ends the scopes of a hold.
-func (k *Keeper) dropScopes(h *Hold) {
+func (k *Protector) dropScopes(h *Hold) {
 	var wds []int
 	k.scopes = slices.DeleteFunc(k.scopes, func(s *scope) bool {
 		if s.hold == h {
@@ -181,7 +181,7 @@ func (k *Keeper) dropScopes(h *Hold) {
 }
 
 // mark notes for an event which scopes are to be looked at again.
-func (k *Keeper) mark(wd int32, mask uint32) {
+func (k *Protector) mark(wd int32, mask uint32) {
 	for _, s := range k.scopes {
 		switch {
 		case mask&unix.IN_Q_OVERFLOW != 0:

@@ -19,8 +19,8 @@ import (
 const directoryEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_MOVED_FROM |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps without a
-// thread and reads under the keeper's lock, so that Finish can read first.
+// A watcher is the one inotify descriptor of a protector. Its goroutine sleeps without a
+// thread and reads under the protector's lock, so that Finish can read first.
 type watcher struct {
 	fd     int
 	waiter *sockets.Waiter
@@ -38,7 +38,7 @@ const pause = 5 * time.Millisecond
 const restFor = 4
 
 // startWatcher opens inotify.
-func startWatcher(k *Keeper) (*watcher, error) {
+func startWatcher(k *Protector) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func startWatcher(k *Keeper) (*watcher, error) {
 }
 
 // run handles events until the watcher is stopped.
-func (w *watcher) run(k *Keeper) {
+func (w *watcher) run(k *Protector) {
 	defer close(w.done)
 	for {
 		if w.waiter.Wait() != nil { // it was closed
@@ -74,7 +74,7 @@ func (w *watcher) run(k *Keeper) {
 	}
 }
 
-// stop ends the goroutine. The keeper's lock is not held, and the keeper has forgotten the
+// stop ends the goroutine. The protector's lock is not held, and the protector has forgotten the
 // watcher.
 func (w *watcher) stop() {
 	close(w.quit)
@@ -101,7 +101,7 @@ func closeLater(fd int) {
 
 // readEvents handles the events that are there now. Those that come meanwhile are left: a
 // program that makes them faster than they are handled must not keep the lock from others.
-func (k *Keeper) readEvents() {
+func (k *Protector) readEvents() {
 	w := k.watcher
 	if w == nil {
 		return
@@ -141,7 +141,7 @@ func walkEvents(b []byte, handle func(wd int32, mask uint32, name string)) {
 }
 
 // event handles one event.
-func (k *Keeper) event(wd int32, mask uint32, name string) {
+func (k *Protector) event(wd int32, mask uint32, name string) {
 	k.mark(wd, mask)
 	for _, d := range k.dirs {
 		switch {
@@ -169,7 +169,7 @@ func (k *Keeper) event(wd int32, mask uint32, name string) {
 
 // checkAll looks at the directory and at every name in it, for when it is not known what
 // has happened.
-func (k *Keeper) checkAll(d *directory) {
+func (k *Protector) checkAll(d *directory) {
 	if other, _ := k.moved(d); other >= 0 {
 		unix.Close(other)
 	}
@@ -184,7 +184,7 @@ func (k *Keeper) checkAll(d *directory) {
 
 // arm makes inotify report about the directory, once for all holds. It returns why it
 // cannot.
-func (k *Keeper) arm(d *directory) error {
+func (k *Protector) arm(d *directory) error {
 	if d.wd >= 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (k *Keeper) arm(d *directory) error {
 }
 
 // disarm ends what arm has begun.
-func (k *Keeper) disarm(d *directory) {
+func (k *Protector) disarm(d *directory) {
 	if d.wd < 0 {
 		return
 	}

@@ -58,26 +58,26 @@ type Request struct {
 	Scans *Scans // may be nil
 	// Table is needed where mounts can cover something.
 	Table *hostfacts.Mounts
-	// Keeper claims the names that are missing. Nil only looks and claims nothing.
-	Keeper *guard.Keeper
+	// Protector claims the names that are missing. Nil only looks and claims nothing.
+	Protector *guard.Protector
 }
 
 // A Protection holds what is protected while one command runs: names that it cannot
 // create, and the state of repositories whose directories it may write to. The nil
 // Protection protects nothing.
 type Protection struct {
-	found   *inspection // after Started what Finish reads of it
-	keeper  *guard.Keeper
-	held    *guard.Hold
-	before  []*git.Snapshot
-	remains []string // of other runs, before those were taken
-	seen    seen
-	opened  []string         // paths in git directories that the policy itself makes writable
-	walls   *inspection      // what Finish and the watch know of the rules; nothing changes it
-	denials []sandbox.Denial // written by Finish
+	found     *inspection // after Started what Finish reads of it
+	protector *guard.Protector
+	held      *guard.Hold
+	before    []*git.Snapshot
+	remains   []string // of other runs, before those were taken
+	seen      seen
+	opened    []string         // paths in git directories that the policy itself makes writable
+	walls     *inspection      // what Finish and the watch know of the rules; nothing changes it
+	denials   []sandbox.Denial // written by Finish
 }
 
-// New looks at the paths of a policy and, with a Keeper, claims what is missing. A path
+// New looks at the paths of a policy and, with a Protector, claims what is missing. A path
 // that cannot be looked at or protected is an error.
 func New(r *Request) (*Protection, error) {
 	// What is missing at one moment may exist at the next, when other programs work in the
@@ -101,7 +101,7 @@ func newOnce(r *Request) (*Protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Protection{found: g, keeper: r.Keeper, seen: g.seen}
+	p := &Protection{found: g, protector: r.Protector, seen: g.seen}
 	if err = p.hold(); err == nil {
 		err = g.pin()
 	}
@@ -187,11 +187,11 @@ func (p *Protection) Observed() Names {
 
 // hold claims the names that were found missing.
 func (p *Protection) hold() error {
-	if p.keeper == nil {
+	if p.protector == nil {
 		return nil
 	}
 	g := p.found
-	p.remains = p.keeper.Remains() // before the snapshots
+	p.remains = p.protector.Remains() // before the snapshots
 	for _, w := range g.granted {
 		if w.repo != nil {
 			p.opened = append(p.opened, g.openedIn(w.repo)...)
@@ -214,7 +214,7 @@ func (p *Protection) hold() error {
 		return nil
 	}
 	var err error
-	if p.held, err = p.keeper.Hold(claims); err != nil {
+	if p.held, err = p.protector.Hold(claims); err != nil {
 		return err
 	}
 	g.warnings = append(g.warnings, p.held.Weaker()...)
@@ -386,7 +386,7 @@ func (p *Protection) Denials() []sandbox.Denial {
 
 // quarantine moves what exists at a path to quarantine.
 func (p *Protection) quarantine(name, why string, out *[]executor.Quarantined) error {
-	f, err := p.keeper.Quarantine(name, why)
+	f, err := p.protector.Quarantine(name, why)
 	if errors.Is(err, syscall.ELOOP) {
 		// No link was on the way when the command began. If something exists behind the
 		// one that is there now, the link is moved.
@@ -395,7 +395,7 @@ func (p *Protection) quarantine(name, why string, out *[]executor.Quarantined) e
 			return nil //nolint:nilerr // nothing exists there
 		}
 		name = links[0].Path
-		f, err = p.keeper.Quarantine(name, why)
+		f, err = p.protector.Quarantine(name, why)
 	}
 	if err == nil && f.Kind != guard.KindGone {
 		*out = append(*out, executor.Quarantined{Path: name, MovedTo: f.MovedTo, Why: why})

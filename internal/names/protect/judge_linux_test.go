@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		Roots: []string{ws}, Ruled: []string{ws + "/known/.git/config"}, Protected: []string{ws + "/.git"},
 		Free: []string{ws + "/tmp", ws + "/cache"},
 	})
-	j.start = time.Now().Add(time.Hour) // what is there is older
+	j.start = time.Now().Add(time.Hour) // what exists is older
 	for _, c := range []struct {
 		name string
 		op   sandbox.Op
@@ -123,7 +123,7 @@ func bareOnes(t *testing.T, ws string) {
 	}
 	names := Names{Roots: []string{ws}, Free: []string{ws + "/tmp"}, Ruled: []string{ws + "/found/config"}, Partial: true}
 	j := NewJudge(res, names)
-	j.start = time.Now().Add(time.Hour) // what is there is older
+	j.start = time.Now().Add(time.Hour) // what exists is older
 	whole := names
 	whole.Partial = false
 	for _, c := range []struct {

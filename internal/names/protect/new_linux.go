@@ -32,7 +32,7 @@ type searched struct {
 }
 
 // A seen is what there was of files that other programs run or obey later, and of
-// repositories, when the command started. It outlives the gathering.
+// repositories, when the command started. It outlives that look.
 type seen struct {
 	names   []grants.SeenTool
 	tops    []string // the directories that they are in

@@ -5,7 +5,7 @@
 // names that do not exist yet while one command runs.
 //
 // [New] inspects the paths of a policy and the repositories in its writable roots. It
-// returns a [Protection] with the rules for a plan. Given a guard.Keeper it also claims
+// returns a [Protection] with the rules for a plan. Given a guard.Protector it also claims
 // the protected names that are missing, so that the command cannot create them.
 // [Protection.Finish] looks once more when no process of the command is left, and moves to
 // quarantine what must not have been created. For sandboxes that judge by name there is

@@ -29,7 +29,7 @@ const settingsDepth = 1
 // may do. What links in them lead to is settings, too.
 func (g *inspection) closeSettings(r *Request) error {
 	for _, dir := range r.Settings {
-		if err := g.closeSetting(dir, r.Keeper != nil, settingsDepth); err != nil {
+		if err := g.closeSetting(dir, r.Protector != nil, settingsDepth); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func (g *inspection) claimState(r *Request) error {
 		case !within(path):
 		case err != nil && !missing(err): // an earlier command may have closed what is above
 			return uninspected(path, err, "sallyport's own state in a writable place must be known; change the mode of the directories on the way")
-		case g.mounts && r.Keeper != nil && g.makeState(path):
+		case g.mounts && r.Protector != nil && g.makeState(path):
 		default:
 			g.claimMissing(git.Path{Path: path, Missing: true, Why: whyState})
 		}

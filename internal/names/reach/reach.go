@@ -57,8 +57,8 @@ func (r *Reach) Decides(by, path string) error {
 	return nil
 }
 
-// keeper is what names the files of [Area.Keep].
-const keeper = "the flags of the server"
+// keptBy names the files of [Area.Keep].
+const keptBy = "the flags of the server"
 
 // Keep returns the policy of an area with read-only entries for files that decide who is let in by a
 // server, where it makes them writable: their mounts are pinned. Files behind links that commands can change, and those with other names, are an error,
@@ -70,10 +70,10 @@ func (a Area) Keep(files []string) (sandbox.Policy, error) {
 		}
 		real, err := filepath.EvalSymlinks(name)
 		if err != nil {
-			return a.Policy, fmt.Errorf("%s: %w", keeper, err)
+			return a.Policy, fmt.Errorf("%s: %w", keptBy, err)
 		}
 		a.Policy = a.Policy.WithEntries(sandbox.PathEntry(real, sandbox.LevelRead))
-		if err := New(a).Decides(keeper, name); err != nil {
+		if err := New(a).Decides(keptBy, name); err != nil {
 			return a.Policy, err
 		}
 	}

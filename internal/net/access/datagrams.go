@@ -15,7 +15,7 @@ import (
 // time has it: what arrives says nothing about the association that it is for.
 type datagrams struct {
 	socket net.PacketConn
-	turn   chan struct{} // has an element while the socket is lent
+	turn   chan struct{} // has an element while the socket is in use
 }
 
 var errLent = errors.New("netaccess: another association has the socket for datagrams")
@@ -23,8 +23,8 @@ var errLent = errors.New("netaccess: another association has the socket for data
 // lendTime is how long an association waits for the one before it, which may be ending.
 const lendTime = time.Second
 
-// lend returns the socket for an association, until that closes it.
-func (d *datagrams) lend() (net.PacketConn, error) {
+// open returns the socket for an association, until that closes it.
+func (d *datagrams) open() (net.PacketConn, error) {
 	socket, ok := d.socket.(interface{ File() (*os.File, error) })
 	if !ok {
 		return nil, errors.ErrUnsupported

@@ -14,7 +14,7 @@ import (
 // originalDst is SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of netfilter.
 const originalDst = 80
 
-// destination returns the address that a connection was going to, before the kernel led it away or
+// destination returns the address that a connection was going to, before the kernel redirected it or
 // without that.
 func (s *Sockets) destination(conn net.Conn) (at netip.AddrPort, err error) {
 	tcp, ok := conn.(*net.TCPConn)

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 )
 
-// destination is for connections that were led away, which only Linux does.
+// destination is for connections that were redirected, which only Linux does.
 func (*Sockets) destination(net.Conn) (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.ErrUnsupported
 }

@@ -24,7 +24,7 @@ import (
 type Sockets struct {
 	Proxy      net.Listener     // nil without a managed network: no name is found then
 	Datagrams  net.PacketConn   // of SOCKS5; nil for none
-	Redirected []net.Listener   // connections that are led away; none where this machine cannot
+	Redirected []net.Listener   // connections that are redirected; none where this machine cannot
 	Routed     bool             // these were going to the addresses at which the listeners got them
 	Names      []net.PacketConn // questions about names
 	// Four and Six are TCP sockets that are not bound, with which published ports are reached.
@@ -87,7 +87,7 @@ func Serve(p *proxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
 	}
 	command := &proxy.Command{CallID: spec.Run, Policy: s.policy.Load, Ask: spec.AskHost, Report: s.note}
 	if sockets.Datagrams != nil {
-		command.PacketListener = (&datagrams{sockets.Datagrams, make(chan struct{}, 1)}).lend
+		command.PacketListener = (&datagrams{sockets.Datagrams, make(chan struct{}, 1)}).open
 	}
 	s.ignore = spec.Network.Watch(func() { s.update(spec) })
 	s.update(spec) // after Watch, so that no change is missed

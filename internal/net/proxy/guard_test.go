@@ -17,27 +17,27 @@ import (
 	"github.com/sallyport-dev/sallyport/network"
 )
 
-// A keeper is a Rewriter with one value, for api.example.com:443.
-type keeper struct{}
+// A fixedValue is a Rewriter with one value, for api.example.com:443.
+type fixedValue struct{}
 
 const realValue, dummyValue = "REALREAL", "FAKEFAKE"
 
-func (keeper) Intercepts(h network.Host, port uint16) bool {
+func (fixedValue) Intercepts(h network.Host, port uint16) bool {
 	return h.String() == "api.example.com" && port == 443
 }
 
-func (keeper) Guards(h network.Host) bool { return h.String() == "api.example.com" }
+func (fixedValue) Guards(h network.Host) bool { return h.String() == "api.example.com" }
 
-func (keeper) Names() []network.Host {
+func (fixedValue) Names() []network.Host {
 	h, _ := network.ParseHost("api.example.com")
 	return []network.Host{h}
 }
 
-func (keeper) Plain(string, string) error { return nil }
+func (fixedValue) Plain(string, string) error { return nil }
 
-func (keeper) PlainBody(_ string, body io.Reader) io.Reader { return body }
+func (fixedValue) PlainBody(_ string, body io.Reader) io.Reader { return body }
 
-func (keeper) Hide(_ network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
+func (fixedValue) Hide(_ network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
 	switch strings.Join(header["Content-Encoding"], ",") {
 	case "":
 	case "gzip":
@@ -59,7 +59,7 @@ func (keeper) Hide(_ network.Host, reason string, header map[string][]string, bo
 	return hide(reason), strings.NewReader(hide(string(text))), err
 }
 
-// kept is a lab with a keeper, whose server answers with text whatever it gets, and tells what that is.
+// kept is a lab with a fixedValue, whose server answers with text whatever it gets, and tells what that is.
 func kept(t *testing.T, answer string, change ...func(*lab)) (*lab, func() string) {
 	t.Helper()
 	got := make(chan string, 10)
@@ -70,7 +70,7 @@ func kept(t *testing.T, answer string, change ...func(*lab)) (*lab, func() strin
 			got <- string(p[:n])
 			_, _ = io.WriteString(c, answer)
 		}
-	}), append([]func(*lab){func(l *lab) { l.command.Rewriter = keeper{} }}, change...)...)
+	}), append([]func(*lab){func(l *lab) { l.command.Rewriter = fixedValue{} }}, change...)...)
 	return l, func() string {
 		select {
 		case text := <-got:
@@ -234,7 +234,7 @@ func TestGuardedLate(t *testing.T) {
 
 // TestGuardedDatagrams: datagrams are not looked into, so none goes to the port of a credential, whatever the name.
 func TestGuardedDatagrams(t *testing.T) {
-	a := &access{s: &Service{proxy: &Proxy{Resolver: readZone(t)}, command: &Command{Rewriter: keeper{}}, ctx: t.Context()}}
+	a := &access{s: &Service{proxy: &Proxy{Resolver: readZone(t)}, command: &Command{Rewriter: fixedValue{}}, ctx: t.Context()}}
 	policy := full(t, "*.example.com", "*.example.net")
 	for host, want := range map[string]policyView{
 		"api.example.com:443": {true, true, true}, "api.example.com:53": {some: true, hide: true},
@@ -249,7 +249,7 @@ func TestGuardedDatagrams(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.resolved = netip.AddrPortFrom(addrs[0], a.req.Port)
-		if got := a.sight(policy); got != want {
+		if got := a.view(policy); got != want {
 			t.Errorf("%s: %+v", host, got)
 		}
 	}
@@ -270,7 +270,7 @@ func TestUnknownPlaces(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			z := &failing{err: tt.err}
-			s := &Service{proxy: &Proxy{Resolver: z}, command: &Command{Rewriter: keeper{}}, ctx: t.Context()}
+			s := &Service{proxy: &Proxy{Resolver: z}, command: &Command{Rewriter: fixedValue{}}, ctx: t.Context()}
 			for range 2 {
 				if got := s.near(full(t, tt.allow), netip.MustParseAddr("93.184.216.99"), 443); got != tt.want {
 					t.Errorf("%+v", got)

@@ -127,7 +127,7 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 		return c.refuse(a, q)
 	}
 	defer c.s.drop(up)
-	hide := a.sight(c.s.policy()).hide
+	hide := a.view(c.s.policy()).hide
 	if hide && websocket {
 		a.closed(Ended)
 		refused := &access{s: a.s, req: a.req, start: a.start}

@@ -179,7 +179,7 @@ func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
 func (c *client) pass(a *access, up net.Conn) Cause {
 	policy := c.s.policy()
 	required := policy.Inspects(a.req.Host, a.req.Port)
-	see := a.sight(policy)
+	see := a.view(policy)
 	if see == (policyView{}) {
 		return c.pipe(a, up, nil)
 	}

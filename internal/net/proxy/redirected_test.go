@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/network"
 )
 
-// ledFrom has connections come from an authority, as if they had been led away.
+// ledFrom has connections come from an authority, as if they had been redirected.
 func ledFrom(t testing.TB, authority string) func(*lab) {
 	t.Helper()
 	host, port, err := network.ParseAuthority(authority, 0)
@@ -47,7 +47,7 @@ func (l *lab) led() *net.TCPConn {
 	return tcp
 }
 
-// TestRedirectedCases: a connection that is led away is decided as the same one at the proxy.
+// TestRedirectedCases: a connection that is redirected is decided as the same one at the proxy.
 func TestRedirectedCases(t *testing.T) {
 	origin := listen(t, answerAny(okResponse))
 	rows := readCases(t)

@@ -209,7 +209,7 @@ func (s *screen) judge(q *request) network.Reason {
 		if d := policy.Decide(r); q.method != "CONNECT" && d.Ruling != network.Allow && !a.leadsTo(r.Host) {
 			return network.HostMismatch
 		}
-		if policy.Inspects(r.Host, r.Port) || policy.Inspects(r.Host, a.req.Port) || a.s.sightOf(policy, r.Host, r.Port) != (policyView{}) {
+		if policy.Inspects(r.Host, r.Port) || policy.Inspects(r.Host, a.req.Port) || a.s.viewOf(policy, r.Host, r.Port) != (policyView{}) {
 			return network.HostMismatch // or what is for it would not be seen
 		}
 	}

@@ -216,7 +216,7 @@ func (a *access) checkName(h hello) error {
 	}
 	r := a.req
 	r.Host = host
-	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) || a.s.sightOf(policy, host, r.Port) != (policyView{}) {
+	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) || a.s.viewOf(policy, host, r.Port) != (policyView{}) {
 		return a.refuseName(h.name) // or its requests would not be seen
 	}
 	return nil

@@ -174,7 +174,7 @@ func (u *association) flow(ctx context.Context, to socksTarget) *udpFlow {
 	if addrs, ok := f.a.permit("", func(r network.Request) network.Decision { return u.c.s.ask(ctx, r) }); ok {
 		f.to = netip.AddrPortFrom(addrs[0].Unmap(), to.port)
 		f.a.resolved = f.to
-		if f.a.sight(policy).all { // datagrams are not looked into
+		if f.a.view(policy).all { // datagrams are not looked into
 			f.a.closed(Ended)
 			f.to, f.a = netip.AddrPort{}, &access{s: f.a.s, req: f.a.req, start: f.a.start}
 			f.a.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired, Source: network.ModeGuard})

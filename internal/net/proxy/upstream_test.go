@@ -350,7 +350,7 @@ func TestUpstreamLocal(t *testing.T) {
 	}
 }
 
-// TestUpstreamRedirected: connections that are led away go by the proxy, too, by their name.
+// TestUpstreamRedirected: connections that are redirected go by the proxy, too, by their name.
 func TestUpstreamRedirected(t *testing.T) {
 	for _, test := range []struct{ name, to, sent, head string }{
 		{"TLS", "api.example.com:443", "\x00", "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n" + corpAuth + "\r\n"},

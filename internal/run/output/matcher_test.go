@@ -17,7 +17,7 @@ func TestMatcher(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string
 		raw           bool
-		output        []string // what is there at each look
+		output        []string // what exists at each look
 		after         uint64
 		want          int // the end of the match, or -1
 	}{

@@ -303,7 +303,7 @@ func TestNamedFailed(t *testing.T) {
 	p := newPlace(t)
 	for _, test := range []struct {
 		name string
-		s    *named // what is there already
+		s    *named // what exists already
 	}{{"could not be opened", nil}, {"is opened by another run", &named{opened: make(chan struct{}), ended: make(chan struct{}), idle: time.Hour}}} {
 		r, err := p.Reserve("me")
 		if err != nil {

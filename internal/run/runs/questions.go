@@ -18,8 +18,8 @@ import (
 // Questions are the open questions of a run, or of a process, and what was approved for its session.
 type Questions struct {
 	RunID string // set by [Table.Questions]; else empty
-	Board *approval.OpenQuestions
-	// Await returns when each question that was announced is on the Board or over, or ctx ends.
+	Open  *approval.OpenQuestions
+	// Await returns when each question that was announced is on the OpenQuestions or over, or ctx ends.
 	Await func(ctx context.Context)
 	// Remembered and Revoke are those of the Runner.
 	Remembered func() []approval.Remembered
@@ -53,14 +53,14 @@ func Question(r *approval.Request) (text json.RawMessage, digest string, err err
 // reason UnknownQuestion, OtherQuestion or NotOffered; after the last two the question stays open.
 func Answer(all []*Questions, id, digest string, d approval.Decision) error {
 	for _, q := range all {
-		for _, r := range q.Board.Pending() {
+		for _, r := range q.Open.Pending() {
 			if r.ID != id {
 				continue
 			}
 			if _, is, err := Question(r); err != nil || is != digest {
 				return refuse(OtherQuestion, "the answer is to another question than %s, which is open; list it again", text.Word(id))
 			}
-			if err := q.Board.Answer(id, d); errors.Is(err, approval.ErrNotOffered) {
+			if err := q.Open.Answer(id, d); errors.Is(err, approval.ErrNotOffered) {
 				return refuse(NotOffered, "the answer was not offered for question %s", text.Word(id))
 			} else if err == nil {
 				return nil

@@ -39,7 +39,7 @@ func (r *Run) AwaitOutput(ctx context.Context, after uint64) {
 	}
 }
 
-// Page returns what is there of the output after an offset, at most so many bytes, but one at
+// Page returns what exists of the output after an offset, at most so many bytes, but one at
 // least. It does not wait. Any number of callers get the same.
 func (r *Run) Page(after, most uint64) Page {
 	page := Page{Next: after}

@@ -27,7 +27,7 @@ type Console struct {
 	streams [3]*os.File
 	term    *Terminal // of a program with its own; nil when no standard stream is one
 	shown   bool      // the program's output goes to term
-	restore func()    // the modes of a terminal that the program was lent
+	restore func()    // the modes of a terminal that the program was given
 	resizes chan executor.Size
 	over    chan struct{}
 	passing sync.WaitGroup
@@ -143,7 +143,7 @@ func (c *Console) Around(ask func()) {
 		c.gate.modes = screen.Modes{} // the question resets what one that has ended has left on
 	}
 	defer c.putAway()()
-	c.restore() // of a program that was lent the terminal, and has ended
+	c.restore() // of a program that was given the terminal, and has ended
 	c.suspend()
 	defer c.resume()
 	ask()

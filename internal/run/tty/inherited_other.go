@@ -7,7 +7,7 @@ package tty
 
 import "os"
 
-// Inherited returns nil: no descriptors are handed on here.
+// Inherited returns nil: no descriptors are passed on here.
 func Inherited(int) *os.File { return nil }
 
 // IsPipe returns false.

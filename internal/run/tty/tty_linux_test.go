@@ -123,7 +123,7 @@ func start(t *testing.T, what string) (*testenv.Terminal, *strings.Builder) {
 	return testenv.StartTerminal(t, cmd, 80, 24), &errs
 }
 
-// isRaw reports whether keys are handed on as they are.
+// isRaw reports whether keys are passed on as they are.
 func isRaw(m unix.Termios) bool { return m.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) == 0 }
 
 // TestKeys: in raw mode each key arrives as it was typed, and what is typed after the

@@ -97,7 +97,7 @@ func hostConfig(n *wire.NetworkProxy, s *Server) (network.Config, error) {
 }
 
 // protocol is the word for a protocol to a client. Those of the protocol know of no connections that
-// were led away.
+// were redirected.
 func (c *connection) protocol(p network.Protocol) string {
 	if p == network.TransparentTCP && !c.extends {
 		p = network.SOCKS5TCP

@@ -61,7 +61,7 @@ func (c *connection) listQuestions(id wire.ID, _ struct{}) {
 	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
 		list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}}, 0
 		for _, q := range all {
-			for _, r := range q.Board.Pending() {
+			for _, r := range q.Open.Pending() {
 				text, digest, err := runs.Question(r)
 				if err != nil {
 					return nil, err

@@ -40,7 +40,7 @@ func boarded(asks chan<- struct{}) runs.Prepare {
 			go func() { <-changed; asks <- struct{}{} }()
 			return board.Approve(ctx, r)
 		})
-		p.Questions = &runs.Questions{Board: board, Await: func(context.Context) {}, Remembered: p.Runner.Approvals, Revoke: p.Runner.RevokeApproval}
+		p.Questions = &runs.Questions{Open: board, Await: func(context.Context) {}, Remembered: p.Runner.Approvals, Revoke: p.Runner.RevokeApproval}
 		return p, nil
 	}
 }

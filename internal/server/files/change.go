@@ -12,7 +12,7 @@ import (
 )
 
 // Rename gives what source names the name of destination, on the same file system; a link is
-// renamed itself. Replace lets it take the place of what is there, as rename(2) does; otherwise
+// renamed itself. Replace lets it take the place of what exists, as rename(2) does; otherwise
 // that is an error. NoFollow counts for the directories above each of them.
 func Rename(source, destination Target, replace bool) error {
 	for _, t := range []Target{source, destination} {

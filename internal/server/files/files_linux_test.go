@@ -252,7 +252,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestStat describes what is there.
+// TestStat describes what exists.
 func TestStat(t *testing.T) {
 	top := populated(t)
 	for _, test := range []struct {

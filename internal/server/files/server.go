@@ -22,7 +22,7 @@ type Request struct {
 	Sandbox *wire.Sandbox // nil for none, and for requests about a handle
 	Handle  string
 	Use     HandleUse
-	Writes  bool // it changes what is there
+	Writes  bool // it changes what exists
 	// Perform does it with what this process may do. The error is for [Failure].
 	Perform func(context.Context, *Server) (any, error)
 }
@@ -102,7 +102,7 @@ func (s *Server) Inspect(root wire.CapabilityRoot) error {
 	}
 	entries, err := ReadDirectory(path)
 	if err == nil && len(entries) > 0 {
-		err = errors.New("discovery of capabilities is not supported by this exec-server: the protocol does not define the files of plugins and skills; use `fs/walk` to see what is there")
+		err = errors.New("discovery of capabilities is not supported by this exec-server: the protocol does not define the files of plugins and skills; use `fs/walk` to see what exists")
 	}
 	return err
 }

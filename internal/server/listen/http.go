@@ -40,7 +40,7 @@ func newDoor(server *execserver.Server, g gate) *handler {
 	return &handler{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {}, penalty: newPenalty()}
 }
 
-// http returns an HTTP server of the door. Its times end with the upgrade to a WebSocket: until
+// http returns an HTTP server of the handler. Its times end with the upgrade to a WebSocket: until
 // then, a client that sends its request slowly, or not the body that it announced, is cut.
 func (d *handler) http() *http.Server {
 	return &http.Server{

@@ -128,9 +128,9 @@ func TestUnixTimes(t *testing.T) {
 			}
 			server := execserver.New(execserver.Options{})
 			defer server.Close()
-			lines := &lineListener{door: newDoor(server, open), http: make(chan net.Conn), over: make(chan struct{})}
+			lines := &lineListener{handler: newDoor(server, open), http: make(chan net.Conn), over: make(chan struct{})}
 			if test.over {
-				lines.door.close()
+				lines.handler.close()
 				close(lines.over)
 			}
 			if _, err := io.WriteString(client, test.sends); err != nil {
@@ -141,8 +141,8 @@ func TestUnixTimes(t *testing.T) {
 			}
 			c, before := &clocked{Conn: own}, time.Now()
 			lines.serve(c)
-			if len(c.times) != 2 || c.times[0].Before(before.Add(requestTime)) || !c.times[1].IsZero() || !c.closed || len(lines.door.slots) != 0 {
-				t.Errorf("%v, closed %v, %d clients", c.times, c.closed, len(lines.door.slots))
+			if len(c.times) != 2 || c.times[0].Before(before.Add(requestTime)) || !c.times[1].IsZero() || !c.closed || len(lines.handler.slots) != 0 {
+				t.Errorf("%v, closed %v, %d clients", c.times, c.closed, len(lines.handler.slots))
 			}
 			text, err := io.ReadAll(client) // what was not read is a reset
 			if !strings.HasPrefix(string(text), test.answer) || test.answer == "" && len(text) > 0 {

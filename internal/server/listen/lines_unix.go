@@ -17,18 +17,18 @@ import (
 )
 
 // A lineListener accepts the clients of a unix socket that begin with a request of HTTP. Those that begin with
-// a message are served by the door as lines: both are this user's processes, and nothing has to be agreed.
+// a message are served as lines: both are this user's processes, and nothing has to be agreed.
 type lineListener struct {
 	net.Listener
-	door *handler
-	http chan net.Conn
-	over chan struct{} // closed when nothing is accepted any more
-	err  error         // why; written before over is closed
+	handler *handler
+	http    chan net.Conn
+	over    chan struct{} // closed when nothing is accepted any more
+	err     error         // why; written before over is closed
 }
 
 // alsoLines returns a listener whose clients may send lines.
 func (d *handler) alsoLines(l net.Listener) net.Listener {
-	m := &lineListener{Listener: l, door: d, http: make(chan net.Conn), over: make(chan struct{})}
+	m := &lineListener{Listener: l, handler: d, http: make(chan net.Conn), over: make(chan struct{})}
 	go m.accept()
 	return m
 }
@@ -60,11 +60,11 @@ func (l *lineListener) serve(c net.Conn) {
 			_ = c.Close()
 		}
 	default:
-		leave := l.door.enter()
-		if leave == nil || l.door.closed.Load() {
+		leave := l.handler.enter()
+		if leave == nil || l.handler.closed.Load() {
 			_ = c.Close()
 		} else {
-			_ = l.door.server.Serve(wire.LinesOn(c), "") // there is no client left that wants to know
+			_ = l.handler.server.Serve(wire.LinesOn(c), "") // there is no client left that wants to know
 		}
 		if leave != nil {
 			leave()

@@ -63,7 +63,7 @@ func DaemonSocket(env func(string) string) (string, error) {
 }
 
 // runtimeDir returns the directory below $XDG_RUNTIME_DIR; empty where that does not count. With
-// an environment that another user's process has handed on, as by sudo(8), it is another user's.
+// an environment that another user's process has passed on, as by sudo(8), it is another user's.
 func runtimeDir(env func(string) string) string {
 	dir := env(runtimeVariable)
 	info, err := os.Stat(dir)

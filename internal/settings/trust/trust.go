@@ -94,7 +94,7 @@ type ChangedError struct {
 
 // Error returns one sentence with the directory, the reason and the fix.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("the settings of the project %s were trusted, and nothing runs without them: %s; run sallyport trust %[1]s to see what is there now, or sallyport trust --revoke %[1]s to go without",
+	return fmt.Sprintf("the settings of the project %s were trusted, and nothing runs without them: %s; run sallyport trust %[1]s to see what exists now, or sallyport trust --revoke %[1]s to go without",
 		text.Word(e.Dir), e.Why)
 }
 

@@ -39,6 +39,20 @@ var terms = []term{
 	{"come into being", regexp.MustCompile(`(?i)\b(come|comes|came|coming) into being\b`), "appear, be created", true, " into being"},
 	{"verdict", regexp.MustCompile(`(?i)\bverdicts?\b`), "decision", true, "verdict"},
 	{"hunt", regexp.MustCompile(`(?i)\b(hunt|hunts|hunted|bury|buries)\b`), "kill the process tree, remove", true, "u"},
+	{"keeper", regexp.MustCompile(`\b[kK]eepers?\b`), "protector, holder process, owner", true, "keeper"},
+	{"hub", regexp.MustCompile(`\bHubs?\b|\bhub +\*`), "demultiplexer", true, "hub"},
+	{"desk", regexp.MustCompile(`\b[dD]esks?\b`), "questions about hosts", false, "desk"},
+	{"board", regexp.MustCompile(`\b[bB]oards?\b`), "open questions", false, "board"},
+	{"sight", regexp.MustCompile(`(?i)\bsights?\b`), "view, what was seen", false, "sight"},
+	{"tenant", regexp.MustCompile(`(?i)\btenants?\b`), "entry, user", false, "tenant"},
+	{"door", regexp.MustCompile(`(?i)\bdoors?\b`), "server, handler, protocol", false, "door"},
+	{"house", regexp.MustCompile(`(?i)\bhouse\b`), "project, code", false, "house"},
+	{"story", regexp.MustCompile(`(?i)\bstor(y|ies)\b`), "what happens, steps", false, "stor"},
+	{"gathering", regexp.MustCompile(`(?i)\bgathering\b`), "look, facts", true, "gathering"},
+	{"lend", regexp.MustCompile(`(?i)\b(lend|lends|lent|lender)\b`), "share, give", true, "len"},
+	{"led away", regexp.MustCompile(`(?i)\b(led|leads?|leading)( \w+)? away\b`), "redirected", true, " away"},
+	{"handed on", regexp.MustCompile(`(?i)\b(handed|hands?|handing) (on|over)\b`), "passed", true, "hand"},
+	{"what is there", regexp.MustCompile(`(?i)\bwhat is there\b`), "what exists", false, "what is there"},
 	{"ear", regexp.MustCompile(`\b(ear|ears)\b`), "fan-out, relay", true, "ear"},
 }
 
@@ -50,6 +64,8 @@ type use struct {
 // trueUses are the places where a replaced term is the right word.
 var trueUses = []use{
 	{"internal/linux/caches/table.go", "folder", "names of yarn's variables"},
+	{"internal/names/credentials/table.go", "keeper", "a file of a password manager"},
+	{"CHANGELOG.md", "board", "the name before"},
 	{"docs/decisions/0021-words.md", "folder", "the words before"},
 	{"docs/decisions/0021-words.md", "kept from", "the words before"},
 	{"docs/decisions/0021-words.md", "mend", "the words before"},
@@ -152,6 +168,14 @@ func TestWordsFind(t *testing.T) {
 		{"the verdict", "verdict"},
 		{"hunt it", "hunt"},
 		{"an ear hears", "ear"},
+		{"the Keeper", "keeper"},
+		{"a nil Desk", "desk"},
+		{"connections that are led away", "led away"},
+		{"leads connections away", "led away"},
+		{"it is handed on", "handed on"},
+		{"hands over the listener", "handed on"},
+		{"layers that it lends", "lend"},
+		{"by what is there", "what is there"},
 		{"a blocked write to a directory is kept for later", ""},
 	} {
 		t.Run(test.line, func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestOutputLimit(t *testing.T) {
 				t.Errorf("end %s, %+v", res.End, res.Limits)
 			}
 			if test.heard != nil && test.heard() != most {
-				t.Errorf("%d bytes were handed on, want %d", test.heard(), most)
+				t.Errorf("%d bytes were passed on, want %d", test.heard(), most)
 			}
 			if kept := res.Stdout.Total > most; kept != test.kept {
 				t.Errorf("%d bytes counted", res.Stdout.Total)

@@ -118,7 +118,7 @@ func TestSessionScreen(t *testing.T) {
 	})
 	t.Run("a title and a progress bar", func(t *testing.T) {
 		s := start(t, "sh", "-c", `printf '\033]2;the title\007 10%%\r 20%%\r100%% \033[?25l'; read x`)
-		send(t, s, "", sallyport.Until{For: enough, Input: true}, sallyport.ReasonInput) // a terminal may hand on a part of it
+		send(t, s, "", sallyport.Until{For: enough, Input: true}, sallyport.ReasonInput) // a terminal may pass on a part of it
 		v := seen(t, s)
 		if v.Title != "the title" || v.Lines[0] != "100%" || v.Col != 5 || v.Row != 0 || !v.Hidden {
 			t.Errorf("%+v", v)

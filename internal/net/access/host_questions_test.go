@@ -29,7 +29,7 @@ func request(t testing.TB, authority string) network.Request {
 	return network.Request{Protocol: network.HTTPSConnect, Host: host, Port: port}
 }
 
-// A desk that notes what it asks; answers come from a channel.
+// A hostQuestions that notes what it asks; answers come from a channel.
 type scripted struct {
 	HostQuestions
 	asked   atomic.Int32
@@ -204,7 +204,7 @@ func TestCloseDenies(t *testing.T) {
 		var none *HostQuestions
 		none.Close()
 		if d := none.Decide(t.Context(), request(t, "h.example")); d.Ruling != network.Deny || d.Source != network.BaselinePolicy {
-			t.Errorf("no desk: %+v", d)
+			t.Errorf("no hostQuestions: %+v", d)
 		}
 	})
 }

@@ -20,7 +20,7 @@ const (
 	answerTime       = 2 * time.Minute
 )
 
-// A QuestionLimit bounds the open questions of several Desks to 32. The zero Limit is ready.
+// A QuestionLimit bounds the open questions of several HostQuestions to 32. The zero Limit is ready.
 type QuestionLimit struct{ open atomic.Int32 }
 
 // enter counts a question; false means that there are too many.
@@ -79,7 +79,7 @@ func decided(ruling network.Ruling, reason network.Reason) network.Decision {
 }
 
 // Decide decides about a request that the policy asks about. It blocks until there is an answer, at
-// most two minutes; when ctx ends, it denies, and others go on waiting. A nil Desk denies.
+// most two minutes; when ctx ends, it denies, and others go on waiting. A nil HostQuestions denies.
 func (d *HostQuestions) Decide(ctx context.Context, r network.Request) network.Decision {
 	if d == nil {
 		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.BaselinePolicy}
@@ -151,7 +151,7 @@ func (d *HostQuestions) ask(r network.Request, s subject, a *answer) {
 }
 
 // Close withdraws the questions that are open, which are denied, and waits for their end. Later
-// requests are denied. A nil Desk has none.
+// requests are denied. A nil HostQuestions has none.
 func (d *HostQuestions) Close() {
 	if d == nil {
 		return

@@ -113,9 +113,9 @@ func matched(listed []string) []string {
 	return found
 }
 
-// LookAgain returns those of the sights at which something may be now, with what patterns of the table match
+// LookAgain returns those of the seen names at which something may be now, with what patterns of the table match
 // now in the directories roots and was not among them. New tells the rest.
-func LookAgain(sights []SeenTool, roots []string) []SeenTool {
+func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 	var out []SeenTool
 	type top struct {
 		listed []string
@@ -127,12 +127,12 @@ func LookAgain(sights []SeenTool, roots []string) []SeenTool {
 		tops[root] = top{listed, whole}
 		for _, name := range matched(listed) {
 			at := filepath.Join(root, name)
-			if n, ok := FindTool(name); ok && !slices.ContainsFunc(sights, func(s SeenTool) bool { return s.Path == at }) {
+			if n, ok := FindTool(name); ok && !slices.ContainsFunc(seen, func(s SeenTool) bool { return s.Path == at }) {
 				out = append(out, SeenTool{ToolName: n, Path: at})
 			}
 		}
 	}
-	again := slices.DeleteFunc(slices.Clone(sights), func(s SeenTool) bool {
+	again := slices.DeleteFunc(slices.Clone(seen), func(s SeenTool) bool {
 		now, known := tops[strings.TrimSuffix(strings.TrimSuffix(s.Path, s.Name), "/")]
 		return known && now.whole && !isListed(now.listed, s.Name)
 	})

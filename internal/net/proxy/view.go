@@ -20,7 +20,7 @@ const (
 	lookAhead = 16               // names that are looked up at once
 )
 
-// A policyView says what must be seen of a connection. The zero sight is of one that passes as a whole.
+// A policyView says what must be seen of a connection. The zero policyView is of one that passes as a whole.
 type policyView struct {
 	some bool // TLS is opened, and requests without TLS are served one by one
 	all  bool // nothing else passes
@@ -31,25 +31,25 @@ func (s *policyView) add(o policyView) {
 	s.some, s.all, s.hide = s.some || o.some, s.all || o.all, s.hide || o.hide
 }
 
-// sight returns what must be seen of a connection: by the name of its host, and once it is made by its address,
+// view returns what must be seen of a connection: by the name of its host, and once it is made by its address,
 // at which another name can be that of a host with request rules or credentials. Without these it costs nothing.
-func (a *access) sight(policy *network.Policy) (s policyView) {
+func (a *access) view(policy *network.Policy) (s policyView) {
 	if policy.Inspects(a.req.Host, a.req.Port) {
 		s = policyView{some: true, all: true}
 	}
 	if a.s.command.Rewriter == nil && !policy.HasRequestRules() {
 		return s
 	}
-	s.add(a.s.sightOf(policy, a.req.Host, a.req.Port))
+	s.add(a.s.viewOf(policy, a.req.Host, a.req.Port))
 	if a.resolved.IsValid() {
 		s.add(a.s.near(policy, a.resolved.Addr(), a.req.Port))
 	}
 	return s
 }
 
-// sightOf is sight for the name of a host with request rules or credentials. Where TLS to all ports of a host is
+// viewOf is view for the name of a host with request rules or credentials. Where TLS to all ports of a host is
 // not to be opened, no value goes there, and so none comes from it.
-func (s *Service) sightOf(policy *network.Policy, h network.Host, port uint16) policyView {
+func (s *Service) viewOf(policy *network.Policy, h network.Host, port uint16) policyView {
 	var out policyView
 	if policy.Ruled(h, port) {
 		out = policyView{some: true, all: true}
@@ -66,7 +66,7 @@ func (s *Service) watched(policy *network.Policy, h network.Host) bool {
 	return d.Ruling == network.Allow || d.Ruling == network.Ask
 }
 
-// near is sight for an address: that of the hosts that have it.
+// near is view for an address: that of the hosts that have it.
 func (s *Service) near(policy *network.Policy, addr netip.Addr, port uint16) policyView {
 	names := policy.RuledNames()
 	if r := s.command.Rewriter; r != nil {
@@ -79,13 +79,13 @@ func (s *Service) near(policy *network.Policy, addr netip.Addr, port uint16) pol
 	p.refresh(s, names)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := s.sightOf(policy, network.AddrHost(addr), port)
+	out := s.viewOf(policy, network.AddrHost(addr), port)
 	for h := range p.byAddr[addr.Unmap()] {
-		out.add(s.sightOf(policy, h, port))
+		out.add(s.viewOf(policy, h, port))
 	}
 	for _, h := range names {
 		if p.unknown[h] || p.full { // it may be at this address, so what can be looked at is
-			of := s.sightOf(policy, h, port)
+			of := s.viewOf(policy, h, port)
 			out.add(policyView{some: of.some, hide: of.hide})
 		}
 	}
@@ -98,7 +98,7 @@ func (a *access) noteAddrs(policy *network.Policy, addrs []netip.Addr) {
 	if a.s.command.Rewriter == nil && !policy.HasRequestRules() {
 		return
 	}
-	if a.s.sightOf(policy, a.req.Host, a.req.Port) != (policyView{}) {
+	if a.s.viewOf(policy, a.req.Host, a.req.Port) != (policyView{}) {
 		a.s.proxy.places.note(a.req.Host, addrs)
 	}
 }

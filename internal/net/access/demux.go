@@ -30,16 +30,16 @@ type Demux struct {
 	over    chan struct{}   // closed by Close
 }
 
-// A CommandSockets is one command of a Hub.
+// A CommandSockets is one command of a Demux.
 type CommandSockets struct {
-	hub       *Demux
+	demux     *Demux
 	processes func() []int // nil until it is known
 	proxy     *demuxListener
 	led       []*demuxListener // one for each of Sockets.Redirected
 	names     []*questions
 }
 
-// NewDemux begins to divide sockets, which the Hub owns. Close ends it.
+// NewDemux begins to divide sockets, which the Demux owns. Close ends it.
 func NewDemux(sockets *Sockets, holders func([][]int, bool, uint16) []int) *Demux {
 	h := &Demux{Holders: holders, sockets: sockets, over: make(chan struct{})}
 	h.ready.L = &h.mu
@@ -61,7 +61,7 @@ func NewDemux(sockets *Sockets, holders func([][]int, bool, uint16) []int) *Demu
 }
 
 func (h *Demux) newMember() *CommandSockets {
-	m := &CommandSockets{hub: h}
+	m := &CommandSockets{demux: h}
 	if h.sockets.Proxy != nil {
 		m.proxy = newBranch(h.sockets.Proxy.Addr())
 	}
@@ -85,10 +85,10 @@ func (h *Demux) Join() *CommandSockets {
 
 // Started says which processes the command has.
 func (m *CommandSockets) Started(processes func() []int) {
-	m.hub.mu.Lock()
-	defer m.hub.mu.Unlock()
+	m.demux.mu.Lock()
+	defer m.demux.mu.Unlock()
 	m.processes = processes
-	m.hub.ready.Broadcast()
+	m.demux.ready.Broadcast()
 }
 
 // Leave removes the command. The nil Member does nothing.
@@ -96,7 +96,7 @@ func (m *CommandSockets) Leave() {
 	if m == nil {
 		return
 	}
-	h := m.hub
+	h := m.demux
 	h.mu.Lock()
 	h.members = slices.DeleteFunc(h.members, func(o *CommandSockets) bool { return o == m })
 	h.ready.Broadcast()
@@ -111,7 +111,7 @@ func (h *Demux) Rest() *Sockets { return h.rest.sockets() }
 func (m *CommandSockets) Sockets() *Sockets { return m.sockets() }
 
 func (m *CommandSockets) sockets() *Sockets {
-	s := &Sockets{Routed: m.hub.sockets.Routed}
+	s := &Sockets{Routed: m.demux.sockets.Routed}
 	if m.proxy != nil {
 		s.Proxy = m.proxy
 	}
@@ -124,7 +124,7 @@ func (m *CommandSockets) sockets() *Sockets {
 	return s
 }
 
-// Close ends the Hub and everything that it has handed out.
+// Close ends the Demux and everything that it has handed out.
 func (h *Demux) Close() {
 	h.mu.Lock()
 	close(h.over)

@@ -14,7 +14,7 @@ import (
 )
 
 // An OpenQuestions is an Approver that keeps questions until they are answered from elsewhere: by another
-// process, a console, a client on the wire. The zero Board is ready. Its methods may be called
+// process, a console, a client on the wire. The zero OpenQuestions is ready. Its methods may be called
 // from several goroutines at once.
 type OpenQuestions struct {
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type OpenQuestions struct {
 	changed chan struct{} // closed at the next change; nil if nothing watches
 }
 
-// openQuestion is a question on the Board.
+// openQuestion is a question on the OpenQuestions.
 type openQuestion struct {
 	request *Request
 	answer  chan Decision // has room for the one answer

@@ -46,9 +46,9 @@ type Server struct {
 	// Failed is called when no one can answer from elsewhere, at most once. It must not be nil.
 	Failed func(error)
 
-	board  approval.OpenQuestions
-	opened sync.Once
-	closed func()
+	questions approval.OpenQuestions
+	opened    sync.Once
+	closed    func()
 
 	mu    sync.Mutex
 	known map[string]chan struct{} // questions that were announced or asked; closed when no one need wait for them
@@ -89,7 +89,7 @@ func (p *Server) Approve(ctx context.Context, r *approval.Request) (approval.Dec
 		if !listens {
 			return approval.Decision{}, approval.ErrPass
 		}
-		return p.board.Approve(ctx, r)
+		return p.questions.Approve(ctx, r)
 	})
 	return approval.First(beside, elsewhere).Approve(ctx, r)
 }
@@ -143,8 +143,8 @@ func (p *Server) await(ctx context.Context) {
 	p.mu.Unlock()
 	for id, settled := range known {
 		for open := false; !open; {
-			changed := p.board.Changed()
-			if slices.ContainsFunc(p.board.Pending(), func(r *approval.Request) bool { return r.ID == id }) {
+			changed := p.questions.Changed()
+			if slices.ContainsFunc(p.questions.Pending(), func(r *approval.Request) bool { return r.ID == id }) {
 				break
 			}
 			select {
@@ -160,7 +160,7 @@ func (p *Server) await(ctx context.Context) {
 
 // Questions returns what a server needs to have clients answer.
 func (p *Server) Questions() *runs.Questions {
-	return &runs.Questions{Board: &p.board, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+	return &runs.Questions{Open: &p.questions, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
 }
 
 // open begins to listen, and reports whether others can answer.

@@ -75,7 +75,7 @@ type outcome struct {
 // ask asks, and returns when the question can be answered.
 func (p *Server) ask(t *testing.T, r *approval.Request) <-chan outcome {
 	t.Helper()
-	changed := p.board.Changed()
+	changed := p.questions.Changed()
 	out := make(chan outcome, 1)
 	go func() {
 		d, err := p.Approve(t.Context(), r)
@@ -249,7 +249,7 @@ func TestAnnounced(t *testing.T) {
 	q := newPost(t, passes)
 	q.Announce("abc-3")
 	q.Before = approval.Func(func(ctx context.Context, _ *approval.Request) (approval.Decision, error) {
-		if q.await(t.Context()); len(q.board.Pending()) != 0 {
+		if q.await(t.Context()); len(q.questions.Pending()) != 0 {
 			t.Error("others can answer before the program")
 		}
 		return approval.Decision{Answer: approval.Abort}, nil
@@ -275,7 +275,7 @@ func TestSession(t *testing.T) {
 	p.Remembered, p.Revoke = memory.List, memory.Revoke
 	r := request("abc-1")
 	r.Key = "k"
-	changed := p.board.Changed()
+	changed := p.questions.Changed()
 	done := make(chan error, 1)
 	go func() { _, _, err := memory.Ask(t.Context(), p, r); done <- err }()
 	<-changed
@@ -447,11 +447,11 @@ func TestChanged(t *testing.T) {
 	home(t)
 	p := newPost(t, passes)
 	ctx, withdraw := context.WithCancel(t.Context())
-	changed := p.board.Changed()
+	changed := p.questions.Changed()
 	go p.Approve(ctx, request("abc-1")) //nolint:errcheck // it is withdrawn
 	<-changed
 	l := list(t)
-	changed = p.board.Changed()
+	changed = p.questions.Changed()
 	withdraw()
 	<-changed
 	r := request("abc-1")

@@ -16,10 +16,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// A Keeper protects names for one process. Its zero value with State set is ready; it must
+// A Protector protects names for one process. Its zero value with State set is ready; it must
 // not be copied after first use and is safe for concurrent use. It has a few descriptors
 // and one goroutine from the first Hold that needs them until Close.
-type Keeper struct {
+type Protector struct {
 	// State is the state directory: absolute, existing, mode 0700, on a local file system,
 	// and hidden from commands.
 	State string
@@ -31,14 +31,14 @@ type Keeper struct {
 	dirs       []*directory
 	quarantine *quarantine // nil as long as nothing was moved
 	scopes     []*scope
-	memories   map[string]int          // holds of this keeper by the file name of a memory
+	memories   map[string]int          // holds of this protector by the file name of a memory
 	step       func(string)            // marks a point between two steps, for tests; may be nil
 	fail       func(call string) error // makes inotify or rename fail, for tests; may be nil
 }
 
-// Lock returns the locked file of the keeper; nil as long as it remembers nothing. As long as another
-// process has a copy of it open, no other keeper settles what this one remembers.
-func (k *Keeper) Lock() *os.File {
+// Lock returns the locked file of the protector; nil as long as it remembers nothing. As long as another
+// process has a copy of it open, no other protector settles what this one remembers.
+func (k *Protector) Lock() *os.File {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.journal == nil {
@@ -82,7 +82,7 @@ type request struct {
 // where a name cannot be protected, and [ErrClosed]. No claims make a Hold that does
 // nothing. A claim in a directory that this user cannot search, and no command could give itself
 // the right, needs nothing.
-func (k *Keeper) Hold(claims []Claim) (*Hold, error) {
+func (k *Protector) Hold(claims []Claim) (*Hold, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -92,7 +92,7 @@ func (k *Keeper) Hold(claims []Claim) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hold{keeper: k}
+	h := &Hold{protector: k}
 	if err := k.fill(h, requests); err != nil {
 		k.release(h)
 		return nil, err
@@ -120,7 +120,7 @@ func distinct(claims []Claim) ([]*request, error) {
 }
 
 // fill does the work of Hold.
-func (k *Keeper) fill(h *Hold, requests []*request) error {
+func (k *Protector) fill(h *Hold, requests []*request) error {
 	if k.Remains() != nil {
 		if err := k.join(); err != nil {
 			return k.journalError(err)
@@ -156,7 +156,7 @@ func (k *Keeper) fill(h *Hold, requests []*request) error {
 
 // open opens the directory of r, or finds it among those that are open, and counts h as
 // its user.
-func (k *Keeper) open(h *Hold, r *request) error {
+func (k *Protector) open(h *Hold, r *request) error {
 	path := filepath.Dir(r.Path)
 	for _, d := range h.dirs {
 		if d.path == path {
@@ -198,7 +198,7 @@ func (k *Keeper) open(h *Hold, r *request) error {
 }
 
 // closeUnused closes d when no hold needs it.
-func (k *Keeper) closeUnused(d *directory) {
+func (k *Protector) closeUnused(d *directory) {
 	if d.holds > 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (k *Keeper) closeUnused(d *directory) {
 }
 
 // cover holds what exists at the name of r.
-func (k *Keeper) cover(h *Hold, r *request) error {
+func (k *Protector) cover(h *Hold, r *request) error {
 	s, err := statAt(r.dir.fd, r.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -225,7 +225,7 @@ func (k *Keeper) cover(h *Hold, r *request) error {
 }
 
 // watch watches the name of r.
-func (k *Keeper) watch(h *Hold, r *request) error {
+func (k *Protector) watch(h *Hold, r *request) error {
 	s, err := statAt(r.dir.fd, r.name)
 	if err == nil && !r.ReportOnly {
 		return &ExistsError{Path: r.Path, Kind: s.kind()}
@@ -244,9 +244,9 @@ func (k *Keeper) watch(h *Hold, r *request) error {
 	return nil
 }
 
-// join opens the journal, removes the files of dead processes, and adds this keeper to it. After
+// join opens the journal, removes the files of dead processes, and adds this protector to it. After
 // the first time it does nothing.
-func (k *Keeper) join() error {
+func (k *Protector) join() error {
 	if k.journal != nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (k *Keeper) join() error {
 }
 
 // journalError says that the journal cannot be written. Nil stays nil.
-func (k *Keeper) journalError(err error) error {
+func (k *Protector) journalError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -296,7 +296,7 @@ func holdError(path, op string, err error) error {
 
 // Close ends all watches and waits for the goroutine. Every Hold should be released before: what one
 // that is not remembers is settled by the next start. A second Close does nothing.
-func (k *Keeper) Close() error {
+func (k *Protector) Close() error {
 	k.mu.Lock()
 	if k.closed {
 		k.mu.Unlock()
@@ -322,7 +322,7 @@ func (k *Keeper) Close() error {
 }
 
 // end gives back everything.
-func (k *Keeper) end() error {
+func (k *Protector) end() error {
 	var errs []error
 	if k.journal != nil {
 		errs = append(errs, k.journalError(k.journal.leave()))
@@ -341,7 +341,7 @@ func (k *Keeper) end() error {
 }
 
 // failing is the error that a test wants of a call.
-func (k *Keeper) failing(call string) error {
+func (k *Protector) failing(call string) error {
 	if k.fail == nil {
 		return nil
 	}

@@ -26,12 +26,12 @@ const whyLater = "other programs run or obey it later; opened by --grant "
 // or obey later, where they exist. Names that an entry of the policy or a grant opens stay
 // writable. It returns what was seen at all names but those that an entry is about.
 func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool, error) {
-	sights, err := grants.LookForTools(root)
+	tools, err := grants.LookForTools(root)
 	if err != nil {
 		return nil, uninspected(root, err, "")
 	}
-	seen := sights[:0]
-	for _, at := range sights {
+	seen := tools[:0]
+	for _, at := range tools {
 		if _, ruled := s.rules[at.Path]; ruled {
 			continue
 		}
@@ -56,7 +56,7 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 }
 
 // protectLinked makes what a link leads to read-only, where the command could write to it. The link itself
-// can be replaced; what is there at the end is then named.
+// can be replaced; what exists at the end is then named.
 func (s *ruleset) protectLinked(at grants.SeenTool) {
 	real := hostfacts.RealPath(at.Path)
 	spot, err := hostfacts.Look(real)
