@@ -82,7 +82,8 @@ func (x *execution) reopen() error {
 	if err != nil {
 		x.note("it starts without what was approved before: " + err.Error())
 	}
-	if _, err := judge.Outside(x.asIs.policy, x.runner.live.Policy(), granted); err != nil { // hosts may be denied by now
+	if _, err := judge.Outside(x.asIs.policy, x.runner.live.Policy(), granted); err != nil {
+		// hosts may be denied by now
 		granted = slices.DeleteFunc(granted, func(word string) bool { return word == approval.Outside })
 	}
 	x.look, x.opened = look, x.opened || len(granted) > 0
@@ -154,7 +155,8 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 
 // changed names what is not as it was when a question was made; empty if all is.
 func (x *execution) changed(q *approval.Request) string {
-	if slices.ContainsFunc(q.Requires, func(word string) bool { return identity.Leads(x.host.Local, word) != word }) {
+	if slices.ContainsFunc(q.Requires,
+		func(word string) bool { return identity.Leads(x.host.Local, word) != word }) {
 		return "what a path leads to"
 	}
 	return x.look.Changed()
@@ -162,7 +164,8 @@ func (x *execution) changed(q *approval.Request) string {
 
 // question looks at this command and makes a request about it as it is now. The error says why it cannot
 // be approved, or not for what would be opened.
-func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, error) {
+func (x *execution) question(kind approval.Kind, reason string,
+	required []string) (*approval.Request, error) {
 	if x.cmd.Script != "" && x.host.Local {
 		if err := x.reach().Decides("the shell", x.args[0]); err != nil {
 			return nil, err
@@ -179,7 +182,8 @@ func (x *execution) question(kind approval.Kind, reason string, required []strin
 }
 
 // request makes a request about this command as it was looked at.
-func (x *execution) request(kind approval.Kind, reason string, required []string, id identity.Identity) *approval.Request {
+func (x *execution) request(kind approval.Kind, reason string, required []string,
+	id identity.Identity) *approval.Request {
 	x.mu.Lock()
 	x.questions++
 	number := x.questions
@@ -191,7 +195,8 @@ func (x *execution) request(kind approval.Kind, reason string, required []string
 	q := &approval.Request{
 		ID: fmt.Sprintf("%s-%d", x.id, number), Kind: kind,
 		Program: id.Program, Reason: reason, Requires: required, Runs: x.attempts, Key: id.Key(),
-		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
+		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied,
+			approval.Abort},
 	}
 	if x.runner.Reviewer != nil {
 		q.Key, q.Available = "", []approval.Answer{approval.Approved, approval.Denied, approval.Abort}
@@ -201,8 +206,10 @@ func (x *execution) request(kind approval.Kind, reason string, required []string
 }
 
 // ask is put for a question while no command runs: a signal that asks for the end ends it.
-func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Request) (approval.Decision, error) {
-	ctx, stop := inputs.Interruptible(ctx, x.cmd.Signals, x.cmd.Ready, func(sig int) error { return &InterruptedError{sig} })
+func (x *execution) ask(ctx context.Context, a approval.Approver,
+	q *approval.Request) (approval.Decision, error) {
+	ctx, stop := inputs.Interruptible(ctx, x.cmd.Signals, x.cmd.Ready,
+		func(sig int) error { return &InterruptedError{sig} })
 	defer stop()
 	d, _, err := x.put(ctx, a, q)
 	return d, err
@@ -211,7 +218,8 @@ func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Re
 // put puts a question to an approver, reports it and its answer, and remembers what is to be remembered. An
 // error is [approval.ErrPass], or the end of ctx. Shared says that it is the answer to a question of
 // another command. It may be called from several goroutines at once.
-func (x *execution) put(ctx context.Context, a approval.Approver, q *approval.Request) (d approval.Decision, shared bool, err error) {
+func (x *execution) put(ctx context.Context, a approval.Approver,
+	q *approval.Request) (d approval.Decision, shared bool, err error) {
 	x.emit(event.ApprovalRequested{Request: q})
 	start := time.Now()
 	d, shared, err = x.runner.memory.Ask(approval.WithReviews(reach.With(ctx, x.reach()), x.reviewed), a, q)
@@ -229,7 +237,9 @@ func (x *execution) put(ctx context.Context, a approval.Approver, q *approval.Re
 	if d.Source == "" {
 		d.Source = approval.FromUser
 	}
-	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source, WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny, PolicyVersion: x.version, Evidence: evidence(q.Denials)}
+	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source,
+		WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny,
+		PolicyVersion: x.version, Evidence: evidence(q.Denials)}
 	decided.Asked = q.Key != "" && d.Source != approval.FromCache && !errors.Is(err, approval.ErrPass)
 	x.emit(decided)
 	if errors.Is(err, approval.ErrPass) {
@@ -239,7 +249,8 @@ func (x *execution) put(ctx context.Context, a approval.Approver, q *approval.Re
 	x.approvals = append(x.approvals, decided)
 	x.mu.Unlock()
 	if d.Answer == approval.ApprovedRule {
-		err := x.runner.remember(d.Rule, func(at *Runner) (*rules.Set, string, error) { return at.rules().Amend(d.Rule) })
+		err := x.runner.remember(d.Rule,
+			func(at *Runner) (*rules.Set, string, error) { return at.rules().Amend(d.Rule) })
 		if err != nil {
 			x.note("the rule was not remembered: " + err.Error())
 		}
@@ -266,7 +277,8 @@ func (x *execution) reviewed(r approval.Review) {
 // proposal is the rule that an approval can remember: one that has the judge ask no more, for a
 // command about which no rule says anything.
 func (x *execution) proposal(d judge.Decision) []string {
-	if x.runner.Remember == nil || d.Rule != nil || d.Parts == nil || d.Parts.Opaque || d.Wish == judge.Leave {
+	if x.runner.Remember == nil || d.Rule != nil || d.Parts == nil || d.Parts.Opaque ||
+		d.Wish == judge.Leave {
 		return nil
 	}
 	prefix := x.cmd.PrefixRule
@@ -292,8 +304,10 @@ func (x *execution) proposal(d judge.Decision) []string {
 func (x *execution) identity() *identity.Command {
 	return &identity.Command{
 		Run: x.id, Environment: x.host.Environment, Local: x.host.Local,
-		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy, HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
-		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks, x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
+		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy,
+		HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
+		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks,
+			x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
 	}
 }
 

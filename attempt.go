@@ -60,7 +60,8 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
-		x.note("beside a command that could put programs there, it runs without these directories of PATH: " + strings.Join(left, ", "))
+		x.note("beside a command that could put programs there, it runs without these directories of PATH: " +
+			strings.Join(left, ", "))
 	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
@@ -70,11 +71,14 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	a.spec = &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
-		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
-		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
-		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
+		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level,
+		Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
+		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors,
+		Explain: x.cmd.Explain,
+		Stdout:  x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
-		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain,
+		Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(a.spec)
 	a.hostQuestions = x.hostQuestions(a)
@@ -142,7 +146,8 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	if len(a.exit.Survivors) > 0 {
 		x.emit(event.Survived{Survivors: a.exit.Survivors, By: a.exit.SurvivorsBy})
 	}
-	x.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
+	x.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors,
+		Duration: a.duration})
 	switch {
 	case errors.Is(noSandbox(err), ErrNoSandbox):
 		a.end = EndUnavailable // the sandbox could not be built; the command did not run
@@ -173,8 +178,10 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 // the denial may be a guess.
 func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	r := &suggest.Run{
-		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
-		Named: a.spec.Policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
+		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local,
+		Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
+		// which has no named grants
+		Named: a.spec.Policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt",
 	}
 	denials, code := slices.Clone(a.exit.Denials), a.code()
 	var stdout, stderr []byte
@@ -255,7 +262,8 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 					return
 				}
 				err := a.process.Signal(sig)
-				if (errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported)) && inputs.AsksToEnd(sig) {
+				if (errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported)) &&
+					inputs.AsksToEnd(sig) {
 					a.stop(EndCanceled) // what is left may wait for a sink; or the executor cannot pass it on
 				}
 			})
@@ -307,7 +315,8 @@ func (a *attempt) ending() End {
 	case a.exit.Limit != "":
 		return endOfLimit(a.exit.Limit)
 	case a.cause == EndOutput, a.cause == EndRefused:
-		return a.cause // it ended by itself first, but not all of its output was passed on; or for want of the host
+		// it ended by itself first, but not all of its output was passed on; or for want of the host
+		return a.cause
 	case a.exit.Stopped:
 		return EndCanceled // by the executor's own end
 	case a.exit.Signal != 0:
@@ -353,8 +362,10 @@ type fanout struct {
 
 // newFanout returns a fanout that calls onExcess when the output exceeds its limit.
 func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
-	f := &fanout{execution: x, kept: x.cmd.Retention.capture(), budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
-	f.events = eventlog.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents, Stopped: stopped}
+	f := &fanout{execution: x, kept: x.cmd.Retention.capture(),
+		budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
+	f.events = eventlog.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents,
+		Stopped: stopped}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		file, isFile := w.(*os.File)

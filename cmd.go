@@ -199,13 +199,16 @@ func (c *Cmd) check() error {
 	case c.Script == "" && len(c.Args) == 0:
 		return executor.ErrNoArgs
 	case c.Script == "" && (c.Shell != "" || c.Login):
-		return &CmdError{Field: "Shell", Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
+		return &CmdError{Field: "Shell",
+			Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
 	case len(c.Args) > 0 && c.Args[0] == "":
 		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
 	case c.Resizes != nil && c.TTY == nil:
-		return &CmdError{Field: "Resizes", Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
+		return &CmdError{Field: "Resizes",
+			Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
 	case c.Screen && c.TTY == nil:
-		return &CmdError{Field: "Screen", Reason: "it shows a terminal, and the command has none; set TTY too"}
+		return &CmdError{Field: "Screen",
+			Reason: "it shows a terminal, and the command has none; set TTY too"}
 	case c.OpenStdin && c.Stdin != nil:
 		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:
@@ -221,11 +224,13 @@ func (c *Cmd) check() error {
 		info, err := f.Stat()
 		switch {
 		case n < 3:
-			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a standard one; use Stdin, Stdout or Stderr", n)}
+			return &CmdError{Field: "Files",
+				Reason: fmt.Sprintf("descriptor %d is a standard one; use Stdin, Stdout or Stderr", n)}
 		case err != nil:
 			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d cannot be used: %v", n, err)}
 		case info.IsDir():
-			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
+			return &CmdError{Field: "Files",
+				Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
 		}
 	}
 	for _, entry := range slices.Concat(c.Env, c.EnvPolicy.Base) {

@@ -78,7 +78,8 @@ type TimeoutError struct{ Result *Result }
 
 // Error returns one sentence with the time it ran.
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("sallyport: %s: timed out after %v", e.Result.name(), e.Result.Duration.Round(time.Millisecond))
+	return fmt.Sprintf("sallyport: %s: timed out after %v", e.Result.name(),
+		e.Result.Duration.Round(time.Millisecond))
 }
 
 // Timeout returns true, as [net.Error] has it.
@@ -92,7 +93,8 @@ type VariableError struct {
 
 // Error returns one sentence with the names.
 func (e *VariableError) Error() string {
-	return "Missing environment variable: `" + text.Line(e.Name) + "`, named by " + text.Line(e.By) + "; set it"
+	return "Missing environment variable: `" + text.Line(e.Name) + "`, named by " +
+		text.Line(e.By) + "; set it"
 }
 
 // A RuleError reports that a command does not run because of a rule: it wraps [ErrForbidden], or
@@ -158,7 +160,8 @@ type WriterError struct {
 // Error returns one sentence with the number of bytes.
 func (e *WriterError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %s", e.Missed, text.Line(e.Err.Error()))
+		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %s", e.Missed,
+			text.Line(e.Err.Error()))
 	}
 	return fmt.Sprintf("sallyport: the writer was too slow, %d bytes were not delivered", e.Missed)
 }

@@ -103,7 +103,8 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow, input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
+	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow,
+		input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
@@ -172,7 +173,8 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 		return nil
 	}
 	meant := slices.ContainsFunc(p.Entries(), func(e sandbox.Entry) bool {
-		return e.Place.Kind == sandbox.PlaceSpecial && e.Place.Token == sandbox.TokenRoot && e.Level == sandbox.LevelWrite
+		return e.Place.Kind == sandbox.PlaceSpecial && e.Place.Token == sandbox.TokenRoot &&
+			e.Level == sandbox.LevelWrite
 	})
 	written := slices.ContainsFunc(bound.Entries(), func(e sandbox.Entry) bool {
 		return e.Place.Kind == sandbox.PlacePath && e.Place.Path == "/" && e.Level == sandbox.LevelWrite
@@ -195,7 +197,8 @@ func (x *execution) warnings(home string) []string {
 	}
 	out := x.policy.Warnings(home, real)
 	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
-		out = append(out, text.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
+		out = append(out, text.Word(x.dir)+
+			" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
 }
@@ -211,7 +214,8 @@ func (x *execution) reach() *reach.Reach {
 	if filepath.IsAbs(x.cmd.Tmp) {
 		more = append(more, x.cmd.Tmp)
 	}
-	return reach.New(reach.Area{Policy: x.policy, Workspace: x.dir, HostTmp: x.cmd.Tmp == "host", Writable: more})
+	return reach.New(reach.Area{Policy: x.policy, Workspace: x.dir, HostTmp: x.cmd.Tmp == "host",
+		Writable: more})
 }
 
 // opens notes what commands of the Runner may write to from now on.
@@ -235,7 +239,8 @@ func (x *execution) leave() error {
 	}
 	var dropped []string
 	if x.env, dropped = in.Environ(x.dir, x.env); len(dropped) > 0 {
-		x.note("it runs without variables that lead to what commands can change: " + strings.Join(dropped, ", "))
+		x.note("it runs without variables that lead to what commands can change: " +
+			strings.Join(dropped, ", "))
 	}
 	return nil
 }
@@ -268,8 +273,10 @@ func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
 func (x *execution) setEnvironment() (err error) {
 	managed := x.policy.Mode() == sandbox.Managed
 	c := environ.Command{
-		Env: x.given, Base: x.inherits, System: x.host.OS, Dir: x.dir, Sandbox: x.policy.Name(), Network: x.policy.Network().String(),
-		Offline: x.policy.Network() == sandbox.NetworkNone, ReadOnlyGit: managed && !slices.Contains(x.policy.Named(), suggest.GitGrant), PrivateTmp: x.privateTmp(),
+		Env: x.given, Base: x.inherits, System: x.host.OS, Dir: x.dir, Sandbox: x.policy.Name(),
+		Network: x.policy.Network().String(),
+		Offline: x.policy.Network() == sandbox.NetworkNone, ReadOnlyGit: managed &&
+			!slices.Contains(x.policy.Named(), suggest.GitGrant), PrivateTmp: x.privateTmp(),
 	}
 	res, own, err := c.Apply(environ.Policy(x.cmd.EnvPolicy))
 	if wrong := new(environ.NameError); errors.As(err, &wrong) {

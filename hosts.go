@@ -18,7 +18,8 @@ import (
 
 // hostQuestions returns what asks about hosts while an attempt runs. Nil asks about none.
 func (x *execution) hostQuestions(a *attempt) *access.HostQuestions {
-	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
+	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never ||
+		x.approver(true) == nil {
 		return nil
 	}
 	return &access.HostQuestions{

@@ -53,7 +53,8 @@ const ExitTimedOut = 124
 
 // A Result is what is known about a command that ran. Its JSON form is the object that
 // `sallyport run --json` prints; decoding that object gives the Result back, except for
-// the types of StdinErr, StdoutErr and StderrErr, the policies of Attempts, survivors beyond the 20th, of which
+// the types of StdinErr, StdoutErr and StderrErr, the policies of Attempts, survivors beyond the 20th,
+// of which
 // only the number is kept, and which streams of First lack bytes.
 type Result struct {
 	// Run is the identity of the run, as in its events.
@@ -186,11 +187,15 @@ func (x *execution) result(a *attempt) *Result {
 	}
 	return &Result{
 		Run: x.id, CallerID: x.callerID, Args: x.args, Dir: x.dir,
-		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut, Duration: a.duration,
-		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
-		StdinErr: a.inputErr(), StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
-		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
-		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
+		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut,
+		Duration: a.duration,
+		Stdout:   newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
+		StdinErr: a.inputErr(), StdoutErr: a.fanout.writerErr(executor.Stdout),
+		StderrErr: a.fanout.writerErr(executor.Stderr),
+		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen,
+		Quarantined: exit.Quarantined,
+		HardLinks:   exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
+		NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: x.sandboxOf(a.spec.Policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
@@ -277,7 +282,8 @@ func ResultOf(res *Result, err error) *Result {
 func (r *Result) String() string {
 	s := fmt.Sprintf("%s: exit code %d", r.name(), r.ExitCode)
 	if r.End != EndExited && r.End != "" {
-		s = fmt.Sprintf("%s: %s, exit code %d", r.name(), strings.ReplaceAll(string(r.End), "_", " "), r.ExitCode)
+		s = fmt.Sprintf("%s: %s, exit code %d", r.name(),
+			strings.ReplaceAll(string(r.End), "_", " "), r.ExitCode)
 	}
 	s += fmt.Sprintf(" after %v", r.Duration.Round(time.Millisecond))
 	switch n := len(r.denials) + r.DenialsOmitted; n {
@@ -348,7 +354,8 @@ func wholeCharacters(s output.Snapshot) (head, tail []byte, omitted uint64) {
 	return head, tail, s.Omitted + uint64(len(s.Head)-len(head)+len(s.Tail)-len(tail))
 }
 
-// Plain returns the retained output as [Output.String] does, without the control sequences that programs print
+// Plain returns the retained output as [Output.String] does, without the control sequences that programs
+// print
 // for a terminal: a carriage return and a newline are one newline, sequences that move the cursor become
 // what separates words, and others nothing. Of a sequence that a reply or a gap cuts the end remains.
 func (o Output) Plain() string { return text.WithoutControls(o.String()) }
@@ -380,7 +387,8 @@ func first(r *Result) *forms.First {
 	}
 	return &forms.First{
 		End: string(r.End), ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.Duration.Milliseconds(),
-		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(), OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted, Denials: r.denials,
+		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
+		OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted, Denials: r.denials,
 	}
 }
 
@@ -401,13 +409,18 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Type: "result", Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
 		TimedOut: r.TimedOut, End: string(r.End), DurationMS: r.Duration.Milliseconds(),
 		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
-		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
+		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total,
+		OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
-		StdinError: caller.Text(r.StdinErr), StdoutError: caller.Text(r.StdoutErr), StderrError: caller.Text(r.StderrErr),
-		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
+		StdinError: caller.Text(r.StdinErr), StdoutError: caller.Text(r.StdoutErr),
+		StderrError: caller.Text(r.StderrErr),
+		Rule:        r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals,
+		Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted,
+		NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
-		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
+		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks,
+		LinksOmitted:  r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run, CallerID: r.CallerID,
 	}
@@ -426,28 +439,37 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("sallyport: the object is not a result: %w", err)
 	}
 	const maxCount = 1 << 20 // a larger number of processes or attempts is not one of ours
-	if j.Survivors < len(j.SurvivorList) || j.Survivors > maxCount || j.Attempts < 0 || j.Attempts > maxCount {
-		return fmt.Errorf("sallyport: the object is not a result: %d survivors and %d attempts", j.Survivors, j.Attempts)
+	if j.Survivors < len(j.SurvivorList) || j.Survivors > maxCount || j.Attempts < 0 ||
+		j.Attempts > maxCount {
+		return fmt.Errorf("sallyport: the object is not a result: %d survivors and %d attempts",
+			j.Survivors, j.Attempts)
 	}
 	*r = Result{
-		Run: j.Run, CallerID: j.CallerID, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: End(j.End), TimedOut: j.TimedOut,
+		Run: j.Run, CallerID: j.CallerID, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal,
+		End: End(j.End), TimedOut: j.TimedOut,
 		Duration:    time.Duration(j.DurationMS) * time.Millisecond,
 		Stdout:      outputFrom(j.Stdout, j.StdoutBase64, j.StdoutBytes, j.StdoutOmitted),
 		Stderr:      outputFrom(j.Stderr, j.StderrBase64, j.StderrBytes, j.StderrOmitted),
 		Output:      outputFrom(j.Output, nil, j.StdoutBytes+j.StderrBytes, j.OmittedBytes),
 		Survivors:   append(j.SurvivorList, make([]executor.Survivor, j.Survivors-len(j.SurvivorList))...),
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
-		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, OwnershipIgnored: j.OwnersIgnored, New: j.New,
-		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
-		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
+		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted,
+		OwnershipIgnored: j.OwnersIgnored, New: j.New,
+		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox,
+		Attempts: make([]Attempt, j.Attempts),
+		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
+		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
 		Approvals: j.Approvals, Notices: j.Notices,
-		StdinErr: caller.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError), StderrErr: caller.Said(j.StderrError),
+		StdinErr: caller.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError),
+		StderrErr: caller.Said(j.StderrError),
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
 		n := f.OmittedBytes
 		r.First = &Result{
-			End: End(f.End), ExitCode: f.ExitCode, Signal: f.Signal, Duration: time.Duration(f.DurationMS) * time.Millisecond, denials: f.Denials,
-			Stdout: outputFrom(f.Stdout, nil, uint64(len(f.Stdout))+n, n), Stderr: outputFrom(f.Stderr, nil, uint64(len(f.Stderr)), 0),
+			End: End(f.End), ExitCode: f.ExitCode, Signal: f.Signal,
+			Duration: time.Duration(f.DurationMS) * time.Millisecond, denials: f.Denials,
+			Stdout: outputFrom(f.Stdout, nil, uint64(len(f.Stdout))+n, n),
+			Stderr: outputFrom(f.Stderr, nil, uint64(len(f.Stderr)), 0),
 			Output: outputFrom(f.Output, nil, uint64(len(f.Output))+n, n),
 		}
 	}

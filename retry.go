@@ -66,7 +66,8 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	return true, nil
 }
 
-// repeatable reports whether it can be attempted once more. It is false for a command whose input, output or descriptors were used: a session, unless
+// repeatable reports whether it can be attempted once more. It is false for a command whose input,
+// output or descriptors were used: a session, unless
 // it was sent nothing and its output goes on.
 func (x *execution) repeatable() bool {
 	return (!x.session || x.cmd.Retry && x.host.Local) && len(x.cmd.Files) == 0 && x.input0.Again() &&
@@ -125,7 +126,8 @@ func (x *execution) missing(a *attempt) (evidence []sandbox.Denial, required []s
 
 // facts returns the denials that are facts and matter.
 func facts(denials []sandbox.Denial) []sandbox.Denial {
-	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool { return !d.Source.Evidence() || d.Harmless != "" })
+	return slices.DeleteFunc(slices.Clone(denials),
+		func(d sandbox.Denial) bool { return !d.Source.Evidence() || d.Harmless != "" })
 }
 
 // outcome reports how the sandbox bore on a run, if it did.

@@ -18,7 +18,8 @@ import (
 
 // Run runs a command to its end and returns what happened. A command that ran has a
 // Result, whatever its exit code; an error means that it did not run, or that its end
-// is not known ([ErrEndUnknown]: then it may have run, and may run still). Both are returned when the run was cut short: by the end of ctx (the
+// is not known ([ErrEndUnknown]: then it may have run, and may run still). Both are returned when the
+// run was cut short: by the end of ctx (the
 // error wraps its cause) or by Close ([ErrClosed]). The command's process tree is then
 // ended as after a timeout, and the Result is what is known.
 //
@@ -117,14 +118,18 @@ func (x *execution) judge() judge.Decision {
 		x.note("it stays in the sandbox although a rule leads it outside: " + held)
 	}
 	if d.Rule != nil {
-		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column, Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
+		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column,
+			Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version, Path: d.Path(), Requires: d.Requires(x.cmd.AskFor), Held: held})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason,
+		Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version,
+		Path: d.Path(), Requires: d.Requires(x.cmd.AskFor), Held: held})
 	return d
 }
 
 // decisions are the words of event for answers.
-var decisions = [...]string{judge.Forbid: event.DecisionForbid, judge.Ask: event.DecisionPrompt, judge.Skip: event.DecisionAllow}
+var decisions = [...]string{judge.Forbid: event.DecisionForbid, judge.Ask: event.DecisionPrompt,
+	judge.Skip: event.DecisionAllow}
 
 // place fixes the policy where rules say where the command runs.
 func (x *execution) place(d judge.Decision) error {
@@ -177,7 +182,8 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 
 // requirement says by a set of rules whether the command runs, whether that needs an approval, and
 // what may be asked after a denial. It is decided by the rules, the Runner's approval policy and what
-// the Cmd asks for. What stays in the sandbox and is in no rule is allowed, because the Runner's owner chose the sandbox.
+// the Cmd asks for. What stays in the sandbox and is in no rule is allowed, because the Runner's owner
+// chose the sandbox.
 func (x *execution) requirement(set *rules.Set) judge.Decision {
 	q := &judge.Question{
 		Command: x.args, Arg0: x.cmd.Arg0, Rules: set, Host: rules.Host{Dir: x.dir, Home: x.places.Home},

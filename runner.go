@@ -69,7 +69,8 @@ type Runner struct {
 	// repeated. Nil means none.
 	Writable []string
 	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with, nil
-	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any case; an error is a
+	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any
+	// case; an error is a
 	// warning in the Result. Nil means that no rule is offered.
 	Remember func(prefix []string, line string) error
 	// StopOnRefusedHost ends a command with EndRefused when a host that it wants to reach was asked

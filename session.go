@@ -69,7 +69,8 @@ func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, erro
 	case c == nil:
 		return nil, c.check()
 	case c.Stdin != nil:
-		return nil, &CmdError{Field: "Stdin", Reason: "a session does not read it; set OpenStdin or TTY and use Session.Write"}
+		return nil, &CmdError{Field: "Stdin",
+			Reason: "a session does not read it; set OpenStdin or TTY and use Session.Write"}
 	}
 	c = c.clone()
 	life, leaveRunner, err := r.enter(context.WithoutCancel(ctx))
@@ -130,14 +131,16 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 		id: id, runner: r, execution: x, started: x.start, used: x.start, done: make(chan struct{}),
 		sendTurn: make(chan struct{}, 1),
 	}
-	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil, inputPatience)
+	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil,
+		inputPatience)
 	if x.again = s.reset; c.TTY == nil && !c.OpenStdin {
 		s.input.End()
 	} else {
 		x.queue = s.input
 	}
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
-	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill), Open: c.Retry}
+	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill),
+		Open: c.Retry}
 	if x.retain.Memory <= 0 {
 		x.retain.Memory = output.DefaultBytes
 	}
@@ -228,7 +231,8 @@ func (s *Session) wakeLocked() {
 	}
 }
 
-// reset gives another attempt the terminal that it expects: of the size that it has by now, with nothing on it.
+// reset gives another attempt the terminal that it expects: of the size that it has by now, with nothing
+// on it.
 func (s *Session) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +272,8 @@ func (s *Session) Info() SessionInfo {
 	s.mu.Unlock()
 	x := s.execution
 	info := SessionInfo{
-		ID: s.id, Run: x.id, CallerID: x.callerID, Args: slices.Clone(x.args), Dir: x.dir, TTY: x.cmd.TTY != nil,
+		ID: s.id, Run: x.id, CallerID: x.callerID, Args: slices.Clone(x.args), Dir: x.dir,
+		TTY:     x.cmd.TTY != nil,
 		Started: s.started, LastUsed: used, Running: true, ExitCode: -1,
 	}
 	if s.over() {

@@ -64,9 +64,11 @@ func (e *TooManySessionsError) Error() string {
 	const named = 3
 	var ids []string
 	for _, c := range e.Candidates[:min(named, len(e.Candidates))] {
-		ids = append(ids, fmt.Sprintf("%s (%s, idle for %v)", c.ID, text.Line(strings.Join(c.Args, " ")), time.Since(c.LastUsed).Round(time.Second)))
+		ids = append(ids, fmt.Sprintf("%s (%s, idle for %v)", c.ID, text.Line(strings.Join(c.Args, " ")),
+			time.Since(c.LastUsed).Round(time.Second)))
 	}
-	return fmt.Sprintf("sallyport: session limit (%d) reached; end one first, such as %s", e.Max, strings.Join(ids, ", "))
+	return fmt.Sprintf("sallyport: session limit (%d) reached; end one first, such as %s", e.Max,
+		strings.Join(ids, ", "))
 }
 
 // sessions is the table of a Runner. The zero sessions is empty.

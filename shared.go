@@ -88,9 +88,11 @@ func (r *Runner) Open(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 func (r *Runner) open(ctx context.Context, o *SandboxOptions) (executor.Shared, error) {
 	opener, ok := r.executor().(executor.Opener)
 	if !ok {
-		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "this executor has none", Hint: "run each command in a sandbox of its own"}
+		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "this executor has none",
+			Hint: "run each command in a sandbox of its own"}
 	}
-	return opener.Open(ctx, &executor.SharedSpec{Policy: r.setting().policy, Network: r.live, SharePIDs: o.SharePIDs, Resources: o.Resources})
+	return opener.Open(ctx, &executor.SharedSpec{Policy: r.setting().policy, Network: r.live,
+		SharePIDs: o.SharePIDs, Resources: o.Resources})
 }
 
 // Run runs a command in the sandbox, as [Runner.Run] does. The error is executor.ErrSharedEnded when the

@@ -198,7 +198,8 @@ func (s *Session) tells(u *Until) error {
 	if err == nil {
 		return nil
 	}
-	return &UntilError{Field: field, Reason: "this executor cannot tell; leave it out and wait for output or for the end", Err: err}
+	return &UntilError{Field: field,
+		Reason: "this executor cannot tell; leave it out and wait for output or for the end", Err: err}
 }
 
 func waitCanceled(ctx context.Context) error {
@@ -329,7 +330,8 @@ func (w *sessionWait) check(ctx context.Context, reply *Reply) (changed <-chan s
 // met sets the reason if a condition on the output holds, of which there are total bytes, the
 // last one of that time. It returns how long there must be no output for the command to count as
 // quiet.
-func (w *sessionWait) met(ctx context.Context, reply *Reply, total uint64, last time.Time) (left time.Duration) {
+func (w *sessionWait) met(ctx context.Context, reply *Reply, total uint64,
+	last time.Time) (left time.Duration) {
 	u, n := w.u, max(total, w.from)-w.from
 	if w.match != nil {
 		w.next, w.found = w.match.Look(ctx, w.s.output(), total)

@@ -111,7 +111,8 @@ func Ask(ctx context.Context, a Approver, r *Request) (Decision, error) {
 	case err != nil:
 		return Decision{Source: d.Source, Message: err.Error()}, nil //nolint:nilerr // it denies
 	case !r.Takes(&d):
-		return Decision{Source: d.Source, Message: fmt.Sprintf("the answer %s was not offered", d.Answer)}, nil
+		return Decision{Source: d.Source, Message: fmt.Sprintf("the answer %s was not offered",
+			d.Answer)}, nil
 	}
 	return d, nil
 }

@@ -22,7 +22,8 @@ const (
 	ApprovedHost                     // and from now on for the offered host
 )
 
-var answerWords = []string{"denied", "abort", "timed_out", "approved", "approved_for_session", "approved_execpolicy_amendment", "network_policy_amendment"}
+var answerWords = []string{"denied", "abort", "timed_out", "approved", "approved_for_session",
+	"approved_execpolicy_amendment", "network_policy_amendment"}
 
 // String returns the word of the answer on the wire, such as "approved_for_session".
 func (a Answer) String() string {

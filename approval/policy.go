@@ -70,7 +70,8 @@ func (g Granular) Policy() Policy {
 func (p Policy) Granular() (questions Granular, is bool) {
 	p = p.Known()
 	return Granular{
-		p.asks(sandboxApproval), p.asks(rules), p.asks(skillApproval), p.asks(requestPermissions), p.asks(mcpElicitations),
+		p.asks(sandboxApproval), p.asks(rules), p.asks(skillApproval), p.asks(requestPermissions),
+		p.asks(mcpElicitations),
 	}, p&granular != 0
 }
 

@@ -51,7 +51,8 @@ type Request struct {
 	Reason        string `json:"reason"`
 	Justification string `json:"justification"`
 	// Requires is what would be opened: "outside" (files and network), "network" beside it, "write:/p",
-	// "read:/p", "host:h:443", "grant:git", "allow:unix". Empty means that only the command itself is asked about.
+	// "read:/p", "host:h:443", "grant:git", "allow:unix". Empty means that only the command itself is
+	// asked about.
 	Requires []string `json:"requires"`
 	// Denials are the evidence, of an attempt that was made; Runs is how often the command ran
 	// already.
@@ -100,9 +101,15 @@ func (r *Request) Takes(d *Decision) bool {
 	case Denied, Abort, TimedOut:
 		return true
 	case ApprovedRule:
-		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedRule && slices.Equal(o.Rule, d.Rule) })
+		return slices.ContainsFunc(r.Offers, func(o Offer) bool {
+			return o.Answer == ApprovedRule &&
+				slices.Equal(o.Rule, d.Rule)
+		})
 	case ApprovedHost:
-		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedHost && o.Host == d.Host && o.Deny == d.Deny })
+		return slices.ContainsFunc(r.Offers, func(o Offer) bool {
+			return o.Answer == ApprovedHost &&
+				o.Host == d.Host && o.Deny == d.Deny
+		})
 	}
 	return slices.Contains(r.Available, d.Answer)
 }

@@ -41,8 +41,9 @@ type Review struct {
 	// Outcome ("allow" or "deny"), Risk, Authorization and Rationale are the model's words; empty
 	// without an answer of it.
 	Outcome, Risk, Authorization, Rationale string
-	Attempts                                int    // requests to the model; 0 for a denial that is given again
-	Failure                                 string // why there is no answer, a clause; empty if there is one
+	// requests to the model; 0 for a denial that is given again
+	Attempts int
+	Failure  string // why there is no answer, a clause; empty if there is one
 }
 
 // maxAction is how many bytes of a command stand in Action.

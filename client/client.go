@@ -51,14 +51,16 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 		return nil, err
 	}
 	s, c := opts.Server, &Client{opts: opts}
-	own := execclient.Options{Name: "sallyport", Extensions: true, Resume: s.Resume, Approvals: opts.Approver != nil}
+	own := execclient.Options{Name: "sallyport", Extensions: true, Resume: s.Resume,
+		Approvals: opts.Approver != nil}
 	if own.Approvals {
 		own.OnRequest = execclient.Answer(opts.Approver)
 	}
 	if opts.Events != nil {
 		own.OnNotify = c.notify
 	}
-	client, err := execclient.Dial(ctx, execclient.Target{URL: s.URL, Token: s.Token, TLS: s.TLS, Dial: execclient.Lines(s.Dial)}, own)
+	client, err := execclient.Dial(ctx, execclient.Target{URL: s.URL, Token: s.Token, TLS: s.TLS,
+		Dial: execclient.Lines(s.Dial)}, own)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the exec-server: %w", err)
 	}
@@ -202,7 +204,8 @@ func (c *Client) List(ctx context.Context) ([]Info, error) {
 	out := make([]Info, len(list.Runs))
 	for i, l := range list.Runs {
 		out[i] = Info{
-			ID: l.RunID, Args: l.Argv, Dir: l.CWD, TTY: l.TTY, Started: time.UnixMilli(l.Started), LastUsed: time.UnixMilli(l.LastUsed),
+			ID: l.RunID, Args: l.Argv, Dir: l.CWD, TTY: l.TTY, Started: time.UnixMilli(l.Started),
+			LastUsed: time.UnixMilli(l.LastUsed),
 			Starting: l.Starting, Running: l.Running, ExitCode: -1, Signal: l.Signal,
 		}
 		if l.ExitCode != nil && l.End != nil {

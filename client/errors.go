@@ -39,7 +39,8 @@ func (e *Error) Unwrap() error { return e.is }
 
 // errNoRuns is the error of Dial for a server that has no run/*.
 var errNoRuns = &Error{
-	Message: "it has no judged runs; it is no exec-server of sallyport, or an older one", is: errors.ErrUnsupported,
+	Message: "it has no judged runs; it is no exec-server of sallyport, or an older one",
+	is:      errors.ErrUnsupported,
 }
 
 // explain turns an answer that refuses a request into an *Error.
@@ -86,5 +87,6 @@ func (e *NotRunError) Error() string { return e.Result.Error }
 
 // Unwrap returns [sallyport.ErrForbidden] or [sallyport.ErrRefused] where that is the reason.
 func (e *NotRunError) Unwrap() error {
-	return map[sallyport.End]error{sallyport.EndForbidden: sallyport.ErrForbidden, sallyport.EndRefused: sallyport.ErrRefused}[e.Result.End]
+	return map[sallyport.End]error{sallyport.EndForbidden: sallyport.ErrForbidden,
+		sallyport.EndRefused: sallyport.ErrRefused}[e.Result.End]
 }

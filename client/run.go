@@ -74,7 +74,8 @@ func (r *Run) Deltas(ctx context.Context, from uint64) iter.Seq2[sallyport.Delta
 func (r *Run) Write(ctx context.Context, p []byte) (n int, err error) {
 	for n < len(p) {
 		part := p[n:min(n+writeBytes, len(p))]
-		err := r.client.repeat(ctx, "run/write", &wire.RunWrite{RunID: r.id, Chunk: part, WriteID: rand.Text()}, nil)
+		err := r.client.repeat(ctx, "run/write", &wire.RunWrite{RunID: r.id, Chunk: part,
+			WriteID: rand.Text()}, nil)
 		if taken, full := takenBy(err); full {
 			return n + taken, io.ErrShortWrite
 		}
@@ -95,7 +96,8 @@ func (r *Run) CloseInput(ctx context.Context) error {
 // output. Its Result, if there is one, has what one message carries; Wait returns all of it.
 func (r *Run) Await(ctx context.Context, u sallyport.Until) (*sallyport.Reply, error) {
 	p := &wire.RunWait{RunID: r.id, RunConditions: wire.RunConditions{
-		Exit: true, Input: u.Input, Port: u.Port, FirstOutput: u.FirstOutput, Bytes: u.Bytes, Raw: u.Raw, After: u.From, QuietMs: millis(u.Quiet),
+		Exit: true, Input: u.Input, Port: u.Port, FirstOutput: u.FirstOutput, Bytes: u.Bytes, Raw: u.Raw,
+		After: u.From, QuietMs: millis(u.Quiet),
 	}}
 	if u.Match != nil {
 		p.Match = u.Match.String()
@@ -116,7 +118,8 @@ func (r *Run) Await(ctx context.Context, u sallyport.Until) (*sallyport.Reply, e
 		return nil, err
 	}
 	reply := &sallyport.Reply{
-		Reason: sallyport.Reason(got.Reason), Offset: got.Next, Next: got.After, Input: got.Input, Port: got.Port,
+		Reason: sallyport.Reason(got.Reason), Offset: got.Next, Next: got.After, Input: got.Input,
+		Port:    got.Port,
 		Elapsed: time.Duration(got.ElapsedMs) * time.Millisecond,
 	}
 	if len(got.Result) == 0 {
@@ -160,14 +163,16 @@ func (r *Run) Screen(ctx context.Context) (s sallyport.Screen, err error) {
 		return s, err
 	}
 	return sallyport.Screen{
-		Lines: got.Lines, Cols: got.Cols, Rows: got.Rows, Col: got.Col, Row: got.Row, Hidden: got.Hidden, Title: got.Title,
+		Lines: got.Lines, Cols: got.Cols, Rows: got.Rows, Col: got.Col, Row: got.Row, Hidden: got.Hidden,
+		Title:     got.Title,
 		Alternate: got.Alternate, Modes: got.Modes,
 	}, nil
 }
 
 // Resize changes the size of the terminal. After the end of the run it has no effect.
 func (r *Run) Resize(ctx context.Context, size executor.Size) error {
-	return r.client.repeat(ctx, "run/resize", &wire.RunResize{RunID: r.id, RunSize: wire.RunSize{Cols: size.Cols, Rows: size.Rows}}, nil)
+	return r.client.repeat(ctx, "run/resize",
+		&wire.RunResize{RunID: r.id, RunSize: wire.RunSize{Cols: size.Cols, Rows: size.Rows}}, nil)
 }
 
 // Signal sends a signal, by its number on this system, to the process group. After the end of the run it

@@ -33,7 +33,8 @@ type Judged struct {
 	// decided: equal ones have one version.
 	PolicyVersion string
 
-	// What follows is not in the JSON form. Path says which row of the table of decisions decided; Requires is
+	// What follows is not in the JSON form. Path says which row of the table of decisions decided;
+	// Requires is
 	// what the question about what the caller asks for requires; Held is why a rule that leads outside of the
 	// sandbox does not, empty for no such rule.
 	Path     string
@@ -100,7 +101,8 @@ func (ReviewCompleted) body()        {}
 func (b ReviewCompleted) MarshalJSON() ([]byte, error) {
 	r := &b.Review
 	return encode(reviewed{
-		reviewOf(r, b.Action), r.Completed.UnixMilli(), r.Attempts, r.Outcome, r.Risk, r.Authorization, r.Rationale, r.Failure,
+		reviewOf(r, b.Action), r.Completed.UnixMilli(), r.Attempts, r.Outcome, r.Risk, r.Authorization,
+		r.Rationale, r.Failure,
 	})
 }
 
@@ -169,7 +171,8 @@ func (SandboxOutcome) body()        {}
 // MarshalJSON returns the members outcome, initial_duration_ms, escalated_duration_ms, mode, level
 // and evidence. The second duration is there for escalated only.
 func (b SandboxOutcome) MarshalJSON() ([]byte, error) {
-	form := outcome{Outcome: b.Outcome, Initial: b.Initial.Milliseconds(), Mode: b.Mode, Level: b.Level, Evidence: list(b.Evidence)}
+	form := outcome{Outcome: b.Outcome, Initial: b.Initial.Milliseconds(), Mode: b.Mode, Level: b.Level,
+		Evidence: list(b.Evidence)}
 	if second := b.Escalated.Milliseconds(); b.Outcome == OutcomeEscalated {
 		form.Escalated = &second
 	}

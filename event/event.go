@@ -39,7 +39,8 @@ type Event struct {
 }
 
 // A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
-// [ApprovalDecided], [Started], [Output], [Network], [Denied], [Quarantined], [Survived], [Exited], [Retrying],
+// [ApprovalDecided], [Started], [Output], [Network], [Denied], [Quarantined], [Survived], [Exited],
+// [Retrying],
 // [SandboxOutcome] and [Ended], or after decoding [Unknown].
 type Body interface {
 	// Kind is the member "type" of the JSON form, in lower case.
@@ -60,14 +61,16 @@ type envelope struct {
 }
 
 // MarshalJSON returns one object: the members v, type, time, seq, run,
-// attempt and, where there is one, caller_id, and beside them those of the body. An Event without a body is an
+// attempt and, where there is one, caller_id, and beside them those of the body. An Event without a body
+// is an
 // error.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, fmt.Errorf("event: event %d has no body", e.Seq)
 	}
 	head, err := encode(envelope{
-		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt, CallerID: e.CallerID,
+		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt,
+		CallerID: e.CallerID,
 	})
 	if err != nil {
 		return nil, err

@@ -54,14 +54,16 @@ type judged struct {
 }
 
 func (f judged) value() (Body, error) {
-	return Judged{Args: some(f.Args), Dir: f.Dir, Decision: f.Decision, Reason: f.Reason, Rule: f.Rule, Review: f.Review, PolicyVersion: f.Version}, nil
+	return Judged{Args: some(f.Args), Dir: f.Dir, Decision: f.Decision, Reason: f.Reason, Rule: f.Rule,
+		Review: f.Review, PolicyVersion: f.Version}, nil
 }
 
 type requested struct{ approval.Request }
 
 func (f requested) value() (Body, error) {
 	q := &f.Request
-	q.Args, q.Files, q.Requires, q.Denials, q.Offers, q.Available = some(q.Args), some(q.Files), some(q.Requires), some(q.Denials), some(q.Offers), some(q.Available)
+	q.Args, q.Files, q.Requires, q.Denials, q.Offers, q.Available = some(q.Args), some(q.Files),
+		some(q.Requires), some(q.Denials), some(q.Offers), some(q.Available)
 	for i := range q.Offers {
 		q.Offers[i].Rule = some(q.Offers[i].Rule)
 	}
@@ -90,7 +92,8 @@ func reviewOf(r *approval.Review, action string) review {
 // of returns the Review.
 func (f *review) of() approval.Review {
 	return approval.Review{
-		ID: f.ID, Request: &approval.Request{ID: f.Request}, Model: f.Model, Shadow: f.Shadow, Status: f.Status, Started: time.UnixMilli(f.Started).UTC(),
+		ID: f.ID, Request: &approval.Request{ID: f.Request}, Model: f.Model, Shadow: f.Shadow,
+		Status: f.Status, Started: time.UnixMilli(f.Started).UTC(),
 	}
 }
 
@@ -138,7 +141,8 @@ type outcome struct {
 }
 
 func (f outcome) value() (Body, error) {
-	b := SandboxOutcome{Outcome: f.Outcome, Initial: duration(f.Initial), Mode: f.Mode, Level: f.Level, Evidence: some(f.Evidence)}
+	b := SandboxOutcome{Outcome: f.Outcome, Initial: duration(f.Initial), Mode: f.Mode, Level: f.Level,
+		Evidence: some(f.Evidence)}
 	if f.Escalated != nil && f.Outcome == OutcomeEscalated {
 		b.Escalated = duration(*f.Escalated)
 	}
@@ -152,7 +156,8 @@ type started struct {
 
 func (f started) value() (Body, error) {
 	s := &f.Sandbox
-	s.Mechanism, s.Weaker, s.Hidden, s.Replaced, s.Published = some(s.Mechanism), some(s.Weaker), some(s.Hidden), some(s.Replaced), some(s.Published)
+	s.Mechanism, s.Weaker, s.Hidden, s.Replaced, s.Published = some(s.Mechanism), some(s.Weaker),
+		some(s.Hidden), some(s.Replaced), some(s.Published)
 	return Started{f.Sandbox, some(f.Withheld)}, nil
 }
 
@@ -167,7 +172,8 @@ type output struct {
 }
 
 func (f output) value() (Body, error) {
-	b := Output{Number: f.Number, Offset: f.Offset, Data: some(f.Data), DroppedEvents: f.DroppedEvents, DroppedBytes: f.DroppedBytes}
+	b := Output{Number: f.Number, Offset: f.Offset, Data: some(f.Data), DroppedEvents: f.DroppedEvents,
+		DroppedBytes: f.DroppedBytes}
 	switch f.Stream {
 	case executor.Stdout.String():
 	case executor.Stderr.String():

@@ -24,7 +24,8 @@ import (
 )
 
 // Executor starts processes on one machine and answers what a Runner must know of that
-// machine to make a [Spec]. Its methods may be called concurrently. Host, Places and Shell may return an error that is [errors.ErrUnsupported].
+// machine to make a [Spec]. Its methods may be called concurrently. Host, Places and Shell may return an
+// error that is [errors.ErrUnsupported].
 type Executor interface {
 	// Start starts the process that spec describes. An error other than [ErrEndUnknown] means
 	// that no process runs: a *sandbox.UnsupportedError when the policy cannot be enforced there, a
@@ -339,12 +340,14 @@ const MaxNetworkDenials = 50
 
 // NetworkDenial is a host to which the proxy refused to connect.
 type NetworkDenial struct {
-	Host     string           `json:"host"` // normalized; what the program sent, quoted, where that is no host
+	// normalized; what the program sent, quoted, where that is no host
+	Host     string           `json:"host"`
 	Port     uint16           `json:"port"` // 0 where it is unknown
 	Protocol network.Protocol `json:"protocol"`
 	Reason   network.Reason   `json:"reason"`
-	Count    int              `json:"count"`    // how often it was refused
-	FirstMS  int64            `json:"first_ms"` // milliseconds from the start of the process to the first refusal
+	Count    int              `json:"count"` // how often it was refused
+	// milliseconds from the start of the process to the first refusal
+	FirstMS int64 `json:"first_ms"`
 }
 
 // MaxRecords is how many records of its network one process has; what is above is counted in its Exit only.
@@ -417,7 +420,8 @@ type Survivor struct {
 
 // Sandbox is what was enforced.
 type Sandbox struct {
-	Level     string   `json:"level"`            // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
+	// the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
+	Level     string   `json:"level"`
 	Mechanism []string `json:"mechanism"`        // for example userns, mountns, landlock, seccomp; seatbelt
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises, one sentence each
 	// Published are the ports that this machine reached; nil for none.

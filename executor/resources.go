@@ -111,7 +111,8 @@ type LimitError struct {
 
 // Error returns one sentence with the limit, its value and the reason.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("invalid %s limit %s: %s", e.Limit, strconv.FormatFloat(e.Value, 'f', -1, 64), e.Reason)
+	return fmt.Sprintf("invalid %s limit %s: %s", e.Limit,
+		strconv.FormatFloat(e.Value, 'f', -1, 64), e.Reason)
 }
 
 // Usage is what a process tree used, from the start of the program to the end of the
@@ -177,7 +178,8 @@ func (u *Usage) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return fmt.Errorf("executor: the object is no usage: %w", err)
 	}
-	*u = Usage{duration(f.CPU), duration(f.User), duration(f.System), f.PeakMemory, f.PeakMemoryBy, f.Read, f.Written, f.Processes}
+	*u = Usage{duration(f.CPU), duration(f.User), duration(f.System), f.PeakMemory, f.PeakMemoryBy, f.Read,
+		f.Written, f.Processes}
 	return nil
 }
 

@@ -75,5 +75,6 @@ type ApartError struct{ Why string }
 
 // Error returns one sentence with the reason and the fix.
 func (e *ApartError) Error() string {
-	return text.Line("the command cannot start in this shared sandbox: " + e.Why + "; run it on its own, or open a sandbox with its network")
+	return text.Line("the command cannot start in this shared sandbox: " + e.Why +
+		"; run it on its own, or open a sandbox with its network")
 }

@@ -63,9 +63,11 @@ func (t Thresholds) short(a *answer) string {
 	case !ok:
 		need = "unknown"
 	}
-	least, got := slices.Index(authorizations, string(need)), slices.Index(authorizations, string(a.authorization))
+	least, got := slices.Index(authorizations, string(need)),
+		slices.Index(authorizations, string(a.authorization))
 	if least < 0 || got < least || !slices.Contains(risks, string(a.risk)) {
-		return fmt.Sprintf(" (a %s risk needs the authorization %s, and it is %s)", a.risk, need, a.authorization)
+		return fmt.Sprintf(" (a %s risk needs the authorization %s, and it is %s)", a.risk, need,
+			a.authorization)
 	}
 	return ""
 }

@@ -101,7 +101,8 @@ func (g *Guardian) client() (*client, error) {
 		if c.key, err = g.Key(); err != nil {
 			return nil, err
 		}
-		if c.key = strings.TrimSpace(c.key); strings.ContainsFunc(c.key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if c.key = strings.TrimSpace(c.key); strings.ContainsFunc(c.key,
+			func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, errors.New("the key of the reviewer has characters that no key has")
 		}
 	}
@@ -166,10 +167,12 @@ func (c *client) body(question string) ([]byte, error) {
 		format["type"] = "json_schema"
 		body["store"] = false
 		body["instructions"] = policy
-		body["input"] = []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "input_text", "text": question}}}}
+		body["input"] = []any{map[string]any{"role": "user",
+			"content": []any{map[string]any{"type": "input_text", "text": question}}}}
 		body["text"] = map[string]any{"format": format}
 	} else {
-		body["messages"] = []any{map[string]any{"role": "system", "content": policy}, map[string]any{"role": "user", "content": question}}
+		body["messages"] = []any{map[string]any{"role": "system", "content": policy},
+			map[string]any{"role": "user", "content": question}}
 		body["response_format"] = map[string]any{"type": "json_schema", "json_schema": format}
 	}
 	return json.Marshal(body)
@@ -224,7 +227,8 @@ func status(code int) error {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return errors.New(said + "; check the key that reviewer.api_key_env names")
 	case code >= 300 && code < 400:
-		return errors.New(said + ", and redirects are not followed; set reviewer.base_url to the address itself")
+		return errors.New(said +
+			", and redirects are not followed; set reviewer.base_url to the address itself")
 	}
 	return errors.New(said + "; check reviewer.base_url and reviewer.model")
 }

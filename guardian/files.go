@@ -68,7 +68,8 @@ func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenF
 		if u.Line > 0 {
 			at = fmt.Sprintf(", line %d, column %d", u.Line, u.Column)
 		}
-		e.hidden = append(e.hidden, hiddenFile{"…", fmt.Sprintf("what runs there is not known before: %s%s", u.Why, at)})
+		e.hidden = append(e.hidden,
+			hiddenFile{"…", fmt.Sprintf("what runs there is not known before: %s%s", u.Why, at)})
 	}
 	return e.shown, e.hidden, e.err
 }
@@ -135,7 +136,8 @@ var binaries = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
 var unknown = strings.NewReplacer(script.Gap, "…", script.Rest, "…")
 
 // read reads a script; why says why it is not shown.
-func (g *Guardian) read(name string, r *approval.Request, moves, program bool) (f *file, why string, err error) {
+func (g *Guardian) read(name string, r *approval.Request, moves,
+	program bool) (f *file, why string, err error) {
 	in, why := g.open(name, r, moves)
 	if why != "" {
 		return nil, why, nil
@@ -145,7 +147,8 @@ func (g *Guardian) read(name string, r *approval.Request, moves, program bool) (
 	switch {
 	case err != nil:
 		return nil, "", errors.New("the script " + text.Word(name) + " cannot be read")
-	case program && slices.ContainsFunc(binaries, func(b string) bool { return bytes.HasPrefix(s, []byte(b)) }):
+	case program && slices.ContainsFunc(binaries,
+		func(b string) bool { return bytes.HasPrefix(s, []byte(b)) }):
 		return nil, "it is a compiled program", nil
 	case len(s) > maxAction:
 		return nil, "", fmt.Errorf("the script %s is larger than %d KiB", text.Word(name), maxAction>>10)

@@ -151,7 +151,8 @@ func (g *Guardian) review(ctx context.Context, r *approval.Request, out *approva
 		if short := g.Thresholds.short(&a); short != "" {
 			refused, out.Status, d.Message = true, approval.ReviewDenied, rejected+a.rationale+short+noBypass
 		} else {
-			out.Status, d.Answer, d.Message = approval.ReviewApproved, approval.Approved, "Automatic approval review approved "+said
+			out.Status, d.Answer, d.Message = approval.ReviewApproved, approval.Approved,
+				"Automatic approval review approved "+said
 		}
 	case timed.Err() != nil:
 		out.Status, d.Answer, d.Message, err = approval.ReviewTimedOut, approval.TimedOut, missed, nil

@@ -42,7 +42,8 @@ func (w *pattern) coversName(n *pattern) bool {
 	host := Host{name: n.suffix}
 	exact := !n.isWild()
 	switch local := exact && host.IsLocal() || host.underLocalhost(); {
-	case w.lead == n.lead && w.suffix == n.suffix && strings.Join(w.labels, ".") == strings.Join(n.labels, "."):
+	case w.lead == n.lead && w.suffix == n.suffix &&
+		strings.Join(w.labels, ".") == strings.Join(n.labels, "."):
 		return !w.all
 	case local && (w.all || w.labels != nil || !host.underLocalhost()):
 		return false // these do not open local names

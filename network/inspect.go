@@ -30,7 +30,8 @@ func (p *Policy) Inspects(h Host, port uint16) bool { return p.Mode() == Limited
 // is so where [Policy.Inspects] is true, unless [Config.Uninspected] names the host or there is no
 // Inspector: TLS to it is refused then.
 func (p *Policy) Intercepts(h Host, port uint16) bool {
-	return p.Inspects(h, port) && p.config.Inspector != nil && p.uninspected.finds(&Request{Host: h, Port: port}) == nil
+	return p.Inspects(h, port) && p.config.Inspector != nil &&
+		p.uninspected.finds(&Request{Host: h, Port: port}) == nil
 }
 
 // Uninspected returns the entry of [Config.Uninspected] that names a host, or nil. TLS to such a host is

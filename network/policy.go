@@ -43,7 +43,8 @@ func (e *EntryError) Error() string {
 	if e.Entry.Source != "" {
 		source = e.Entry.Source + ": "
 	}
-	return fmt.Sprintf("%sinvalid host pattern %s: %s", source, strconv.QuoteToASCII(e.Entry.Pattern), e.Reason)
+	return fmt.Sprintf("%sinvalid host pattern %s: %s", source,
+		strconv.QuoteToASCII(e.Entry.Pattern), e.Reason)
 }
 
 // tooMany is the error for a number of entries above maxEntries.
@@ -94,7 +95,8 @@ func New(c Config) (*Policy, error) {
 	return p, nil
 }
 
-// With returns a policy with more entries, of the same version. The errors are those of [New]. A nil Policy opens
+// With returns a policy with more entries, of the same version. The errors are those of [New]. A nil
+// Policy opens
 // nothing, and stays so.
 func (p *Policy) With(entries ...Entry) (*Policy, error) {
 	if p == nil || len(entries) == 0 {
@@ -164,7 +166,8 @@ func (p *Policy) Denies() bool {
 	return p != nil && slices.ContainsFunc(p.config.Entries, func(e Entry) bool { return e.Deny })
 }
 
-// Judges reports whether more than entries is said about requests: a mode that limits them, rules for them, or
+// Judges reports whether more than entries is said about requests: a mode that limits them, rules for
+// them, or
 // what changes them, such as credentials. It is false for a nil Policy.
 func (p *Policy) Judges() bool {
 	return p != nil && (p.mode == Limited || p.ask || len(p.rules) > 0 || p.config.Inspector != nil)
@@ -413,7 +416,8 @@ func (d Decision) Hint(r Request) string {
 		return "the mode limited, a rule for its requests or a credential of it, or of a host at its address, has to look into TLS, which cannot be done here; set network.mode to full, remove the rule, or name ports in the hosts of the credential"
 	case MITMHookDenied:
 		if d.Entry != nil {
-			return d.Entry.Pattern + " of network.mitm.rules names the host, and does not permit the request; correct the request, or add a rule for it"
+			return d.Entry.Pattern +
+				" of network.mitm.rules names the host, and does not permit the request; correct the request, or add a rule for it"
 		}
 		return "no rule of network.mitm.rules permits it"
 	case CredentialMisuse:
@@ -423,7 +427,8 @@ func (d Decision) Hint(r Request) string {
 	case ProxyDisabled:
 		return "the network policy opens no host; add allow entries"
 	case ApprovalTimeout:
-		return "no answer came in time; an allow entry for " + r.Host.withPort(r.Port) + " opens it without a question"
+		return "no answer came in time; an allow entry for " + r.Host.withPort(r.Port) +
+			" opens it without a question"
 	case TooManyPending:
 		return "too many questions about hosts are open; try again when they are answered"
 	}
@@ -436,7 +441,8 @@ func (e *Entry) denial() string {
 	if e == nil {
 		return text
 	}
-	text = fmt.Sprintf("the deny entry %s names it, which wins over every entry that allows", strconv.QuoteToASCII(e.Pattern))
+	text = fmt.Sprintf("the deny entry %s names it, which wins over every entry that allows",
+		strconv.QuoteToASCII(e.Pattern))
 	if e.Source != "" {
 		text += " (" + e.Source + ")"
 	}

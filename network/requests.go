@@ -89,7 +89,8 @@ func (p *Policy) addRequestRules(list []RequestRule) error {
 				bad = append(bad, &EntryError{Entry: Entry{Pattern: text, Source: r.Source}, Reason: reason})
 				continue
 			}
-			r.hosts.add(&pattern, &Entry{Pattern: text, Deny: true}) // it closes only, so it may be as wide as it likes
+			// it closes only, so it may be as wide as it likes
+			r.hosts.add(&pattern, &Entry{Pattern: text, Deny: true})
 		}
 		reason := r.problem()
 		if slices.ContainsFunc(p.rules, func(o requestRule) bool { return o.Name == r.Name }) {
@@ -122,7 +123,8 @@ func (r *RequestRule) problem() string {
 		}
 	}
 	for _, q := range r.Query {
-		if q.Name == "" || plainParameter(q.Name) != strings.ToLower(q.Name) || strings.ContainsAny(q.Name, "&=;#%+") {
+		if q.Name == "" || plainParameter(q.Name) != strings.ToLower(q.Name) ||
+			strings.ContainsAny(q.Name, "&=;#%+") {
 			return fmt.Sprintf("%q is no name of a parameter that servers read in one way; use letters, digits, - and _ in NAME=VALUE", q.Name)
 		}
 	}
@@ -217,7 +219,8 @@ func (p *Policy) DecideRequest(h Host, port uint16, q HTTPRequest) (Decision, *R
 	if names == nil {
 		return Decision{Allow, Allowed, BaselinePolicy, nil}, nil
 	}
-	return Decision{Deny, MITMHookDenied, BaselinePolicy, &Entry{Pattern: "rule " + strings.Join(names, ", "), Deny: true, Source: "network.mitm.rules"}}, nil
+	return Decision{Deny, MITMHookDenied, BaselinePolicy,
+		&Entry{Pattern: "rule " + strings.Join(names, ", "), Deny: true, Source: "network.mitm.rules"}}, nil
 }
 
 // Drops reports whether the server does not get a header of the request: the rule strips or sets it, in this
@@ -225,24 +228,31 @@ func (p *Policy) DecideRequest(h Host, port uint16, q HTTPRequest) (Decision, *R
 func (r *RequestRule) Drops(header string) bool {
 	plain := plainHeader(header)
 	is := func(name string) bool { return plainHeader(name) == plain }
-	return slices.ContainsFunc(r.Strip, is) || slices.ContainsFunc(r.Set, func(p Pair) bool { return is(p.Name) })
+	return slices.ContainsFunc(r.Strip, is) ||
+		slices.ContainsFunc(r.Set, func(p Pair) bool { return is(p.Name) })
 }
 
 // overrides are headers by which some servers take another method than that of the request, and override is
 // the parameter.
-var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method"}
+var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method",
+	"x-forwarded-method"}
 
 // placeOverrides are headers by which some servers, or proxies before them, take another path, or the host of
 // another site, than those of the request.
 var placeOverrides = []string{
-	"x-original-url", "x-original-uri", "x-original-path", "x-rewrite-url", "x-rewrite-uri", "x-request-uri", "x-request-url",
-	"x-http-path-override", "x-http-url-override", "x-forwarded-prefix", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url",
-	"x-replaced-path", "x-replace-path", "x-override-url", "x-path", "x-uri", "x-url", "x-path-info", "x-script-name", "x-envoy-original-path",
+	"x-original-url", "x-original-uri", "x-original-path", "x-rewrite-url", "x-rewrite-uri", "x-request-uri",
+	"x-request-url",
+	"x-http-path-override", "x-http-url-override", "x-forwarded-prefix", "x-forwarded-path",
+	"x-forwarded-uri", "x-forwarded-url",
+	"x-replaced-path", "x-replace-path", "x-override-url", "x-path", "x-uri", "x-url", "x-path-info",
+	"x-script-name", "x-envoy-original-path",
 	"path-info", "script-name", "request-uri", "x-waws-unencoded-url", "x-unencoded-url",
-	"x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override", "x-host-override", "forwarded",
+	"x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override",
+	"x-host-override", "forwarded",
 }
 
-// elsewhere reports whether a request, as the server gets it by the rule, may stand for another place than that
+// elsewhere reports whether a request, as the server gets it by the rule, may stand for another place
+// than that
 // in its target.
 func (r *RequestRule) elsewhere(q *HTTPRequest) bool {
 	for name := range q.Header {
@@ -287,7 +297,8 @@ func (r *RequestRule) matches(q *HTTPRequest) bool {
 	path, query, _ := strings.Cut(q.Target, "?")
 	if len(r.Paths) > 0 {
 		plain, ok := plainPath(path)
-		if !ok || r.elsewhere(q) || !slices.ContainsFunc(r.Paths, func(of string) bool { return isBelow(plain, of) }) {
+		if !ok || r.elsewhere(q) || !slices.ContainsFunc(r.Paths,
+			func(of string) bool { return isBelow(plain, of) }) {
 			return false
 		}
 	}
@@ -304,7 +315,8 @@ func (r *RequestRule) matches(q *HTTPRequest) bool {
 	return true
 }
 
-// parameters returns the values of a parameter. It is not ok for a query that servers may read in another way.
+// parameters returns the values of a parameter. It is not ok for a query that servers may read in
+// another way.
 func parameters(query, name string) (values []string, ok bool) {
 	if strings.ContainsAny(query, ";#") { // some servers split there
 		return nil, false
@@ -340,7 +352,9 @@ func plainParameter(name string) string {
 func (q *HTTPRequest) headers(name string) (values []string, ok bool) {
 	for key, all := range q.Header {
 		switch {
-		case strings.EqualFold(key, "Connection") && slices.ContainsFunc(strings.Split(strings.Join(all, ","), ","), func(word string) bool { return plainHeader(word) == plainHeader(name) }):
+		case strings.EqualFold(key, "Connection") &&
+			slices.ContainsFunc(strings.Split(strings.Join(all, ","), ","),
+				func(word string) bool { return plainHeader(word) == plainHeader(name) }):
 			return nil, false // it is for this connection alone
 		case plainHeader(key) != plainHeader(name):
 		case !strings.EqualFold(key, name):
@@ -367,25 +381,32 @@ func plainHeader(name string) string {
 	return strings.Trim(plain, "-")
 }
 
-// likeOthers are characters that some servers take for a dot, a separator or an escape after they were decoded:
+// likeOthers are characters that some servers take for a dot, a separator or an escape after they were
+// decoded:
 // those of the full width, and others of the same look.
 const likeOthers = "\u2024\u2025\u2026\u2044\u2215\u2216\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c\uff05\uff1b"
 
 // plainPath returns a path without escapes. It is not ok for one that servers may read in another way: what
-// has empty segments or those of dots, parameters behind a semicolon, backslashes, characters that a path does
+// has empty segments or those of dots, parameters behind a semicolon, backslashes, characters that a
+// path does
 // not have, or an escape that stands for one of these, for a slash or for a percent sign.
 func plainPath(path string) (plain string, ok bool) {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/-_.~!$&'()*+,=:@%"
-	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(letters, r) }) {
+	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path,
+		func(r rune) bool { return !strings.ContainsRune(letters, r) }) {
 		return "", false
 	}
 	segments := strings.Split(path[1:], "/")
 	for i, s := range segments {
 		text, err := url.PathUnescape(s)
-		if err != nil || !utf8.ValidString(text) || strings.Trim(text, ". ") == "" && (text != "" || i < len(segments)-1) {
+		if err != nil || !utf8.ValidString(text) || strings.Trim(text, ". ") == "" &&
+			(text != "" || i < len(segments)-1) {
 			return "", false
 		}
-		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune("/\\%;"+likeOthers, r) }) {
+		if strings.ContainsFunc(text, func(r rune) bool {
+			return r < ' ' || r == 0x7f ||
+				strings.ContainsRune("/\\%;"+likeOthers, r)
+		}) {
 			return "", false
 		}
 		segments[i] = text
@@ -405,7 +426,8 @@ func allMatch(values []string, want string) bool {
 	glob, isGlob := strings.CutPrefix(want, "pattern:")
 	for _, v := range values {
 		switch {
-		case isExact && v == exact, !isExact && isGlob && matchesGlob(v, glob), !isExact && !isGlob && v == want:
+		case isExact && v == exact, !isExact && isGlob && matchesGlob(v, glob), !isExact &&
+			!isGlob && v == want:
 		default:
 			return false
 		}

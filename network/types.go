@@ -90,23 +90,26 @@ type Reason string
 // The reasons. This package gives the first eight; those below them are of the ways of capture,
 // which know more about a request.
 const (
-	Allowed          Reason = "allowed"
-	Denied           Reason = "denied"             // a deny entry names the host or an address of it
-	NotAllowed       Reason = "not_allowed"        // no allow entry names the host
-	NotAllowedLocal  Reason = "not_allowed_local"  // a local name or a protected address
-	MethodNotAllowed Reason = "method_not_allowed" // a method that Limited does not permit, or one that cannot be seen
-	MITMRequired     Reason = "mitm_required"      // Limited, and the method is inside TLS that is not opened
-	DNSFailed        Reason = "dns_failed"         // the name has no address
-	ProxyDisabled    Reason = "proxy_disabled"     // no policy, or the mode None
-	ApprovalTimeout  Reason = "approval_timeout"   // it was asked about, and no answer came in time
-	TooManyPending   Reason = "too_many_pending"   // too many questions are open
+	Allowed         Reason = "allowed"
+	Denied          Reason = "denied"            // a deny entry names the host or an address of it
+	NotAllowed      Reason = "not_allowed"       // no allow entry names the host
+	NotAllowedLocal Reason = "not_allowed_local" // a local name or a protected address
+	// a method that Limited does not permit, or one that cannot be seen
+	MethodNotAllowed Reason = "method_not_allowed"
+	MITMRequired     Reason = "mitm_required"    // Limited, and the method is inside TLS that is not opened
+	DNSFailed        Reason = "dns_failed"       // the name has no address
+	ProxyDisabled    Reason = "proxy_disabled"   // no policy, or the mode None
+	ApprovalTimeout  Reason = "approval_timeout" // it was asked about, and no answer came in time
+	TooManyPending   Reason = "too_many_pending" // too many questions are open
 
 	InvalidHost       Reason = "invalid_host"       // a host that [ParseHost] refuses
 	UnsupportedScheme Reason = "unsupported_scheme" // a URL that is not http:
 	HostMismatch      Reason = "host_mismatch"      // the Host header names another host
 	SNIMismatch       Reason = "sni_mismatch"       // TLS is for another host, which is not allowed
-	MITMHookDenied    Reason = "mitm_hook_denied"   // request rules name the host, and none of them permits the request; the Entry has their names
-	CredentialMisuse  Reason = "credential_misuse"  // a credential is in a request that it is not for; the Entry has its name
+	// request rules name the host, and none of them permits the request; the Entry has their names
+	MITMHookDenied Reason = "mitm_hook_denied"
+	// a credential is in a request that it is not for; the Entry has its name
+	CredentialMisuse Reason = "credential_misuse"
 )
 
 // Source says which part of the policy decided, in the word of events and answers.

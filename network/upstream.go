@@ -118,7 +118,8 @@ func environmentUpstream(variable func(string) string) (*Upstream, error) {
 	if u.web, err = firstUpstream(variable, web); err != nil {
 		return nil, err
 	}
-	if u.other, err = firstUpstream(variable, []string{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}); err != nil {
+	if u.other, err = firstUpstream(variable, []string{"https_proxy", "HTTPS_PROXY", "all_proxy",
+		"ALL_PROXY"}); err != nil {
 		return nil, err
 	}
 	if u.web == nil && u.other == nil {
@@ -160,7 +161,8 @@ func parseUpstreamProxy(text string) (_ *UpstreamProxy, reason string) {
 		return nil, "it is no URL"
 	}
 	p := &UpstreamProxy{Scheme: u.Scheme}
-	port, ok := map[string]uint16{"http": 80, UpstreamHTTPS: 443, UpstreamSOCKS5: 1080, "socks5": 1080}[u.Scheme]
+	port, ok := map[string]uint16{"http": 80, UpstreamHTTPS: 443, UpstreamSOCKS5: 1080,
+		"socks5": 1080}[u.Scheme]
 	switch {
 	case !ok:
 		return nil, "its scheme is not http, https or socks5h"
@@ -212,7 +214,8 @@ func (p *Policy) Upstream(r Request) *UpstreamProxy {
 	if proxy == nil || u.direct == nil {
 		return proxy
 	}
-	if use, err := u.direct(&url.URL{Scheme: "https", Host: authority(r.Host, r.Port)}); use == nil && err == nil {
+	if use, err := u.direct(&url.URL{Scheme: "https",
+		Host: authority(r.Host, r.Port)}); use == nil && err == nil {
 		return nil
 	}
 	return proxy

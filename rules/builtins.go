@@ -26,14 +26,17 @@ type function func(at Pos, args starlark.Tuple, kwargs []starlark.Tuple) error
 
 // functions returns the functions that make rules.
 func (p *program) functions() map[string]function {
-	return map[string]function{"prefix_rule": p.prefixRule, "host_executable": p.hostExecutable, "network_rule": p.networkRule}
+	return map[string]function{"prefix_rule": p.prefixRule, "host_executable": p.hostExecutable,
+		"network_rule": p.networkRule}
 }
 
 // builtins returns what a file can call beyond the universe of Starlark.
 func (p *program) builtins() starlark.StringDict {
-	known := starlark.StringDict{"range": starlark.NewBuiltin("range", boundedRange), product: starlark.NewBuiltin(product, multiply)}
+	known := starlark.StringDict{"range": starlark.NewBuiltin("range", boundedRange),
+		product: starlark.NewBuiltin(product, multiply)}
 	for name, fn := range p.functions() {
-		known[name] = starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		known[name] = starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin,
+			args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			return starlark.None, fn(p.callPos(t.CallFrame(1).Pos), args, kwargs)
 		})
 	}
@@ -72,7 +75,8 @@ func (p *program) prefixRule(at Pos, args starlark.Tuple, kwargs []starlark.Tupl
 	var pattern, match, notMatch *starlark.List
 	var decision, justification, sandbox optional
 	r := rule{decision: Allow, pos: at}
-	err := starlark.UnpackArgs("prefix_rule", args, kwargs, "pattern", &pattern, "decision?", &decision, "match?", &match, "not_match?", &notMatch,
+	err := starlark.UnpackArgs("prefix_rule", args, kwargs, "pattern", &pattern, "decision?", &decision,
+		"match?", &match, "not_match?", &notMatch,
 		"justification?", &justification, "canonical_matching?", &r.canonical, "sandbox?", &sandbox)
 	if err != nil {
 		return err
@@ -88,7 +92,8 @@ func (p *program) prefixRule(at Pos, args starlark.Tuple, kwargs []starlark.Tupl
 	if sandbox.given {
 		place := slices.Index(sandboxNames[1:], sandbox.text) + 1
 		if r.sandbox = Sandbox(place); r.sandbox == Unsaid {
-			return fmt.Errorf("invalid rule: sandbox must be one of %s (got %s)", strings.Join(sandboxNames[1:], ", "), sandbox.text)
+			return fmt.Errorf("invalid rule: sandbox must be one of %s (got %s)",
+				strings.Join(sandboxNames[1:], ", "), sandbox.text)
 		}
 	}
 	if r.pattern, err = p.pattern(pattern); err != nil {
@@ -231,7 +236,8 @@ func (p *program) checkExamples(host Host, hosts map[string][]string) error {
 		s.build()
 		for _, argv := range e.notMatch {
 			if hit := s.Resolve(argv, host).Matches; len(hit) > 0 {
-				return &LoadError{Pos: e.pos, Text: fmt.Sprintf("expected example to not match rule `%s`: %s", JoinWords(hit[0].Prefix), JoinWords(argv))}
+				return &LoadError{Pos: e.pos, Text: fmt.Sprintf("expected example to not match rule `%s`: %s",
+					JoinWords(hit[0].Prefix), JoinWords(argv))}
 			}
 		}
 		var missed []string
@@ -241,7 +247,8 @@ func (p *program) checkExamples(host Host, hosts map[string][]string) error {
 			}
 		}
 		if len(missed) > 0 {
-			return &LoadError{Pos: e.pos, Text: fmt.Sprintf("expected every example to match at least one rule. rules: [%s]; unmatched examples: [%s]", s.describe(), strings.Join(missed, ", "))}
+			return &LoadError{Pos: e.pos,
+				Text: fmt.Sprintf("expected every example to match at least one rule. rules: [%s]; unmatched examples: [%s]", s.describe(), strings.Join(missed, ", "))}
 		}
 	}
 	return nil
@@ -279,7 +286,8 @@ func (p *program) narrow() {
 func (p *program) hostExecutable(_ Pos, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	var name string
 	var list *starlark.List
-	if err := starlark.UnpackArgs("host_executable", args, kwargs, "name", &name, "paths", &list); err != nil {
+	if err := starlark.UnpackArgs("host_executable", args, kwargs, "name", &name, "paths",
+		&list); err != nil {
 		return err
 	}
 	switch {
@@ -293,7 +301,8 @@ func (p *program) hostExecutable(_ Pos, args starlark.Tuple, kwargs []starlark.T
 		raw, ok := starlark.AsString(list.Index(i))
 		switch {
 		case !ok:
-			return fmt.Errorf("invalid rule: host_executable paths must be strings (got %s)", list.Index(i).Type())
+			return fmt.Errorf("invalid rule: host_executable paths must be strings (got %s)",
+				list.Index(i).Type())
 		case !path.IsAbs(raw):
 			return fmt.Errorf("invalid rule: host_executable paths must be absolute (got %s)", raw)
 		case path.Base(path.Clean(raw)) != name:
@@ -312,7 +321,8 @@ func (p *program) hostExecutable(_ Pos, args starlark.Tuple, kwargs []starlark.T
 func (p *program) networkRule(at Pos, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	var host, protocol, decision string
 	var justification optional
-	if err := starlark.UnpackArgs("network_rule", args, kwargs, "host", &host, "protocol", &protocol, "decision", &decision, "justification?", &justification); err != nil {
+	if err := starlark.UnpackArgs("network_rule", args, kwargs, "host", &host, "protocol", &protocol,
+		"decision", &decision, "justification?", &justification); err != nil {
 		return err
 	}
 	r, err := networkRule(host, protocol, decision, justification)
@@ -348,7 +358,8 @@ func networkRule(host, protocol, decision string, justification optional) (r Net
 }
 
 // boundedRange is range with an end that fits into memory.
-func boundedRange(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func boundedRange(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple,
+	kwargs []starlark.Tuple) (starlark.Value, error) {
 	v, err := starlark.Call(t, starlark.Universe["range"], args, kwargs)
 	if err != nil {
 		return nil, err
@@ -360,7 +371,8 @@ func boundedRange(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, 
 }
 
 // multiply is the operator * with a result that fits into memory.
-func multiply(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+func multiply(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple,
+	_ []starlark.Tuple) (starlark.Value, error) {
 	x, y := args[0], args[1]
 	if _, ok := x.(starlark.Int); ok {
 		x, y = y, x

@@ -266,7 +266,8 @@ const product = "*"
 func bound(n syntax.Node) {
 	if set, ok := n.(*syntax.AssignStmt); ok && set.Op == syntax.STAR_EQ {
 		if name, ok := set.LHS.(*syntax.Ident); ok {
-			set.RHS = &syntax.BinaryExpr{X: &syntax.Ident{NamePos: name.NamePos, Name: name.Name}, OpPos: set.OpPos, Op: syntax.STAR, Y: set.RHS}
+			set.RHS = &syntax.BinaryExpr{X: &syntax.Ident{NamePos: name.NamePos, Name: name.Name},
+				OpPos: set.OpPos, Op: syntax.STAR, Y: set.RHS}
 			set.Op = syntax.EQ
 		}
 	}

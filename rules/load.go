@@ -90,7 +90,8 @@ func Parse(name string, text []byte) (*Set, error) {
 // add adds what a source says, or nothing and returns why.
 func (s *Set) add(host Host, source Source) error {
 	if source.Err != nil {
-		return &LoadError{Pos: Pos{File: source.Name}, Unread: true, Text: source.Err.Error(), Err: source.Err}
+		return &LoadError{Pos: Pos{File: source.Name}, Unread: true, Text: source.Err.Error(),
+			Err: source.Err}
 	}
 	said, err := execute(source.Name, source.Text)
 	if err != nil {
@@ -141,7 +142,8 @@ func requirements(source Source) ([]rule, error) {
 		pos := q.Pos
 		pos.File = source.Name
 		fail := func(format string, args ...any) ([]rule, error) {
-			return nil, &LoadError{Pos: pos, Text: fmt.Sprintf("rules.prefix_rules[%d]: ", i) + fmt.Sprintf(format, args...)}
+			return nil, &LoadError{Pos: pos, Text: fmt.Sprintf("rules.prefix_rules[%d]: ",
+				i) + fmt.Sprintf(format, args...)}
 		}
 		r := rule{pos: pos, pattern: q.Pattern, canonical: q.Canonical, justification: q.Justification}
 		switch q.Decision {

@@ -48,7 +48,8 @@ type edit struct {
 // An error is a [LoadError].
 func scan(file string, text []byte) (*scanner, error) {
 	if len(text) > MaxFile {
-		return nil, &LoadError{Pos: Pos{File: file}, Text: fmt.Sprintf("the file has more than %d MiB; split it", MaxFile>>20)}
+		return nil, &LoadError{Pos: Pos{File: file},
+			Text: fmt.Sprintf("the file has more than %d MiB; split it", MaxFile>>20)}
 	}
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	s := &scanner{file: file, text: text, open: []int{0}, fresh: true}
@@ -84,7 +85,8 @@ func scan(file string, text []byte) (*scanner, error) {
 func (s *scanner) fail(at int, reason string) *LoadError {
 	before := s.text[:at]
 	start := bytes.LastIndexByte(before, '\n') + 1
-	return &LoadError{Pos: Pos{s.file, bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1}, Text: reason}
+	return &LoadError{Pos: Pos{s.file, bytes.Count(before, []byte("\n")) + 1,
+		utf8.RuneCount(before[start:]) + 1}, Text: reason}
 }
 
 // unclosed returns the error for a text that ends inside a bracket, and nil for another.
@@ -183,7 +185,8 @@ func (s *scanner) count(n int) {
 
 // word reports whether c may be part of a name or a number.
 func word(c byte) bool {
-	return c == '_' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return c == '_' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' ||
+		'A' <= c && c <= 'Z'
 }
 
 // quoted moves behind the string that begins with the quote. A string without end is the
@@ -230,7 +233,8 @@ func (s *scanner) brace(args []string, quote byte) []string {
 	}
 	n := bytes.IndexByte(rest, '}')
 	simple := func(r rune) bool {
-		return r < utf8.RuneSelf && word(byte(r)) || strings.ContainsRune(` .+-*()[]'"`, r) && r != rune(quote)
+		return r < utf8.RuneSelf && word(byte(r)) || strings.ContainsRune(` .+-*()[]'"`, r) &&
+			r != rune(quote)
 	}
 	if n < 2 || n > most || bytes.ContainsFunc(rest[1:n], func(r rune) bool { return !simple(r) }) {
 		if s.failed == nil {
@@ -251,7 +255,8 @@ func (s *scanner) escape(rest []byte) {
 	case c == 'x' && len(rest) > 2 && rest[1] >= '8':
 		s.edits = append(s.edits, edit{s.at, 1, "u00"})
 	case (c == '2' || c == '3') && len(rest) > 2 && octal(rest[1]) && octal(rest[2]):
-		s.edits = append(s.edits, edit{s.at, 3, fmt.Sprintf("u%04x", (c-'0')<<6|(rest[1]-'0')<<3|(rest[2]-'0'))})
+		s.edits = append(s.edits,
+			edit{s.at, 3, fmt.Sprintf("u%04x", (c-'0')<<6|(rest[1]-'0')<<3|(rest[2]-'0'))})
 	case !octal(c) && !strings.ContainsRune("abfnrtvxuU\\'\"\n", rune(c)):
 		s.edits = append(s.edits, edit{s.at, 0, `\`})
 	}

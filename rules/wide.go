@@ -58,7 +58,11 @@ func suffixes(words []string) [][]string {
 		all = append(all, []string{"-c", further})
 	}
 	for _, f := range furthersOf {
-		if f.last != "" && f.last == last || slices.ContainsFunc(words, func(w string) bool { return f.any != "" && slices.Contains(strings.Fields(f.any), w) }) {
+		if f.last != "" && f.last == last ||
+			slices.ContainsFunc(words, func(w string) bool {
+				return f.any != "" &&
+					slices.Contains(strings.Fields(f.any), w)
+			}) {
 			all = append(all, f.words)
 		}
 	}
@@ -72,7 +76,8 @@ func wide(prefix []string) bool {
 	program := strings.TrimSuffix(path.Base(strings.ReplaceAll(prefix[0], `\`, "/")), ".exe")
 	words := append([]string{program}, prefix[1:]...)
 	if flags, ok := alone()[program]; ok && !slices.ContainsFunc(words[1:], func(w string) bool {
-		return !slices.Contains(strings.Fields(flags), w) && (!strings.Contains(flags, "*") || !strings.HasPrefix(w, "-"))
+		return !slices.Contains(strings.Fields(flags), w) &&
+			(!strings.Contains(flags, "*") || !strings.HasPrefix(w, "-"))
 	}) {
 		return true
 	}
@@ -100,6 +105,7 @@ func runsFurther(r *script.Reading, more []string) bool {
 	}
 	return slices.ContainsFunc(r.Codes(), is) ||
 		more[0] == further && slices.ContainsFunc(r.Files, func(f script.File) bool {
-			return !f.Maybe && slices.ContainsFunc(f.Names, func(n string) bool { return strings.HasPrefix(n, further) })
+			return !f.Maybe && slices.ContainsFunc(f.Names,
+				func(n string) bool { return strings.HasPrefix(n, further) })
 		})
 }

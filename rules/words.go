@@ -86,7 +86,8 @@ func JoinWords(words []string) string {
 // quoteWord returns a word in the quotes that it needs.
 func quoteWord(word string) string {
 	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("+-./:@]_", r)
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("+-./:@]_", r)
 	}
 	switch {
 	case word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }):

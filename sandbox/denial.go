@@ -56,10 +56,11 @@ type Denial struct {
 	Wider string `json:"wider,omitempty"`
 	// Harmless says why programs are known to go on without what was denied, in a few words;
 	// empty for all other denials, and then no member of the JSON form.
-	Harmless string    `json:"harmless,omitempty"`
-	Count    int       `json:"count"` // how often it was denied; 0 means once
-	NoGrant  bool      `json:"-"`     // no grant helps: it would have failed without the sandbox too, or a flag denies it
-	Time     time.Time `json:"-"`     // when it was denied, the last time
+	Harmless string `json:"harmless,omitempty"`
+	Count    int    `json:"count"` // how often it was denied; 0 means once
+	// no grant helps: it would have failed without the sandbox too, or a flag denies it
+	NoGrant bool      `json:"-"`
+	Time    time.Time `json:"-"` // when it was denied, the last time
 }
 
 // MarshalJSON writes a Count of 0 as 1.

@@ -32,7 +32,8 @@ type HiddenError struct {
 // Error returns one sentence with the path and the fix.
 func (e *HiddenError) Error() string {
 	name := text.Word(e.Path)
-	return "sandbox: " + text.Line(e.What) + " " + name + " is not visible under this policy; make it readable to show it"
+	return "sandbox: " + text.Line(e.What) + " " + name +
+		" is not visible under this policy; make it readable to show it"
 }
 
 // PolicyError reports an invalid policy or an invalid entry of one.
@@ -56,5 +57,6 @@ type WiderError struct {
 
 // Error returns one sentence with what is more and the fix.
 func (e *WiderError) Error() string {
-	return "sandbox: the policy is wider than the one that bounds it: it may " + text.Line(e.What) + "; leave that out"
+	return "sandbox: the policy is wider than the one that bounds it: it may " + text.Line(e.What) +
+		"; leave that out"
 }

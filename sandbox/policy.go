@@ -206,7 +206,8 @@ func (p Policy) WithEntries(entries ...Entry) Policy {
 	}
 	switch {
 	case p.mode != Managed:
-		p = Policy{net: p.net, listed: true, entries: []Entry{SpecialEntry(TokenRoot, LevelWrite)}, hosts: p.hosts, named: p.named}
+		p = Policy{net: p.net, listed: true, entries: []Entry{SpecialEntry(TokenRoot, LevelWrite)},
+			hosts: p.hosts, named: p.named}
 	case p.open:
 		p.open = false
 		p.entries = []Entry{SpecialEntry(TokenRoot, LevelWrite)}

@@ -108,7 +108,8 @@ func compile(p Policy) *compiled {
 // place adds a valid entry.
 func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 	unbound := func() {
-		c.shut(e, e.Level, &PolicyError{Entry: e.String(), Reason: "its place is unknown; bind the policy to a directory first"})
+		c.shut(e, e.Level, &PolicyError{Entry: e.String(),
+			Reason: "its place is unknown; bind the policy to a directory first"})
 	}
 	if name, ok := e.Place.Absolute(); ok {
 		r, seen := explicit[name]
@@ -133,10 +134,12 @@ func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 		}
 	case e.Place.Kind == PlaceSpecial && !e.Place.Known():
 		if e.Level == LevelDeny {
-			c.shut(e, LevelDeny, &PolicyError{Entry: e.String(), Reason: "this version does not know the place that it denies"})
+			c.shut(e, LevelDeny, &PolicyError{Entry: e.String(),
+				Reason: "this version does not know the place that it denies"})
 			return
 		}
-		c.warnings = append(c.warnings, "entry "+text.Word(e.String())+" is ignored: this version does not know the place")
+		c.warnings = append(c.warnings, "entry "+text.Word(e.String())+
+			" is ignored: this version does not know the place")
 	case e.Place.Kind == PlaceSpecial && e.Place.Token == TokenMinimal && e.Level == LevelRead:
 		c.loose = append(c.loose, e) // needMinimal decides
 	default:
@@ -156,7 +159,10 @@ func (c *compiled) shut(e Entry, level Level, err error) {
 // needMinimal decides about an unbound ":minimal=read": it is no error where everything is
 // readable anyway.
 func (c *compiled) needMinimal() {
-	is := func(e Entry) bool { return e.Place.Token == TokenMinimal && e.Level == LevelRead && e.Check() == nil }
+	is := func(e Entry) bool {
+		return e.Place.Token == TokenMinimal && e.Level == LevelRead &&
+			e.Check() == nil
+	}
 	i := slices.IndexFunc(c.loose, is)
 	if i < 0 {
 		return
@@ -166,7 +172,8 @@ func (c *compiled) needMinimal() {
 		return
 	}
 	if c.err == nil {
-		c.err = &PolicyError{Entry: c.loose[i].String(), Reason: "its place is unknown; bind the policy to the paths of the platform first"}
+		c.err = &PolicyError{Entry: c.loose[i].String(),
+			Reason: "its place is unknown; bind the policy to the paths of the platform first"}
 	}
 }
 

@@ -122,7 +122,8 @@ func (p Policy) explainFile(name string) (Level, string) {
 	}
 	rule = at + "=" + level.String()
 	rules := p.compiled().rules
-	i, found := slices.BinarySearchFunc(rules, at, func(r PathRule, name string) int { return strings.Compare(r.Path, name) })
+	i, found := slices.BinarySearchFunc(rules, at,
+		func(r PathRule, name string) int { return strings.Compare(r.Path, name) })
 	if found && rules[i].Auto {
 		rule += " (protected)"
 	}

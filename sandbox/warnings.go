@@ -14,7 +14,8 @@ import (
 // systemDirs are directories of the system or of all users: who can write in all of one can
 // change what others run.
 var systemDirs = []string{
-	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/nix/store", "/opt", "/root", "/run",
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/nix/store",
+	"/opt", "/root", "/run",
 	"/sbin", "/srv", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/var", "/var/lib",
 	"/Applications", "/Library", "/System", "/Users", "/private", "/private/etc", "/private/var",
 }

@@ -106,7 +106,8 @@ func (t *Tools) ended(e *entry, r *sallyport.Result) End {
 	failure, told := e.failure, e.told
 	t.mu.Unlock()
 	event := End{
-		CallID: e.info.CallID, SessionID: e.info.SessionID, Status: Completed, Duration: time.Since(e.info.Started),
+		CallID: e.info.CallID, SessionID: e.info.SessionID, Status: Completed,
+		Duration: time.Since(e.info.Started),
 	}
 	if r != nil {
 		event.Output = snapshotOf(r.Output).Render()

@@ -21,7 +21,8 @@ import (
 
 // start starts a command in its reserved place and returns its entry, which the caller has
 // locked. It emits a Begin and an End whatever happens.
-func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Request, c *sallyport.Cmd) (e *entry, notices []string, err error) {
+func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Request,
+	c *sallyport.Cmd) (e *entry, notices []string, err error) {
 	began := time.Now()
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))
 	var failures <-chan string
@@ -47,7 +48,8 @@ func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Reques
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	t.emit(Begin{
-		CallID: q.CallID, SessionID: e.info.SessionID, Args: s.Info().Args, Command: q.Command, Dir: e.info.Dir, Source: SourceStartup,
+		CallID: q.CallID, SessionID: e.info.SessionID, Args: s.Info().Args, Command: q.Command,
+		Dir: e.info.Dir, Source: SourceStartup,
 	})
 	go t.attend(e, failures, release)
 	return e, append(notices, t.warning(live)...), nil
@@ -55,7 +57,8 @@ func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Reques
 
 // launch starts the command. If others have started as many sessions as the Runner
 // permits, one of ours may have to go.
-func (t *Tools) launch(ctx context.Context, c *sallyport.Cmd) (s *sallyport.Session, notices []string, err error) {
+func (t *Tools) launch(ctx context.Context,
+	c *sallyport.Cmd) (s *sallyport.Session, notices []string, err error) {
 	for {
 		s, err = t.begin(ctx, c)
 		if err == nil {
@@ -186,8 +189,10 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 			c.notices = append(c.notices, err.Error())
 		}
 		r := &Response{
-			CallID: e.info.CallID, WallTime: time.Since(began), Command: e.info.Command, Reason: reply.Reason, Notices: c.notices,
-			tokens: outputTokens(c.tokens, t.OutputTokens, t.Compatible), truncated: c.tokens != nil, plain: t.Compatible,
+			CallID: e.info.CallID, WallTime: time.Since(began), Command: e.info.Command, Reason: reply.Reason,
+			Notices: c.notices,
+			tokens:  outputTokens(c.tokens, t.OutputTokens, t.Compatible), truncated: c.tokens != nil,
+			plain: t.Compatible,
 		}
 		if r.ChunkID, err = newChunkID(t.Random); err != nil {
 			e.back = out.Drain()

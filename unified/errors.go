@@ -105,12 +105,14 @@ func failed(message string, cause error) error {
 }
 
 func unknownProcess(id int) error {
-	return &Error{Kind: ErrUnknownProcess, Message: fmt.Sprintf("%s %d", ErrUnknownProcess, id), SessionID: id}
+	return &Error{Kind: ErrUnknownProcess, Message: fmt.Sprintf("%s %d", ErrUnknownProcess, id),
+		SessionID: id}
 }
 
 func interrupted(id int, cause error) error {
 	return &Error{Kind: ErrInterrupted, SessionID: id, Err: cause,
-		Message: fmt.Sprintf("%s, and the process goes on as session %d: %s", ErrInterrupted, id, text.Line(fmt.Sprint(cause)))}
+		Message: fmt.Sprintf("%s, and the process goes on as session %d: %s", ErrInterrupted, id,
+			text.Line(fmt.Sprint(cause)))}
 }
 
 func notWritten(accepted int, cause error) error {

@@ -19,7 +19,8 @@ const (
 	MinPoll           = 5 * time.Second        // of a write without text
 	MaxPoll           = 5 * time.Minute        // of a write without text, unless Tools.MaxPoll is set
 	DefaultStartYield = 10 * time.Second       // of a start that names none
-	windowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
+	// the least yield of a start on Windows, where programs start slowly
+	windowsStartYield = 10 * time.Second
 
 	DefaultOutputTokens = 10_000  // how much output a response shows by default
 	fallbackTokens      = 2_500   // how much Codex shows at most for an unknown model: 10 000 bytes

@@ -17,7 +17,8 @@ const codexTimeout = 10 * time.Second
 // exec tool of Codex did: the first 10 240 bytes or 256 lines of each stream, whichever
 // ends first, and 10 seconds unless c has a Timeout.
 func CodexExec(c *sallyport.Cmd) *sallyport.Cmd {
-	return with(c, sallyport.Retention{Bytes: 10 << 10, Lines: 256, HeadOnly: true}, cmp.Or(c.Timeout, codexTimeout))
+	return with(c, sallyport.Retention{Bytes: 10 << 10, Lines: 256, HeadOnly: true},
+		cmp.Or(c.Timeout, codexTimeout))
 }
 
 // CodexShell returns a copy of c that retains output and limits time as the shell tool

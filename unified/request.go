@@ -87,9 +87,11 @@ type Permissions string
 // The kinds of permissions. The empty Permissions asks for nothing and excludes a
 // justification.
 const (
-	UseDefault       Permissions = "use_default"                 // nothing
-	RequireEscalated Permissions = "require_escalated"           // to run outside the sandbox, which needs an approval
-	WithAdditional   Permissions = "with_additional_permissions" // single paths beyond the sandbox, which needs an approval
+	UseDefault Permissions = "use_default" // nothing
+	// to run outside the sandbox, which needs an approval
+	RequireEscalated Permissions = "require_escalated"
+	// single paths beyond the sandbox, which needs an approval
+	WithAdditional Permissions = "with_additional_permissions"
 )
 
 // UnmarshalJSON decodes the arguments of a call. Unknown and repeated keys and values of
@@ -106,8 +108,10 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 	r := &reader{tool: tool, from: from}
 	r.require("cmd")
 	parsed := Request{
-		CallID: q.CallID, Command: r.text("cmd"), Dir: r.text("workdir"), Shell: r.text("shell"), Login: r.truth("login"),
-		Stdin: Stdin(r.text("stdin")), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(), Until: r.conditions(),
+		CallID: q.CallID, Command: r.text("cmd"), Dir: r.text("workdir"), Shell: r.text("shell"),
+		Login: r.truth("login"),
+		Stdin: Stdin(r.text("stdin")), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(),
+		Until:       r.conditions(),
 		Permissions: Permissions(r.text("sandbox_permissions")), Justification: r.text("justification"),
 		Additional: from["additional_permissions"], EnvironmentID: r.text("environment_id"),
 	}
@@ -137,7 +141,8 @@ func (q *Request) check() error {
 	case q.TTY && (q.Stdin == StdinNull || q.Stdin == StdinPipe):
 		return fail("stdin", "it is %s and tty is true; use one of the two", q.Stdin)
 	case !slices.Contains([]Permissions{"", UseDefault, RequireEscalated, WithAdditional}, q.Permissions):
-		return fail("sandbox_permissions", "%q is not use_default, require_escalated or with_additional_permissions", q.Permissions)
+		return fail("sandbox_permissions",
+			"%q is not use_default, require_escalated or with_additional_permissions", q.Permissions)
 	case q.Yield < 0:
 		return fail("yield_time_ms", "must be 0 or more")
 	}
@@ -208,7 +213,8 @@ func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 	r := &reader{tool: tool, from: from}
 	r.require("session_id")
 	parsed := WriteRequest{
-		Chars: r.text("chars"), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(), Until: r.conditions(),
+		Chars: r.text("chars"), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(),
+		Until: r.conditions(),
 	}
 	parsed.SessionID, _ = r.count("session_id")
 	take(r, "eof", "true or false", &parsed.EOF)

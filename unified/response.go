@@ -174,7 +174,8 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// Denied returns an [*Error] of the kind [ErrDenied] if the command failed and the sandbox denied it an access,
+// Denied returns an [*Error] of the kind [ErrDenied] if the command failed and the sandbox denied it an
+// access,
 // certainly or probably, for callers who treat that as an error; else nil.
 func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {

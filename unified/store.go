@@ -67,7 +67,8 @@ func newEntry(s *sallyport.Session, place *table.Place[*entry], q *Request) *ent
 	return &entry{
 		session: s, place: place, stdin: q.input(), starting: true,
 		info: Info{
-			CallID: q.CallID, SessionID: idOf(info.ID), Command: q.Command, Dir: info.Dir, TTY: info.TTY, Started: now, LastUsed: now,
+			CallID: q.CallID, SessionID: idOf(info.ID), Command: q.Command, Dir: info.Dir, TTY: info.TTY,
+			Started: now, LastUsed: now,
 		},
 		turn: make(chan struct{}, 1), settled: make(chan struct{}), attended: make(chan struct{}),
 	}
@@ -132,7 +133,8 @@ func leastRecent(list []storeEntry, protected int) (index int, ok bool) {
 // ordered returns the entries by number.
 func (t *Tools) ordered() []*entry {
 	live, _ := t.processes.List()
-	return slices.SortedFunc(slices.Values(live), func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
+	return slices.SortedFunc(slices.Values(live),
+		func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
 }
 
 // chooseLocked takes an entry out of the store to make room and locks it; nil if none may
@@ -148,7 +150,8 @@ func (t *Tools) chooseLocked() *entry {
 		exited := !e.running()
 		if exited || t.Evict == EvictLRU {
 			candidates = append(candidates, e)
-			entries = append(entries, storeEntry{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
+			entries = append(entries, storeEntry{lastUsed: e.info.LastUsed, exited: exited,
+				locked: len(e.turn) > 0})
 		}
 	}
 	for {
@@ -181,7 +184,8 @@ func (t *Tools) evict(ctx context.Context) (notice string, ok bool, err error) {
 	if !ended {
 		what = "had ended and is forgotten"
 	}
-	return fmt.Sprintf("Session %d (%s) %s to make room for this one.", info.SessionID, oneLine(info.Command), what), true, err
+	return fmt.Sprintf("Session %d (%s) %s to make room for this one.", info.SessionID, oneLine(info.Command),
+		what), true, err
 }
 
 // reserve keeps a place for a process, and makes room where that is permitted. The

@@ -90,7 +90,8 @@ type Tools struct {
 	closed    bool
 	processes table.Table[*entry]
 	shared    *sallyport.Sandbox // nil before the first command; guarded by opening
-	work      sync.WaitGroup     // goroutines that follow or close processes; added to under mu while not closed
+	// goroutines that follow or close processes; added to under mu while not closed
+	work sync.WaitGroup
 
 	emitting sync.Mutex // held while Events is called
 	opening  sync.Mutex // held while shared is opened
@@ -126,7 +127,8 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	defer e.unlock()
 	defer t.started(e)
 	return t.collect(ctx, e, call{
-		until: t.until(q.Until, startYield(q.Yield, t.system()), e), usual: q.Until.InputWait == nil, tokens: q.MaxOutputTokens,
+		until: t.until(q.Until, startYield(q.Yield, t.system()), e), usual: q.Until.InputWait == nil,
+		tokens:  q.MaxOutputTokens,
 		notices: append(notices, more...),
 	})
 }
@@ -154,7 +156,8 @@ func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, erro
 	} else if err := t.write(ctx, e, &w); err != nil {
 		return nil, err
 	}
-	r, err := t.collect(ctx, e, call{until: t.until(w.Until, yield, e), usual: w.Until.InputWait == nil, tokens: w.MaxOutputTokens})
+	r, err := t.collect(ctx, e, call{until: t.until(w.Until, yield, e), usual: w.Until.InputWait == nil,
+		tokens: w.MaxOutputTokens})
 	if err == nil && w.polls() && r.SessionID != 0 {
 		t.emit(Interaction{CallID: e.info.CallID, SessionID: e.info.SessionID})
 	}
@@ -319,7 +322,8 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 	case q.EnvironmentID != "" && q.EnvironmentID != t.EnvironmentID:
 		return nil, invalid("unknown turn environment id `%s`", text.Line(q.EnvironmentID))
 	case strings.ContainsRune(q.Dir, 0):
-		return nil, invalid("%s is not valid on %s", text.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
+		return nil, invalid("%s is not valid on %s",
+			text.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
 	}
 	login, err := shell.Login(q.Login, t.AllowLogin)
 	if err != nil {
@@ -338,7 +342,8 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 		c.OpenStdin = true
 	}
 	c.EnvPolicy = withVariables(c.EnvPolicy, t.Term, t.Compatible)
-	c.Unsandboxed, c.Justification, c.PrefixRule = q.Permissions == RequireEscalated, q.Justification, q.PrefixRule
+	c.Unsandboxed, c.Justification, c.PrefixRule = q.Permissions == RequireEscalated,
+		q.Justification, q.PrefixRule
 	if c.AskFor, err = t.grants(q, c.Dir); err != nil {
 		return nil, err
 	}

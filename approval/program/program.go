@@ -121,7 +121,8 @@ func (a *Approver) ask(ctx context.Context, r *approval.Request) (approval.Decis
 }
 
 // answer reads what the program printed.
-func (a *Approver) answer(s []byte, r *approval.Request, failed func(string, ...any) error) (approval.Decision, error) {
+func (a *Approver) answer(s []byte, r *approval.Request,
+	failed func(string, ...any) error) (approval.Decision, error) {
 	var said struct {
 		Decision string `json:"decision"`
 		Message  string `json:"message"`

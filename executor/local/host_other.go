@@ -32,14 +32,16 @@ func (h *host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(&plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH}, &plan.Request{Spec: spec, Program: program, Env: spec.Env})
+	p, err := plan.Make(&plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH},
+		&plan.Request{Spec: spec, Program: program, Env: spec.Env})
 	if err != nil {
 		return nil, err
 	}
 	if err := process.WaitReady(ctx, spec); err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2]}
+	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0],
+		Stdout: stdio[1], Stderr: stdio[2]}
 	g, err := process.StartGroup(cmd, p.Sandbox(spec.Explain))
 	if err != nil {
 		return nil, hostfacts.StartError(spec.Args[0], err)

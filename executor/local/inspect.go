@@ -43,7 +43,8 @@ func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &executor.InputWait{Kind: kind(found.Kind), PID: found.PID, Program: found.Program, Timed: found.Timed}, nil
+	return &executor.InputWait{Kind: kind(found.Kind), PID: found.PID, Program: found.Program,
+		Timed: found.Timed}, nil
 }
 
 // The time between two looks for ports: the kernel tells no one when a port opens.
@@ -68,7 +69,8 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 		}
 		ports, err := waits.ListeningPorts(c.child.Processes(), own)
 		if err != nil && ctx.Err() == nil && len(c.child.Processes()) > 0 {
-			return 0, fmt.Errorf("cannot tell the ports of the process: %w", errors.Join(err, errors.ErrUnsupported))
+			return 0, fmt.Errorf("cannot tell the ports of the process: %w",
+				errors.Join(err, errors.ErrUnsupported))
 		}
 		for _, port := range ports {
 			if !slices.Contains(known, port) {

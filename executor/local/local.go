@@ -128,7 +128,8 @@ func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec)
 }
 
 // start starts the command and follows it.
-func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec, onOutput func(executor.Stream, []byte)) (*command, error) {
+func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec,
+	onOutput func(executor.Stream, []byte)) (*command, error) {
 	for _, f := range append(slices.Collect(maps.Values(spec.Files)), spec.Stdin, spec.Stdout, spec.Stderr) {
 		if f != nil {
 			// The ends of an os.Pipe do not block, which programs do not expect of their streams: a
@@ -137,8 +138,10 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec, o
 		}
 	}
 	streams, err := process.Open(process.Config{
-		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr, Terminal: spec.TTY != nil,
-		Output: onOutput, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit, AwaitStreams: spec.AwaitStreams && spec.TTY == nil,
+		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr,
+		Terminal: spec.TTY != nil,
+		Output:   onOutput, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit,
+		AwaitStreams: spec.AwaitStreams && spec.TTY == nil,
 	})
 	if err != nil {
 		return nil, err
@@ -156,7 +159,8 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec, o
 	if err != nil {
 		return nil, err
 	}
-	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(), shared: in}, nil
+	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(),
+		shared: in}, nil
 }
 
 // retain returns the log of a process and the function that its output goes to.

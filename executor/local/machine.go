@@ -23,7 +23,8 @@ import (
 // other agents show the same directories.
 func minimal() []string {
 	return []string{
-		"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system/sw",
+		"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
+		"/run/current-system/sw",
 		"/System", "/Library",
 	}
 }

@@ -17,7 +17,8 @@ import (
 type opened struct{}
 
 func open(context.Context, *host, *executor.SharedSpec) (*opened, error) {
-	return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "only Linux has them", Hint: "run each command in a sandbox of its own"}
+	return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "only Linux has them",
+		Hint: "run each command in a sandbox of its own"}
 }
 
 func (*opened) Start(context.Context, *executor.Spec, [3]*os.File) (*child, error) {

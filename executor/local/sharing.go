@@ -14,7 +14,8 @@ import (
 )
 
 // A Sharing starts the commands of one conversation: those that are confined and have no network, or all
-// the host's, start in one shared sandbox, which is opened for the first of them, and all others in sandboxes of their
+// the host's, start in one shared sandbox, which is opened for the first of them, and all others in
+// sandboxes of their
 // own. So do all where this machine has no shared sandboxes. Close ends the sandboxes, and not the Executor.
 type Sharing struct {
 	Executor *Executor
@@ -88,7 +89,8 @@ func (s *Sharing) sandbox(ctx context.Context, spec *executor.Spec) (executor.Sh
 	}
 	s.mu.Unlock()
 	one.once.Do(func() {
-		one.shared, one.err = s.Executor.Open(context.WithoutCancel(ctx), &executor.SharedSpec{Policy: spec.Policy})
+		one.shared, one.err = s.Executor.Open(context.WithoutCancel(ctx),
+			&executor.SharedSpec{Policy: spec.Policy})
 	})
 	if one.err == nil {
 		return one.shared, nil

@@ -20,11 +20,12 @@ type Class uint8
 
 // The classes of errors.
 const (
-	ClassSpawn       Class = iota // a process was not started: nothing of it runs, or did
-	ClassWrite                    // input was not taken
-	ClassTerminate                // a process was not ended
-	ClassTransport                // the end of a process is not known, or whether it ran, as when the connection is lost
-	ClassUnsupported              // the exec-server, or the protocol, cannot do it
+	ClassSpawn     Class = iota // a process was not started: nothing of it runs, or did
+	ClassWrite                  // input was not taken
+	ClassTerminate              // a process was not ended
+	// the end of a process is not known, or whether it ran, as when the connection is lost
+	ClassTransport
+	ClassUnsupported // the exec-server, or the protocol, cannot do it
 )
 
 var classTexts = [...]string{
@@ -94,20 +95,23 @@ var (
 	errSandbox   = errors.New("the exec-server does not tell in which sandbox it runs")
 	errNoInput   = errors.New("the process has no input that can be written to")
 	errNoTTY     = fmt.Errorf("the process has no terminal: %w", errors.ErrUnsupported)
-	errCloseIn   = fmt.Errorf("closing the input is not supported by exec-server sessions: %w", errors.ErrUnsupported)
-	errOrder     = errors.New("the exec-server broke the protocol: events of the process are missing that it does not know")
-	errFlood     = errors.New("the exec-server broke the protocol: too many events of the process came out of order")
+	errCloseIn   = fmt.Errorf("closing the input is not supported by exec-server sessions: %w",
+		errors.ErrUnsupported)
+	errOrder = errors.New("the exec-server broke the protocol: events of the process are missing that it does not know")
+	errFlood = errors.New("the exec-server broke the protocol: too many events of the process came out of order")
 )
 
 // refuse returns the error for what the wire cannot say.
 func refuse(need, fix string) error {
-	return &Error{Class: ClassUnsupported, Err: &sandbox.UnsupportedError{Need: need, Have: "exec-server sessions do not support it", Hint: fix}}
+	return &Error{Class: ClassUnsupported, Err: &sandbox.UnsupportedError{Need: need,
+		Have: "exec-server sessions do not support it", Hint: fix}}
 }
 
 // refused is the error for a request with the words of other executors. It is a
 // *sandbox.UnsupportedError as well.
 func refused(words error, need string) error {
-	return &Error{Class: ClassUnsupported, Err: &worded{words, &sandbox.UnsupportedError{Need: need, Have: words.Error()}}}
+	return &Error{Class: ClassUnsupported,
+		Err: &worded{words, &sandbox.UnsupportedError{Need: need, Have: words.Error()}}}
 }
 
 // A worded error has the text of one error and is two.

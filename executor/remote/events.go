@@ -127,7 +127,8 @@ func (s *sorter) merge(page *wire.ReadResult) error {
 		if page.ExitCode != nil {
 			code = *page.ExitCode
 		}
-		if err := s.add(missing, event{kind: kindExit, code: code, signal: osprocess.SignalNumber(page.Signal)}); err != nil {
+		if err := s.add(missing, event{kind: kindExit, code: code,
+			signal: osprocess.SignalNumber(page.Signal)}); err != nil {
 			return err
 		}
 	}
@@ -190,7 +191,8 @@ func outputEvent(c wire.Chunk) event {
 func (p *process) take(seq uint64, e event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.err == nil && !p.events.end && (p.events.size >= maxQueue && p.calls == 0 || p.events.size >= maxBusy) {
+	for p.err == nil && !p.events.end && (p.events.size >= maxQueue && p.calls == 0 ||
+		p.events.size >= maxBusy) {
 		p.changed.Wait()
 	}
 	if err := p.events.add(seq, e); err != nil {
@@ -234,7 +236,8 @@ func (p *process) read() {
 		before := p.events.next
 		var page wire.ReadResult
 		p.mu.Unlock()
-		err := p.client.Repeat(p.life, "process/read", wire.Read{ProcessID: p.id, AfterSeq: before - 1}, &page)
+		err := p.client.Repeat(p.life, "process/read",
+			wire.Read{ProcessID: p.id, AfterSeq: before - 1}, &page)
 		if err == nil && page.TruncatedBefore > 0 {
 			err = p.readOlder(&page, before-1)
 		}
@@ -265,7 +268,8 @@ func (p *process) readOlder(page *wire.ReadResult, after uint64) error {
 	var older []wire.Chunk
 	for first := page.TruncatedBefore; after+1 < first; {
 		var part wire.ReadResult
-		if err := p.client.Repeat(p.life, "process/read", wire.Read{ProcessID: p.id, AfterSeq: after, MaxBytes: &most}, &part); err != nil {
+		if err := p.client.Repeat(p.life, "process/read",
+			wire.Read{ProcessID: p.id, AfterSeq: after, MaxBytes: &most}, &part); err != nil {
 			return err
 		}
 		if len(part.Chunks) == 0 || part.Chunks[0].Seq >= first {

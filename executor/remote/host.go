@@ -57,12 +57,14 @@ func (e *Executor) Places(ctx context.Context, dir string, env []string, tmp str
 		return sandbox.Places{}, err
 	}
 	if info.System == "windows" {
-		return sandbox.Places{}, fmt.Errorf("places of a Windows machine are not supported: %w", errors.ErrUnsupported)
+		return sandbox.Places{}, fmt.Errorf("places of a Windows machine are not supported: %w",
+			errors.ErrUnsupported)
 	}
 	cwd, _ := wire.Path(info.CWD, info.System) // empty when there is none
 	if !path.IsAbs(dir) {
 		if cwd == "" {
-			return sandbox.Places{}, &executor.DirError{Dir: dir, Err: errors.New("it is relative, and the exec-server names no directory of its own")}
+			return sandbox.Places{}, &executor.DirError{Dir: dir,
+				Err: errors.New("it is relative, and the exec-server names no directory of its own")}
 		}
 		dir = path.Join(cwd, dir)
 	}

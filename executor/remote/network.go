@@ -55,7 +55,8 @@ func newHosts(spec *executor.Spec) *hosts {
 	if spec.Policy.Network() != sandbox.NetworkProxy {
 		return nil
 	}
-	return &hosts{access.Count(spec), executor.Spec{Policy: spec.Policy, Network: spec.Network, AskHost: spec.AskHost}}
+	return &hosts{access.Count(spec), executor.Spec{Policy: spec.Policy, Network: spec.Network,
+		AskHost: spec.AskHost}}
 }
 
 // decide is [execclient.Options.OnRequest]: the server asks about a host.
@@ -69,7 +70,8 @@ func (e *Executor) decide(ctx context.Context, method string, params json.RawMes
 	}
 	p := e.find(q.ProcessID)
 	if p == nil || p.hosts == nil {
-		return wire.PolicyAnswer{Decision: wire.PolicyWord{Type: "deny", Reason: "there is no such process"}}, nil
+		return wire.PolicyAnswer{Decision: wire.PolicyWord{Type: "deny",
+			Reason: "there is no such process"}}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,7 +95,8 @@ func (h *hosts) decide(ctx context.Context, q *wire.HostRequest) wire.PolicyWord
 	}
 	r.Port = q.Port
 	d := policy.Decide(r)
-	if (policy.Intercepts(r.Host, r.Port) || policy.Ruled(r.Host, r.Port)) && (d.Ruling == network.Allow || d.Ruling == network.Ask) {
+	if (policy.Intercepts(r.Host, r.Port) || policy.Ruled(r.Host, r.Port)) &&
+		(d.Ruling == network.Allow || d.Ruling == network.Ask) {
 		// Requests would be seen here, and the server is on another machine.
 		return wire.PolicyWord{Type: "deny", Reason: string(network.MITMRequired)}
 	}
@@ -119,7 +122,8 @@ func (e *Executor) told(params json.RawMessage) {
 	if p == nil || p.hosts == nil {
 		return
 	}
-	r := network.Record{Host: d.Host, Port: d.Port, Reason: network.Reason(d.Reason), Source: network.Source(d.Source)}
+	r := network.Record{Host: d.Host, Port: d.Port, Reason: network.Reason(d.Reason),
+		Source: network.Source(d.Source)}
 	if r.Protocol.UnmarshalText([]byte(d.Protocol)) != nil {
 		return
 	}

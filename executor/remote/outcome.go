@@ -39,7 +39,8 @@ func (p *process) complete() {
 	if asks {
 		ctx, cancel := context.WithTimeout(p.life, outcomeTime)
 		var page wire.ReadResult
-		_ = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id, AfterSeq: math.MaxInt64}, &page) // else it is not known
+		// else it is not known
+		_ = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id, AfterSeq: math.MaxInt64}, &page)
 		cancel()
 		p.told(page.Outcome)
 	}

@@ -206,7 +206,8 @@ func (p *process) finish() {
 	case p.failure != "":
 		p.err = &Error{Class: ClassTransport, Err: errors.New(p.failure)}
 	case p.exit.Code < 0 && !p.stopped:
-		p.err = &Error{Class: ClassTransport, Err: errors.New("the exec-server does not know the end of the process")}
+		p.err = &Error{Class: ClassTransport,
+			Err: errors.New("the exec-server does not know the end of the process")}
 	}
 	if p.outcome == nil {
 		p.exit.Sandbox = p.sandbox
@@ -214,7 +215,8 @@ func (p *process) finish() {
 	if p.hosts != nil {
 		refused := p.hosts.Close()
 		p.exit.NetworkDenials = refused.Network
-		p.exit.Denials, p.exit.DenialsOmitted = append(p.exit.Denials, refused.Denials...), p.exit.DenialsOmitted+refused.Omitted
+		p.exit.Denials, p.exit.DenialsOmitted = append(p.exit.Denials, refused.Denials...),
+			p.exit.DenialsOmitted+refused.Omitted
 	}
 	if p.exit.Stopped {
 		p.exit.LastSignal = p.lastSignal()
@@ -224,7 +226,8 @@ func (p *process) finish() {
 
 // lastSignal returns the signal that ended a process that was stopped.
 func (p *process) lastSignal() int {
-	if kill := osprocess.SignalNumber("SIGKILL"); p.spec.Grace < 0 || p.exit.Code == 128+kill || !p.can.ProcessTerminateGrace {
+	if kill := osprocess.SignalNumber("SIGKILL"); p.spec.Grace < 0 || p.exit.Code == 128+kill ||
+		!p.can.ProcessTerminateGrace {
 		return kill
 	}
 	return osprocess.SignalNumber("SIGTERM")
@@ -345,7 +348,8 @@ func (p *process) Write(b []byte) (int, error) {
 	for n < len(b) {
 		part := b[n:min(n+maxWrite, len(b))]
 		p.writes++
-		if err := p.feed("process/write", wire.Write{ProcessID: p.id, Chunk: part, WriteID: strconv.FormatUint(p.writes, 10)}); err != nil {
+		if err := p.feed("process/write", wire.Write{ProcessID: p.id, Chunk: part,
+			WriteID: strconv.FormatUint(p.writes, 10)}); err != nil {
 			return n, err
 		}
 		n += len(part)
@@ -369,7 +373,8 @@ func (p *process) CloseInput() error {
 	}
 	p.closed = p.spec.TTY == nil
 	p.writes++
-	err := p.feed("process/closeStdin", wire.CloseStdin{ProcessID: p.id, WriteID: strconv.FormatUint(p.writes, 10)})
+	err := p.feed("process/closeStdin", wire.CloseStdin{ProcessID: p.id,
+		WriteID: strconv.FormatUint(p.writes, 10)})
 	if errors.Is(err, io.ErrClosedPipe) {
 		return nil // it has ended
 	}
@@ -379,7 +384,8 @@ func (p *process) CloseInput() error {
 // SetInputDeadline implements [executor.Process]. How much of a write that is given up was taken
 // would not be known.
 func (p *process) SetInputDeadline(time.Time) error {
-	return fmt.Errorf("deadlines for input are not supported by exec-server sessions: %w", errors.ErrUnsupported)
+	return fmt.Errorf("deadlines for input are not supported by exec-server sessions: %w",
+		errors.ErrUnsupported)
 }
 
 // Resize implements [executor.Process].
@@ -401,7 +407,8 @@ func (p *process) Signal(sig int) error {
 		name = wire.Interrupt
 	}
 	if name == "" || name != wire.Interrupt && !p.can.ProcessSignalNames {
-		return fmt.Errorf("signal %d is not supported by exec-server sessions: %w", sig, errors.ErrUnsupported)
+		return fmt.Errorf("signal %d is not supported by exec-server sessions: %w", sig,
+			errors.ErrUnsupported)
 	}
 	return p.control("process/signal", wire.Signal{ProcessID: p.id, Signal: name})
 }

@@ -44,7 +44,8 @@ type Options struct {
 // secret stands for a token that is set.
 const secret = "(secret)"
 
-// Format prints the Options without the token, as logs should have them, for other verbs than v as for v: those
+// Format prints the Options without the token, as logs should have them, for other verbs than v as for
+// v: those
 // print what a pointer leads to, such as private keys in TLS.
 func (o Options) Format(f fmt.State, _ rune) {
 	type plain Options // without this method
@@ -64,7 +65,8 @@ const closeTime = 10 * time.Second
 // An Executor runs commands at an exec-server. It is made by New. All commands share a connection:
 // where one is not read for long, after 8 MiB of its output the others wait as well.
 type Executor struct {
-	opts   Options                                    // without a token: what prints an Executor prints what is in it
+	// without a token: what prints an Executor prints what is in it
+	opts   Options
 	stream func(context.Context) (wire.Stream, error) // connects, and has the token
 	life   context.Context                            // ends with Close
 	end    context.CancelFunc
@@ -89,7 +91,8 @@ func New(opts Options) *Executor {
 		stream = func(ctx context.Context) (wire.Stream, error) { return wire.Dial(ctx, url, token, config) }
 	}
 	opts.Token, opts.TLS = "", nil
-	e := &Executor{opts: opts, stream: stream, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
+	e := &Executor{opts: opts, stream: stream, dial: make(chan struct{}, 1),
+		processes: make(map[string]*process)}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
@@ -119,7 +122,8 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
 	target := execclient.Target{Dial: e.stream}
 	client, err := execclient.Dial(ctx, target, execclient.Options{
-		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide, OnBinary: e.output, OnResume: e.resumed,
+		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide,
+		OnBinary: e.output, OnResume: e.resumed,
 	})
 	if err != nil {
 		return nil, err

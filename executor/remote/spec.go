@@ -52,7 +52,8 @@ func check(spec *executor.Spec) error {
 		switch {
 		case strings.ContainsRune(t.text, 0):
 			return &executor.NULError{Where: t.where}
-		case !utf8.ValidString(t.text) && t.text != spec.Dir: // a directory is a URI, which has room for every byte
+		// a directory is a URI, which has room for every byte
+		case !utf8.ValidString(t.text) && t.text != spec.Dir:
 			return refuse(t.where+" with text that is not UTF-8", "")
 		}
 	}
@@ -120,7 +121,8 @@ func request(spec *executor.Spec, id string, can wire.Capabilities) (*wire.Start
 	}
 	if policy.Mode() == sandbox.Managed && spec.Tmp != tmpHost {
 		if !can.ProcessPrivateTmp {
-			return nil, refuse("a private /tmp", "use the machine's /tmp (host), as far as the policy allows it")
+			return nil, refuse("a private /tmp",
+				"use the machine's /tmp (host), as far as the policy allows it")
 		}
 		s.Tmp = tmpPrivate
 	}
@@ -148,7 +150,8 @@ func permissionsOf(policy sandbox.Policy) ([]byte, error) {
 	}
 	back, err := profile.ParseProfile(text)
 	if err != nil || !samePolicy(back, policy) {
-		return nil, refused(fmt.Errorf("%w: the wire changes it", words), "a policy that the wire can express")
+		return nil, refused(fmt.Errorf("%w: the wire changes it", words),
+			"a policy that the wire can express")
 	}
 	return text, nil
 }

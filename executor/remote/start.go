@@ -43,7 +43,8 @@ func spawnError(ctx context.Context, err error) error {
 // newProcess returns a process that has not started.
 func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *process {
 	p := &process{
-		executor: e, client: client, id: newID(), events: newSorter(), ended: make(chan struct{}), done: make(chan struct{}),
+		executor: e, client: client, id: newID(), events: newSorter(), ended: make(chan struct{}),
+		done: make(chan struct{}),
 		spec: executor.Spec{
 			TTY: spec.TTY, PipeStdin: spec.PipeStdin, OnOutput: spec.OnOutput, OnExit: spec.OnExit,
 			AwaitStreams: spec.AwaitStreams, Grace: spec.Grace, OnDenied: spec.OnDenied,
@@ -69,7 +70,8 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 	result, err := p.spawn(ctx, start, spec)
 	if err == nil {
 		var enough bool
-		if p.sandbox, enough = sandboxOf(result.SandboxType, spec.Policy); !enough || p.sandbox.Level != "seatbelt" && spec.Level == "seatbelt" {
+		if p.sandbox, enough = sandboxOf(result.SandboxType, spec.Policy); !enough ||
+			p.sandbox.Level != "seatbelt" && spec.Level == "seatbelt" {
 			err = refused(fmt.Errorf("sandbox policy %s is not supported by this executor: the exec-server answers with the sandbox %q",
 				spec.Policy.Name(), result.SandboxType), "a sandbox")
 			p.disown()
@@ -87,7 +89,8 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 	}
 	if p.spec.TTY != nil && !p.can.ProcessTTYSize && p.spec.TTY.OrUsual() != new(executor.Size).OrUsual() {
 		if err := p.Resize(*p.spec.TTY); err != nil {
-			p.sandbox.Warnings = append(p.sandbox.Warnings, "the terminal has 80 columns and 24 rows: "+err.Error())
+			p.sandbox.Warnings = append(p.sandbox.Warnings,
+				"the terminal has 80 columns and 24 rows: "+err.Error())
 		}
 	}
 	p.mu.Lock()
@@ -100,7 +103,8 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 
 // spawn requests the start, and asks about it until it is known whether the process runs. It returns
 // an error of ClassTransport, and has the process ended, where that cannot be known.
-func (p *process) spawn(ctx context.Context, start *wire.Start, spec *executor.Spec) (*wire.StartResult, error) {
+func (p *process) spawn(ctx context.Context, start *wire.Start,
+	spec *executor.Spec) (*wire.StartResult, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -178,7 +182,8 @@ func (p *process) unknown(err error) error {
 // refuses reports whether an error is the answer that a request is refused, with these words.
 func refuses(err error, words string) bool {
 	var answer *wire.Error
-	return errors.As(err, &answer) && answer.Code == wire.CodeInvalidRequest && strings.Contains(answer.Message, words)
+	return errors.As(err, &answer) && answer.Code == wire.CodeInvalidRequest &&
+		strings.Contains(answer.Message, words)
 }
 
 // sleep waits, and returns the cause of ctx when that ends first.

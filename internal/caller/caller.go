@@ -34,7 +34,8 @@ type PanicError struct {
 // Error returns one sentence.
 func (e *PanicError) Error() string {
 	if errors.Is(e, ErrExit) {
-		return e.Where + " did not return: it called " + ErrExit.Error() + "; return an error or nothing instead"
+		return e.Where + " did not return: it called " + ErrExit.Error() +
+			"; return an error or nothing instead"
 	}
 	at := ""
 	if e.At != "" {

@@ -46,7 +46,8 @@ func allowFlags(o *options) []getopt.Flag {
 		f.Group = group
 		flags = append(flags, f)
 	}
-	return append(flags, getopt.Flag{Long: "user", Set: getopt.On(&o.user), Group: group, Help: "for you in every project, in your own config.toml;\nasks nothing"})
+	return append(flags, getopt.Flag{Long: "user", Set: getopt.On(&o.user), Group: group,
+		Help: "for you in every project, in your own config.toml;\nasks nothing"})
 }
 
 // allow adds to the settings of the project in dir, or to those of the user.
@@ -70,11 +71,14 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	yes, err := trust.SetInProject(ctx, dir, settings, config.Check(config.Project))
 	switch {
 	case errors.Is(err, tty.ErrNoTerminal):
-		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: "+explain.OneLine(err), "run this on a terminal, or add --user to allow it for you in every project")
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: "+
+			explain.OneLine(err),
+			"run this on a terminal, or add --user to allow it for you in every project")
 	case yes || err != nil && ctx.Err() == nil:
 		return err
 	}
-	return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: nothing was changed", "")
+	return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused,
+		"not allowed: nothing was changed", "")
 }
 
 // allowUser adds to the file of the user.

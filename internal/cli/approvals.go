@@ -53,7 +53,8 @@ func approveFlags(o *options) []getopt.Flag {
 }
 
 func denyFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "message", Value: "TEXT", Set: getopt.Text(&o.message), Help: "what the caller is told"}}
+	return []getopt.Flag{{Long: "message", Value: "TEXT", Set: getopt.Text(&o.message),
+		Help: "what the caller is told"}}
 }
 
 func approvalsCommand(_ context.Context, env *Env, o *options, words []string) error {
@@ -61,7 +62,8 @@ func approvalsCommand(_ context.Context, env *Env, o *options, words []string) e
 	case len(words) == 1 && words[0] == "revoke":
 		return explain.NewError("revoke needs an ID: sallyport approvals revoke ID")
 	case len(words) > 0 && words[0] != "revoke":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"revoke"}, "see sallyport help approvals"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
+			getopt.NearestClause(words[0], []string{"revoke"}, "see sallyport help approvals"))
 	case len(words) > 0 && o.json:
 		return explain.NewError("--json is for the list: sallyport approvals --json")
 	}
@@ -104,7 +106,8 @@ func unanswered(id string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &none):
-		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), "sallyport approvals lists what is open")
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err),
+			"sallyport approvals lists what is open")
 	}
 	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(id)+": "+explain.OneLine(err), "")
 }

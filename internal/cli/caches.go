@@ -24,7 +24,8 @@ that a run uses is not cleared; the exit code is 1 then.
 `
 
 func cachesFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "all", Set: getopt.On(&o.all), Help: "clear every workspace (default the current one)"}, o.jsonFlag()}
+	return []getopt.Flag{{Long: "all", Set: getopt.On(&o.all),
+		Help: "clear every workspace (default the current one)"}, o.jsonFlag()}
 }
 
 func cachesCommand(_ context.Context, env *Env, o *options, words []string) error {
@@ -38,7 +39,8 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 		}
 		return env.answer(list, o.json, true)
 	case words[0] != "clear":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
+			getopt.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
 	case o.json:
 		return explain.NewError("--json is for the list: sallyport caches --json")
 	case o.all && len(words) > 1:

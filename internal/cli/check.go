@@ -75,7 +75,8 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 	if err != nil {
 		return noAnswer(err)
 	}
-	q := explain.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
+	q := explain.Question{Command: words, Layers: e.Rules(), Files: o.rules,
+		Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
 		answer, err = explainRunOf(ctx, env, q, run, e)
@@ -92,7 +93,8 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 // exit code; other errors stay as they are.
 func (env *Env) unloaded(err error, dir string, code int) error {
 	if load := new(rules.LoadError); errors.As(err, &load) {
-		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, dir)) // there is no other place to report it
+		// there is no other place to report it
+		_, _ = io.WriteString(env.Stderr, explain.ExplainCheck(err, dir))
 		return explain.ExitCode(code)
 	}
 	return err
@@ -109,7 +111,8 @@ func noAnswer(err error) error {
 }
 
 // explainRunOf explains the run that flags and settings describe.
-func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.Options, e *config.Effective) (fmt.Stringer, error) {
+func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.Options,
+	e *config.Effective) (fmt.Stringer, error) {
 	defer run.Close()
 	if err := run.Check(q.Command); err != nil {
 		return nil, err
@@ -127,7 +130,8 @@ func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.O
 	q.Site = run.Site(&env.Env, e, policy, cmd.Dir)
 	x, err := explain.ExplainRun(ctx, r, cmd, q, explain.Sandbox{
 		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Cmd.Level, "bwrap"),
-		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Cmd.Allow, Base: e.Base,
+		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants,
+		Allow: run.Cmd.Allow, Base: e.Base,
 	})
 	if err != nil {
 		return nil, err

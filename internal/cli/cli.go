@@ -57,7 +57,8 @@ type Env struct {
 func System() *Env {
 	tty.KeepClosed()
 	dir, _ := os.Getwd() // empty after an error
-	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System}
+	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
+		Managed: config.System}
 	return &Env{Env: in, Last: true}
 }
 
@@ -137,7 +138,8 @@ const aCommand = -1
 
 // options are the flags of all commands but run.
 type options struct {
-	json, list, clean, all, verbose, man, help, noConfig, resolve, explain, origin, revoke, user, session, rule bool
+	json, list, clean, all, verbose, man, help, noConfig, resolve, explain, origin, revoke, user,
+	session, rule bool
 
 	rules []string
 
@@ -183,7 +185,8 @@ func (o *options) jsonFlag() getopt.Flag {
 
 // allFlags are the flags of a command, with the one that all have.
 func (c *command) allFlags(o *options) []getopt.Flag {
-	return append(c.flags(o), getopt.Flag{Long: "help", Short: 'h', Set: getopt.On(&o.help), Help: "print this text"})
+	return append(c.flags(o), getopt.Flag{Long: "help", Short: 'h', Set: getopt.On(&o.help),
+		Help: "print this text"})
 }
 
 // usage is the help text of a command.
@@ -211,7 +214,8 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	case o.help:
 		return env.print(c.usage())
 	case len(words) > c.words && c.words != aCommand:
-		return explain.NewError("unexpected argument %s; see sallyport help %s", getopt.Quote(words[c.words]), c.name)
+		return explain.NewError("unexpected argument %s; see sallyport help %s",
+			getopt.Quote(words[c.words]), c.name)
 	}
 	return c.run(ctx, env, &o, words)
 }
@@ -228,7 +232,8 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, explain.NewError("unknown command %s%s", getopt.Quote(name), getopt.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
+	return nil, explain.NewError("unknown command %s%s", getopt.Quote(name),
+		getopt.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit
@@ -261,7 +266,8 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		name = "version"
 	}
 	if strings.HasPrefix(name, "-") {
-		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...", text.Word(name), explain.ShellWord(name))
+		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...",
+			text.Word(name), explain.ShellWord(name))
 	}
 	c, err := findCommand(name)
 	if err != nil {

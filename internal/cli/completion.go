@@ -47,7 +47,8 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
 	shell := strings.Join(words, "")
 	if !slices.Contains(completionShells, shell) {
-		return explain.NewError("invalid shell %s (%s)%s", getopt.Quote(shell), strings.Join(completionShells, ", "), getopt.NearestClause(shell, completionShells, ""))
+		return explain.NewError("invalid shell %s (%s)%s", getopt.Quote(shell),
+			strings.Join(completionShells, ", "), getopt.NearestClause(shell, completionShells, ""))
 	}
 	script, err := completionScripts.ReadFile("completion/" + shell)
 	if err != nil {

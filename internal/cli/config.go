@@ -85,7 +85,8 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case words[0] == "check":
 		return checkConfig(env, e, dir)
 	}
-	return explain.NewError("unknown word %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], configVerbs, "see sallyport help config"))
+	return explain.NewError("unknown word %s%s", getopt.Quote(words[0]),
+		getopt.NearestClause(words[0], configVerbs, "see sallyport help config"))
 }
 
 // checkConfig reads the rules as well, and says what does not count.

@@ -27,7 +27,8 @@ With --man it prints the same as a manual page. This installs all of them:
 `
 
 func helpFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "man", Set: getopt.On(&o.man), Help: "print a manual page, in the macros of man(7)"}}
+	return []getopt.Flag{{Long: "man", Set: getopt.On(&o.man),
+		Help: "print a manual page, in the macros of man(7)"}}
 }
 
 func helpCommand(_ context.Context, env *Env, o *options, words []string) error {
@@ -59,7 +60,8 @@ func shownCommands() []command {
 // overview is the help text of the whole program.
 func overview() string {
 	var b strings.Builder
-	b.WriteString("sallyport runs a program in the narrowest sandbox and reports what happened.\n\n" + overviewExamples + "\nCommands:\n")
+	b.WriteString("sallyport runs a program in the narrowest sandbox and reports what happened.\n\n" +
+		overviewExamples + "\nCommands:\n")
 	for _, c := range shownCommands() {
 		fmt.Fprintf(&b, "  %-12s%s\n", c.name, c.short)
 	}

@@ -25,7 +25,8 @@ that exists is not changed.
 `
 
 func initFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories, Set: getopt.Text(&o.run.Dir), Help: "the project (default current)"}}
+	return []getopt.Flag{{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories,
+		Set: getopt.Text(&o.run.Dir), Help: "the project (default current)"}}
 }
 
 func initCommand(_ context.Context, env *Env, o *options, _ []string) error {

@@ -30,7 +30,8 @@ about, and 125 if the host or a setting is not valid.
 `
 
 // netRunFlags are the flags of run that decide about the network.
-var netRunFlags = []string{"net", "allow-host", "deny-host", "ask-net", "grant", "sandbox", "profile", "rules", "cd", "config", "no-config"}
+var netRunFlags = []string{"net", "allow-host", "deny-host", "ask-net", "grant", "sandbox", "profile",
+	"rules", "cd", "config", "no-config"}
 
 func netFlags(o *options) []getopt.Flag {
 	flags := []getopt.Flag{
@@ -51,7 +52,8 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	case len(words) == 0:
 		return explain.NewError("net needs a word: test; see sallyport help net")
 	case words[0] != "test":
-		return explain.NewError("unknown command net %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"test"}, "see sallyport help net"))
+		return explain.NewError("unknown command net %s%s", getopt.Quote(words[0]),
+			getopt.NearestClause(words[0], []string{"test"}, "see sallyport help net"))
 	case len(words) == 1:
 		return explain.NewError("no host given; try sallyport net test example.org:443")
 	}

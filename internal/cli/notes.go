@@ -34,18 +34,23 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	add(true, explain.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
 	add(!r.o.Verbose, explain.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
 	add(true, r.tmpLine(res))
-	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && explain.IsNetwork(&d) })
+	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool {
+		return saidOffline &&
+			explain.IsNetwork(&d)
+	})
 	lines = append(lines, explain.Denials(ds, res.DenialsOmitted, home)...)
 	add(!r.o.Verbose, explain.Ownership(res.OwnershipIgnored))
 	level := res.Sandbox.Level
-	add(level == "bwrap" && r.o.Cmd.Level == "", "level native is not available here; this ran at level "+level+", which is weaker (run `sallyport doctor` for details)")
+	add(level == "bwrap" && r.o.Cmd.Level == "", "level native is not available here; this ran at level "+
+		level+", which is weaker (run `sallyport doctor` for details)")
 	return lines
 }
 
 // tmpLine guesses that a program failed because a path that its words name is in the host's
 // /tmp and was not there inside; empty when none is.
 func (r *report) tmpLine(res *sallyport.Result) string {
-	if r.o.Cmd.Tmp != "" && r.o.Cmd.Tmp != "private" || res.Sandbox.Level != "native" && res.Sandbox.Level != "bwrap" {
+	if r.o.Cmd.Tmp != "" && r.o.Cmd.Tmp != "private" || res.Sandbox.Level != "native" &&
+		res.Sandbox.Level != "bwrap" {
 		return ""
 	}
 	policy, err := r.policy.Bind(sandbox.Places{Dir: res.Dir}).Resolve()

@@ -57,7 +57,8 @@ type report struct {
 func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
 	switch {
 	case r.o.JSONL:
-		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, ended: make(chan struct{}), out: r.env.Stdout}
+		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, ended: make(chan struct{}),
+			out: r.env.Stdout}
 		signal.Notify(r.lines.pipe, syscall.SIGPIPE)
 		runner.Events = event.SinkFunc(func(e event.Event) {
 			r.mu.Lock()
@@ -138,8 +139,9 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 	e := explain.Classify(err)
 	made := sallyport.ResultOf(nil, err)
 	return &sallyport.Result{
-		Args: args, Dir: r.env.Dir, ExitCode: e.Code, End: e.End, Error: e.String(), Rule: made.Rule, Approvals: made.Approvals,
-		Sandbox: r.o.Unbuilt(),
+		Args: args, Dir: r.env.Dir, ExitCode: e.Code, End: e.End, Error: e.String(), Rule: made.Rule,
+		Approvals: made.Approvals,
+		Sandbox:   r.o.Unbuilt(),
 	}
 }
 
@@ -215,12 +217,14 @@ func (r *report) object(res *sallyport.Result) error {
 // notes prints what people would not see otherwise.
 func (r *report) notes(res *sallyport.Result, code int) {
 	if r.o.Verbose {
-		r.note(append([]string{"launch script:"}, strings.Split(strings.TrimRight(res.Sandbox.Script, "\n"), "\n")...)...)
+		r.note(append([]string{"launch script:"},
+			strings.Split(strings.TrimRight(res.Sandbox.Script, "\n"), "\n")...)...)
 		for _, w := range res.Sandbox.Weaker {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range explain.Said(explain.Withheld(res.Withheld), explain.Limits(res.Limits), explain.Ownership(res.OwnershipIgnored), explain.Usage(res.Usage)) {
+		for _, line := range explain.Said(explain.Withheld(res.Withheld), explain.Limits(res.Limits),
+			explain.Ownership(res.OwnershipIgnored), explain.Usage(res.Usage)) {
 			r.note(line)
 		}
 	}

@@ -18,7 +18,8 @@ func (p *ManPage) line(text string) { p.text.WriteString(text + "\n") }
 
 // Title begins a page of section 1. It has no date: the same program prints the same page.
 func (p *ManPage) Title(name, version string) {
-	p.line(fmt.Sprintf(`.TH %s 1 "" "%s" "User Commands"`, ManEscape(strings.ToUpper(name)), ManEscape(version)))
+	p.line(fmt.Sprintf(`.TH %s 1 "" "%s" "User Commands"`, ManEscape(strings.ToUpper(name)),
+		ManEscape(version)))
 }
 
 // Section begins a section, in capital letters.
@@ -70,7 +71,8 @@ func (p *ManPage) See(name string) { p.line(`\fB` + ManEscape(name) + `\fR(1)`) 
 // ManEscape returns text in which nothing is a request or an escape, dashes can be copied out
 // of the page, and quotation marks stay what they are.
 func ManEscape(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`).Replace(text)
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`,
+		`\(dq`).Replace(text)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, ".") {

@@ -84,7 +84,8 @@ func (r *report) unset() {
 }
 
 // execute runs cmd, reports how it ended, and closes the Runner.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *tty.Console) error {
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report,
+	console *tty.Console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)

@@ -42,7 +42,8 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 		}
 		return env.answer(all, o.json, true)
 	case words[0] != "stop":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]), getopt.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
+		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
+			getopt.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
 	case o.json:
 		return explain.NewError("--json is for the list: sallyport sandboxes --json")
 	case len(words) == 1:
@@ -56,7 +57,8 @@ func sandboxWords(before []string) (getopt.Kind, []candidate) {
 	if len(before) == 0 || before[0] != "stop" {
 		return getopt.Words, []candidate{{"stop"}}
 	}
-	list, _ := sessions.NamedSandboxes(context.Background(), System().sessions()) // what does not answer is not offered
+	// what does not answer is not offered
+	list, _ := sessions.NamedSandboxes(context.Background(), System().sessions())
 	var all []candidate
 	for _, i := range list {
 		all = append(all, candidate{i.Name, i.Workspace})

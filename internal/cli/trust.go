@@ -46,7 +46,8 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return explain.NewError("--list takes neither --revoke nor a directory; remove one")
 	case o.list:
 		records, err := trust.List()
-		return errors.Join(env.answer(trust.Listing{Type: "trust", Projects: append([]trust.Record{}, records...)}, o.json, true), err)
+		return errors.Join(env.answer(trust.Listing{Type: "trust",
+			Projects: append([]trust.Record{}, records...)}, o.json, true), err)
 	case o.json:
 		return explain.NewError("--json is for the list: sallyport trust --list --json")
 	case env.Dir == "" && !filepath.IsAbs(dir):
@@ -59,7 +60,8 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	}
 	found, err := trust.Revoke(dir)
 	if err == nil && !found {
-		err = explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(dir)+" was not trusted", "sallyport trust --list shows what is")
+		err = explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(dir)+" was not trusted",
+			"sallyport trust --list shows what is")
 	}
 	return err
 }
@@ -71,7 +73,8 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 	case err != nil:
 		return err
 	case p.State == trust.None:
-		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, "nothing to trust: "+text.Word(dir)+" has neither .sallyport/config.toml nor .sallyport/rules/*.rules", "")
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, "nothing to trust: "+text.Word(dir)+
+			" has neither .sallyport/config.toml nor .sallyport/rules/*.rules", "")
 	case p.State == trust.Trusted:
 		return env.print(text.Word(p.Dir) + " is trusted already.\n")
 	}
@@ -80,9 +83,11 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 	defer stop()
 	switch yes, err := p.Ask(ctx); {
 	case err != nil && ctx.Err() == nil:
-		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not trusted: "+explain.OneLine(err), "run sallyport trust on a terminal")
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not trusted: "+
+			explain.OneLine(err), "run sallyport trust on a terminal")
 	case !yes:
-		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", "")
+		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused,
+			"not trusted: nothing was recorded", "")
 	}
 	if err := p.Trust(); err != nil {
 		return err

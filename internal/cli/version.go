@@ -16,7 +16,8 @@ const versionHelp = `Print the version.
 `
 
 func versionFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "verbose", Short: 'v', Set: getopt.On(&o.verbose), Help: "one line each, the revision and its time too"}, o.jsonFlag()}
+	return []getopt.Flag{{Long: "verbose", Short: 'v', Set: getopt.On(&o.verbose),
+		Help: "one line each, the revision and its time too"}, o.jsonFlag()}
 }
 
 func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {

@@ -34,7 +34,8 @@ records are removed when there is more than a MiB or two.
 `
 
 func whyFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "list", Set: getopt.On(&o.list), Help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
+	return []getopt.Flag{{Long: "list", Set: getopt.On(&o.list),
+		Help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
 }
 
 // The answers of why. The member names of their JSON forms stay.
@@ -78,7 +79,9 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 		return err
 	}
 	if o.json {
-		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: explain.AllowingCommand(r, env.Dir), Keep: explain.KeepingCommand(r, env.Dir), Skipped: log.Skipped})
+		return env.printJSON(whyAnswer{Type: "why", Record: r.Line,
+			Command: explain.AllowingCommand(r, env.Dir), Keep: explain.KeepingCommand(r, env.Dir),
+			Skipped: log.Skipped})
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	return env.print(explain.Explain(r, home, env.Dir) + explain.Skipped(log))
@@ -121,9 +124,12 @@ func findRun(log explain.Log, id string) (explain.Record, error) {
 	at, n := getopt.Shortened(id, len(log.Records), func(i int) string { return log.Records[i].Run })
 	switch n {
 	case 0:
-		return explain.Record{}, explain.NewError("unknown run %s; sallyport why --list prints the recorded ones", getopt.Quote(id))
+		return explain.Record{},
+			explain.NewError("unknown run %s; sallyport why --list prints the recorded ones",
+				getopt.Quote(id))
 	case 1:
 		return log.Records[at], nil
 	}
-	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), n)
+	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it",
+		getopt.Quote(id), n)
 }

@@ -28,7 +28,8 @@ type PublishedNotice struct {
 	file *os.File
 }
 
-// PublishNotice publishes a notice in a list in the state directory dir. It counts until Withdraw, or until this
+// PublishNotice publishes a notice in a list in the state directory dir. It counts until Withdraw, or
+// until this
 // process and those that hold its file have ended.
 func PublishNotice(dir string, b NoticeDir, n *Notice) (*PublishedNotice, error) {
 	at := filepath.Join(dir, string(b))
@@ -131,7 +132,8 @@ const unlocked = time.Minute
 
 // look reads a notice, and removes one whose owner is dead.
 func look(root *os.Root, name string) (n Notice, counts bool) {
-	unknown := Notice{Unknown: true, Program: "what " + strconv.Quote(text.Line(filepath.Join(root.Name(), name))) + " is about"}
+	unknown := Notice{Unknown: true, Program: "what " +
+		strconv.Quote(text.Line(filepath.Join(root.Name(), name))) + " is about"}
 	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return n, false // it was withdrawn meanwhile

@@ -48,8 +48,10 @@ type attempt struct {
 	linked      []string        // places whose files may have names elsewhere,
 	own         []string        // and those that only the command has
 	reaches     *network.Policy // which hosts; nil without a managed network
-	server      netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
-	routed      *plan.Routed    // how connections come to the proxy without rules; nil where there are some, or nothing
+	// at which a command without a network asks for names; zero if that is not seen
+	server netip.AddrPort
+	// how connections come to the proxy without rules; nil where there are some, or nothing
+	routed *plan.Routed
 }
 
 // held is what the host holds for one command until its process tree has ended. Members
@@ -69,7 +71,8 @@ type held struct {
 
 // attempt starts to make the control group that the limits of the command need.
 func (h *Host) attempt(level string, spec *executor.Spec, stdio [3]*os.File) *attempt {
-	return &attempt{host: h, level: level, spec: spec, stdio: stdio, held: held{bounds: limits.New(&h.groups, spec.Resources)}}
+	return &attempt{host: h, level: level, spec: spec, stdio: stdio,
+		held: held{bounds: limits.New(&h.groups, spec.Resources)}}
 }
 
 // release releases what an attempt that failed holds.
@@ -88,11 +91,14 @@ func (a *attempt) release() {
 	a.notice.Withdraw()
 }
 
-// prefork starts to make the namespaces of the native level, in a shared sandbox with the mounts that the command
-// likely begins with. With limits the first task may have to start in a control group, which is not there yet.
+// prefork starts to make the namespaces of the native level, in a shared sandbox with the mounts that
+// the command
+// likely begins with. With limits the first task may have to start in a control group, which is not
+// there yet.
 func (a *attempt) prefork() {
 	r := a.spec.Resources
-	if a.level != plan.LevelNative || a.host.lacks(a.level) != nil || r.Memory != 0 || r.CPUs != 0 || r.PIDs != 0 {
+	if a.level != plan.LevelNative || a.host.lacks(a.level) != nil || r.Memory != 0 ||
+		r.CPUs != 0 || r.PIDs != 0 {
 		return
 	}
 	facts := a.host.Facts()
@@ -101,7 +107,8 @@ func (a *attempt) prefork() {
 		if a.likely = s.likely(); a.likely != nil {
 			first = plan.FirstInside(facts, a.spec, s.parts.PIDs)
 		}
-		namespaces, from = plan.Inside(s.parts.PIDs), launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
+		namespaces, from = plan.Inside(s.parts.PIDs),
+			launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
 	}
 	a.preforked = a.host.launcher.Prefork(namespaces, first, from)
 }
@@ -198,8 +205,10 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Services: a.services.FoundServices,
-		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
-		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
+		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
+		Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
+		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(),
+		Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = dirs.Protected()
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)

@@ -68,7 +68,8 @@ func (c *Child) Processes() []int {
 func (c *Child) Members() (out []executor.SharedProcess) {
 	c.proc.WhileThere(func() {
 		for _, m := range process.Below(c.PID()) {
-			out = append(out, executor.SharedProcess{PID: m.PID, Parent: m.Parent, Name: m.Name, Command: m.Command()})
+			out = append(out, executor.SharedProcess{PID: m.PID, Parent: m.Parent, Name: m.Name,
+				Command: m.Command()})
 		}
 	})
 	return out

@@ -81,7 +81,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}
 	exit.NetworkDenials, exit.NetworkHosts = refused.Network, refused.Hosts
-	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...), exit.DenialsOmitted+refused.Omitted
+	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...),
+		exit.DenialsOmitted+refused.Omitted
 	switch exit.Broken = c.broken; {
 	case exit.Broken != nil:
 	case c.cut.Load() && (exit.Code < 0 || exit.Signal == int(syscall.SIGKILL)):
@@ -94,7 +95,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.bounds != nil {
 		exit.Limits, exit.Limit, exit.Usage = c.bounds.Finish(c.proc.Usage())
 		c.proc.OnCollected(c.bounds.Release)
-		if limit := c.total.Load(); limit != nil && exit.Limit == "" && (exit.Code < 0 || exit.Signal == int(syscall.SIGKILL)) {
+		if limit := c.total.Load(); limit != nil && exit.Limit == "" &&
+			(exit.Code < 0 || exit.Signal == int(syscall.SIGKILL)) {
 			exit.Limit, exit.Limits = limit.Limit, append(exit.Limits, *limit)
 		}
 		applyLimit(exit)

@@ -35,12 +35,14 @@ func Explain(spec *executor.Spec, err error) error {
 		return &executor.DirError{Dir: spec.Dir, Err: step.Errno}
 	case step.Step.Op == launch.OpMapUser:
 		return &sandbox.UnsupportedError{
-			Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
+			Need: "a user namespace of its own",
+			Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
 			Hint: hostfacts.NamespaceHint(),
 		}
 	case step.Errno == syscall.ENOSYS:
 		return &sandbox.UnsupportedError{
-			Need: "the system call " + step.Call, Have: "this kernel, or a filter around this process, does not have it",
+			Need: "the system call " + step.Call,
+			Have: "this kernel, or a filter around this process, does not have it",
 			Hint: "use Linux 5.19 or newer, outside of a container that filters it",
 		}
 	case step.Step.Op == launch.OpProc && errors.Is(step.Errno, fs.ErrPermission):
@@ -48,18 +50,21 @@ func Explain(spec *executor.Spec, err error) error {
 			Need: "a fresh /proc", Have: hostfacts.ProcHave(),
 			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
 		}
-	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
+	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) &&
+		(step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
 		return &executor.RootError{
 			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a directory above it belongs to another user and is closed",
 			Fix: "run as that user, or open the directories above it for others (chmod o+x)",
 		}
-	case step.Call == "compare", step.Errno == syscall.ELOOP, step.Errno == syscall.ENOENT && step.Step.ID != (launch.ID{}):
+	case step.Call == "compare", step.Errno == syscall.ELOOP, step.Errno == syscall.ENOENT &&
+		step.Step.ID != (launch.ID{}):
 		return &executor.RootError{
 			Path: step.Step.Path, Why: "was replaced or removed while the sandbox was built, so the command did not run",
 			Fix: "try again when nothing else changes it",
 		}
 	}
-	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: hostfacts.SeeDoctor}
+	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(),
+		Hint: hostfacts.SeeDoctor}
 }
 
 // explainTmp is Explain, but for a program that was not found because it lies in the host's
@@ -68,14 +73,16 @@ func (a *attempt) explainTmp(err error) error {
 	known := Explain(a.spec, err)
 	var start *executor.StartError
 	var step *launch.StepError
-	if !errors.As(known, &start) || !start.NotFound || !errors.As(err, &step) || a.spec.Tmp != "" || a.level == plan.LevelLandlock {
+	if !errors.As(known, &start) || !start.NotFound || !errors.As(err, &step) || a.spec.Tmp != "" ||
+		a.level == plan.LevelLandlock {
 		return known
 	}
 	res, err := a.spec.Policy.Resolve()
 	if err != nil || !suggest.InPrivateTmp(&res, step.Step.Path) {
 		return known
 	}
-	return &executor.StartError{Program: start.Program, NotFound: true, Err: fmt.Errorf("%s %w", text.Word(step.Step.Path), executor.ErrPrivateTmp)}
+	return &executor.StartError{Program: start.Program, NotFound: true,
+		Err: fmt.Errorf("%s %w", text.Word(step.Step.Path), executor.ErrPrivateTmp)}
 }
 
 // namespaceError is the error of a kernel that makes no namespaces.

@@ -57,17 +57,20 @@ type Host struct {
 	files   *files
 	bundles map[proxy.Interceptor]*bundle // of certificates, for commands whose TLS is opened
 
-	mu           sync.Mutex // guards what follows
-	closed       bool
-	filters      map[filterKey]launch.Filter
-	refusals     map[filterKey]*seccomp.Refusals      // of the filters
-	unredirected string                               // why connections are not redirected; empty while nothing is known
-	unrouted     bool                                 // nor come to sockets at some ports
-	unnamed      bool                                 // names that commands without a network ask for are not seen
-	onlyIPv4     bool                                 // connections by IPv6 are not redirected
-	noTrees      bool                                 // trees of other namespaces are not copied
-	unobserved   string                               // why no observer is available; empty while nothing is known
-	lacking      map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	filters  map[filterKey]launch.Filter
+	refusals map[filterKey]*seccomp.Refusals // of the filters
+	// why connections are not redirected; empty while nothing is known
+	unredirected string
+	unrouted     bool // nor come to sockets at some ports
+	// names that commands without a network ask for are not seen
+	unnamed  bool
+	onlyIPv4 bool // connections by IPv6 are not redirected
+	noTrees  bool // trees of other namespaces are not copied
+	// why no observer is available; empty while nothing is known
+	unobserved string
+	lacking    map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
 }
 
 // files are what a Host has on disk.
@@ -115,7 +118,8 @@ func (h *Host) onDisk() (*files, error) {
 		}
 		return nil, err
 	}
-	h.files = &files{state: dir, tmp: tmp, protector: &guard.Protector{State: dir}, scans: &protect.Scans{State: dir}}
+	h.files = &files{state: dir, tmp: tmp, protector: &guard.Protector{State: dir},
+		scans: &protect.Scans{State: dir}}
 	return h.files, nil
 }
 
@@ -182,9 +186,12 @@ func (h *Host) Close() error {
 	if berr := h.removeBundles(); berr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the file of certificates: %w", berr))
 	}
-	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
+	// both wait for the disk
+	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest",
+		made.tmp.Remove)
 	// It takes the lock of the journal, and counts what a command left in quarantine.
-	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.protector.Close)
+	kept := begin(late, "giving up protected names takes long; the next start does the rest",
+		made.protector.Close)
 	err = errors.Join(err, kept())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
@@ -225,7 +232,8 @@ func makePoints(points []plan.Point) error {
 	for _, p := range points {
 		if err := makePoint(p); err != nil {
 			return &executor.RootError{
-				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + hostfacts.Reason(err),
+				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " +
+					hostfacts.Reason(err),
 				Fix: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
 			}
 		}

@@ -40,7 +40,8 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 	if a.shared == nil {
 		return plan.Make(facts, r)
 	}
-	r.Shared = &plan.Shared{Holding: len(a.shared.parts.Trees) > 0 && !a.host.takesNoTrees(), PIDs: a.shared.parts.PIDs}
+	r.Shared = &plan.Shared{Holding: len(a.shared.parts.Trees) > 0 && !a.host.takesNoTrees(),
+		PIDs: a.shared.parts.PIDs}
 	files, err := a.host.onDisk()
 	if err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 		a.root = &root{tree: p.Tree, table: table, uses: 1}
 	}
 	a.shared.release(roots...)
-	if err == nil && a.layerSource != nil && a.caches.Borrowed(a.layerSource.layers) && a.root != a.layerSource {
+	if err == nil && a.layerSource != nil && a.caches.Borrowed(a.layerSource.layers) &&
+		a.root != a.layerSource {
 		return nil, errOtherLayers // they are mounted elsewhere
 	}
 	return p, err
@@ -72,7 +74,8 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 // errOtherLayers says that layers of caches were planned for that are mounted in a tree which does not fit.
 var errOtherLayers = errors.New("other layers of caches are needed")
 
-// borrow returns layers of caches that are mounted in a tree of the shared sandbox, for a command that may begin
+// borrow returns layers of caches that are mounted in a tree of the shared sandbox, for a command that
+// may begin
 // with it and has such layers by its request; nil for layers of its own.
 func (a *attempt) borrow(r *caches.Request) *caches.Layers {
 	if a.shared == nil || a.dry {
@@ -85,7 +88,8 @@ func (a *attempt) borrow(r *caches.Request) *caches.Layers {
 	return a.layerSource.layers
 }
 
-// layerOwner returns the n-th of the trees in which layers of caches are mounted that fit; nil if there are not so many.
+// layerOwner returns the n-th of the trees in which layers of caches are mounted that fit; nil if there
+// are not so many.
 func (s *Shared) layerOwner(n int, fit func(*caches.Layers) bool) *root {
 	s.mu.Lock()
 	defer s.mu.Unlock()

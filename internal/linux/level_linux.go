@@ -28,7 +28,8 @@ func (h *Host) accepted(spec *executor.Spec) ([]string, error) {
 	case spec.Level != plan.LevelLandlock && sandboxAround() != "":
 		// Even where user namespaces are opened, its walls around /dev and /proc stay.
 		return nil, &sandbox.UnsupportedError{
-			Need: "a sandbox inside a sandbox", Have: "this process already runs in one of sallyport (" + sandboxAround() + "), which contains it",
+			Need: "a sandbox inside a sandbox", Have: "this process already runs in one of sallyport (" +
+				sandboxAround() + "), which contains it",
 			Hint: "use -s full-access here",
 		}
 	case h.Only != "":
@@ -38,7 +39,8 @@ func (h *Host) accepted(spec *executor.Spec) ([]string, error) {
 	}
 	i := slices.Index(all, spec.Level)
 	if i < 0 {
-		return nil, &executor.RootError{Path: spec.Level, Why: "is not a sandbox level", Fix: "use native, bwrap or landlock"}
+		return nil, &executor.RootError{Path: spec.Level, Why: "is not a sandbox level",
+			Fix: "use native, bwrap or landlock"}
 	}
 	return all[:i+1], nil
 }
@@ -89,7 +91,8 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 		}
 	}
 	return &sandbox.UnsupportedError{
-		Need: "one of the accepted sandbox levels", Have: "none is available here: " + strings.Join(have, "; "),
+		Need: "one of the accepted sandbox levels", Have: "none is available here: " +
+			strings.Join(have, "; "),
 		Hint: strings.Join(hints, "; "),
 	}
 }
@@ -117,7 +120,8 @@ func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) (*att
 	return a, err
 }
 
-// Opens plans a command without its network, and returns what says why a path is closed to an access in it; nil
+// Opens plans a command without its network, and returns what says why a path is closed to an access in
+// it; nil
 // is not. The error is that of Start. It claims and starts nothing.
 func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
 	null, err := os.Open(os.DevNull)
@@ -126,7 +130,8 @@ func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
 	}
 	defer null.Close()
 	alone := executor.Spec{
-		Run: spec.Run, Args: spec.Args, Dir: spec.Dir, Env: spec.Env, Policy: spec.Policy.WithNetwork(sandbox.NetworkNone), Allow: spec.Allow,
+		Run: spec.Run, Args: spec.Args, Dir: spec.Dir, Env: spec.Env,
+		Policy: spec.Policy.WithNetwork(sandbox.NetworkNone), Allow: spec.Allow,
 		Level: spec.Level, Tmp: spec.Tmp, NoCaches: spec.NoCaches, NoObserver: spec.NoObserver,
 	}
 	levels, err := h.accepted(&alone)
@@ -167,7 +172,8 @@ func (a *attempt) learn(err error, try int) error {
 	} else if known != nil {
 		return known
 	}
-	if h.caches.Learn(err) || h.learnObserver(err) || a.learnRedirect(err, try) || vanished(err) && try < maxTries {
+	if h.caches.Learn(err) || h.learnObserver(err) || a.learnRedirect(err, try) || vanished(err) &&
+		try < maxTries {
 		return errPlanAgain
 	}
 	known := a.explainTmp(err)
@@ -194,7 +200,8 @@ func vanished(err error) bool {
 		return false
 	}
 	// A directory that was removed while it is open cannot be copied as a mount.
-	return step.Errno == syscall.ENOENT || step.Call == "compare" || step.Call == "open_tree" && step.Errno == syscall.EINVAL
+	return step.Errno == syscall.ENOENT || step.Call == "compare" || step.Call == "open_tree" &&
+		step.Errno == syscall.EINVAL
 }
 
 // hostRefuses reports whether a launch failed because this host does not allow namespaces to
@@ -208,7 +215,8 @@ func hostRefuses(err error) bool {
 		return true
 	}
 	switch step.Step.Op {
-	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback, launch.OpSetting:
+	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback,
+		launch.OpSetting:
 		return true
 	case launch.OpClone:
 		// The kernel checks the right before it looks at the path: EACCES is about what is

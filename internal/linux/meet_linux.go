@@ -63,7 +63,8 @@ func (a *attempt) meet(r *plan.Request) error {
 	if len(fixed) == 0 {
 		return nil
 	}
-	if i := slices.IndexFunc(fixed, func(path string) bool { return slices.Contains(a.fixed, path) }); i >= 0 {
+	if i := slices.IndexFunc(fixed,
+		func(path string) bool { return slices.Contains(a.fixed, path) }); i >= 0 {
 		return a.refusal(&sandbox.UnsupportedError{
 			Need: fmt.Sprintf("%s to stay as it is, because an approved command that runs depends on it", fixed[i]),
 			Have: "it cannot be made read-only alone",

@@ -124,7 +124,8 @@ func take(to *access.Sockets, step *launch.Step, f *os.File) error {
 		c, err := net.FilePacketConn(f)
 		switch {
 		case err != nil:
-		case to.Datagrams == nil && to.Proxy != nil: // they come behind the proxy; without one all are for names
+		// they come behind the proxy; without one all are for names
+		case to.Datagrams == nil && to.Proxy != nil:
 			to.Datagrams = c
 		default:
 			to.Names = append(to.Names, c)
@@ -153,7 +154,8 @@ func (a *attempt) publish(r *plan.Request) (err error) {
 	for _, p := range a.spec.Publish {
 		if p.Port == 0 || slices.Contains(a.reaches.LocalPorts(), p.Port) {
 			return &sandbox.UnsupportedError{
-				Need: fmt.Sprintf("port %d of the command's own loopback", p.Port), Have: "it is not a port, or an allow entry leads it to this machine",
+				Need: fmt.Sprintf("port %d of the command's own loopback", p.Port),
+				Have: "it is not a port, or an allow entry leads it to this machine",
 				Hint: "publish another port",
 			}
 		}
@@ -223,8 +225,9 @@ func (a *attempt) redirect(r *plan.Request) {
 	}
 	r.Redirect = &plan.Redirect{
 		Routes: routes(!h.onlyIPv4),
-		Rules:  sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort, Local: a.reaches.LocalPorts()}),
-		IPv6:   !h.onlyIPv4,
+		Rules: sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort,
+			Local: a.reaches.LocalPorts()}),
+		IPv6: !h.onlyIPv4,
 	}
 }
 
@@ -252,9 +255,11 @@ func (a *attempt) route(r *plan.Request) {
 	ports := append([]uint16{22, 80, 443}, a.reaches.Ports()...)
 	slices.Sort(ports)
 	ports = slices.DeleteFunc(slices.Compact(ports), func(port uint16) bool {
-		return port == plan.ProxyAddress.Port() || slices.ContainsFunc(a.spec.Publish, func(p network.Publish) bool { return p.Port == port })
+		return port == plan.ProxyAddress.Port() ||
+			slices.ContainsFunc(a.spec.Publish, func(p network.Publish) bool { return p.Port == port })
 	})
-	a.routed = &plan.Routed{Routes: routes(!h.onlyIPv4), IPv6: !h.onlyIPv4, Ports: ports, Names: server, Why: h.unredirected}
+	a.routed = &plan.Routed{Routes: routes(!h.onlyIPv4), IPv6: !h.onlyIPv4, Ports: ports, Names: server,
+		Why: h.unredirected}
 	r.Routed = a.routed
 }
 
@@ -267,20 +272,24 @@ const shortTries = 3
 func (a *attempt) learnRedirect(err error, try int) bool {
 	h := a.host
 	var step *launch.StepError
-	if !errors.As(err, &step) || step.Step.Op != launch.OpNetlink && (step.Step.Op != launch.OpListen || step.Step.Path == plan.ProxyAddress.String()) {
+	if !errors.As(err, &step) || step.Step.Op != launch.OpNetlink &&
+		(step.Step.Op != launch.OpListen || step.Step.Path == plan.ProxyAddress.String()) {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case step.Step.Op == launch.OpListen && step.Step.Path == "" && step.Errno == unix.EAFNOSUPPORT && !h.onlyIPv4:
+	case step.Step.Op == launch.OpListen && step.Step.Path == "" &&
+		step.Errno == unix.EAFNOSUPPORT && !h.onlyIPv4:
 		h.onlyIPv4 = true
 	case a.server.IsValid():
 		h.unnamed = true // which is only about what denials say
 	case lacksRoom(step.Errno):
 		return try < shortTries
-	case step.Step.Op == launch.OpNetlink && step.Step.Value == unix.NETLINK_NETFILTER && h.unredirected == "":
-		h.unredirected = fmt.Sprintf("this kernel does not redirect connections (%s: %v)", step.Call, step.Errno)
+	case step.Step.Op == launch.OpNetlink && step.Step.Value == unix.NETLINK_NETFILTER &&
+		h.unredirected == "":
+		h.unredirected = fmt.Sprintf("this kernel does not redirect connections (%s: %v)",
+			step.Call, step.Errno)
 	case !h.onlyIPv4:
 		h.onlyIPv4 = true
 	case h.unredirected == "":
@@ -297,5 +306,6 @@ func (a *attempt) learnRedirect(err error, try int) bool {
 // lacksRoom reports whether an error is about memory or descriptors, of which there may be enough a
 // moment later.
 func lacksRoom(errno syscall.Errno) bool {
-	return slices.Contains([]syscall.Errno{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE, unix.EAGAIN}, errno)
+	return slices.Contains([]syscall.Errno{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE,
+		unix.EAGAIN}, errno)
 }

@@ -69,7 +69,8 @@ type filterKey struct {
 
 // keyOf returns the key of options for this machine, whose openings are sorted.
 func keyOf(o seccomp.Options) filterKey {
-	return filterKey{strings.Join(o.Allow, " "), o.HostNetwork, o.OwnPID, o.HostSpaces, o.Observe, o.ObserveReads}
+	return filterKey{strings.Join(o.Allow, " "), o.HostNetwork, o.OwnPID, o.HostSpaces, o.Observe,
+		o.ObserveReads}
 }
 
 // refusalsOf returns what a filter refuses. It is made once for each.
@@ -92,7 +93,8 @@ func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
 
 // filter returns the compiled system call filter of a level, with more openings than the
 // command has.
-func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...string) (launch.Filter, error) {
+func (h *Host) filter(level string, spec *executor.Spec, see observing,
+	more ...string) (launch.Filter, error) {
 	o := h.filterOptions(level, spec, see, more...)
 	key := keyOf(o)
 	h.mu.Lock()
@@ -115,10 +117,12 @@ func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...
 }
 
 // filterOptions returns what a filter is made from.
-func (h *Host) filterOptions(level string, spec *executor.Spec, see observing, more ...string) seccomp.Options {
+func (h *Host) filterOptions(level string, spec *executor.Spec, see observing,
+	more ...string) seccomp.Options {
 	o := seccomp.Options{
-		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
-		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
+		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more),
+		HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
+		OwnPID:      level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
 		Observe: see != unobserved, ObserveReads: see == observedReads,
 	}
 	slices.Sort(o.Allow)

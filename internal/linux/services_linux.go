@@ -30,7 +30,8 @@ func (a *attempt) addServices(r *plan.Request, res *sandbox.Resolved) error {
 		no := &sandbox.UnsupportedError{Need: "a judge of single unix sockets for the grant " + s.Grant}
 		switch {
 		case all && restricted:
-			no.Have, no.Hint = "all of them are allowed, the one of the agent that gives keys away too", "do not allow unix"
+			no.Have, no.Hint = "all of them are allowed, the one of the agent that gives keys away too",
+				"do not allow unix"
 		case all || a.level == plan.LevelNative && r.Observe:
 			continue
 		case a.level != plan.LevelNative:

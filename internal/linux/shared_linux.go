@@ -53,8 +53,9 @@ type Shared struct {
 	over     bool
 	children map[*Child]struct{}
 	used     executor.Usage // by those that have ended
-	only     string         // the group that all commands must be of, where they share processes; empty before the first
-	roots    []*root        // mounts to begin with, the latest first
+	// the group that all commands must be of, where they share processes; empty before the first
+	only  string
+	roots []*root // mounts to begin with, the latest first
 }
 
 // sharedParts are what commands of a shared sandbox start with.
@@ -86,7 +87,8 @@ type root struct {
 	namespace *os.File
 	layers    *caches.Layers        // of caches that are mounted in it; nil for none
 	table     *hostfacts.MountTable // what was mounted on the host
-	uses      int                   // by commands that start, and by being among Shared.roots; guarded by Shared.mu
+	// by commands that start, and by being among Shared.roots; guarded by Shared.mu
+	uses int
 }
 
 // Open makes a shared sandbox with the network part of a policy. It takes about as long as the start of
@@ -96,26 +98,30 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 		return nil, context.Cause(ctx)
 	}
 	if spec.Policy.Mode() != sandbox.Managed {
-		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "the policy builds no sandbox", Hint: "use a policy that confines files"}
+		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "the policy builds no sandbox",
+			Hint: "use a policy that confines files"}
 	}
 	if _, err := h.accepted(&executor.Spec{Policy: spec.Policy, Level: plan.LevelNative}); err != nil {
 		return nil, err
 	}
 	if why := h.lacks(plan.LevelNative); why != nil {
-		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox, which needs the native level: " + why.Need, Have: why.Have, Hint: why.Hint}
+		return nil, &sandbox.UnsupportedError{Need: "a shared sandbox, which needs the native level: " +
+			why.Need, Have: why.Have, Hint: why.Hint}
 	}
 	if _, err := h.onDisk(); err != nil {
 		return nil, err
 	}
 	s := &Shared{
-		host: h, parts: sharedParts{Network: spec.Policy.Network(), Hosts: spec.Policy.Hosts(), PIDs: spec.SharePIDs},
+		host: h, parts: sharedParts{Network: spec.Policy.Network(), Hosts: spec.Policy.Hosts(),
+			PIDs: spec.SharePIDs},
 		ended: make(chan struct{}), cut: make(chan struct{}), children: map[*Child]struct{}{},
 	}
 	for try := 1; ; try++ {
 		if err = s.hold(spec); err == nil {
 			break
 		}
-		a := &attempt{host: h, level: plan.LevelNative, spec: &executor.Spec{Policy: spec.Policy, Args: []string{"/"}}, server: s.way.server}
+		a := &attempt{host: h, level: plan.LevelNative,
+			spec: &executor.Spec{Policy: spec.Policy, Args: []string{"/"}}, server: s.way.server}
 		if err = a.learn(err, try); !errors.Is(err, errPlanAgain) {
 			var no *refusal
 			if errors.As(err, &no) {
@@ -141,7 +147,8 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 
 // hold starts the holder and takes what it sends.
 func (s *Shared) hold(spec *executor.SharedSpec) (err error) {
-	a := &attempt{host: s.host, level: plan.LevelNative, spec: &executor.Spec{Policy: spec.Policy, Network: spec.Network}}
+	a := &attempt{host: s.host, level: plan.LevelNative,
+		spec: &executor.Spec{Policy: spec.Policy, Network: spec.Network}}
 	r := &plan.Request{Level: plan.LevelNative, Spec: a.spec, Shared: &plan.Shared{PIDs: s.parts.PIDs}}
 	if err := a.addNetwork(r); err != nil {
 		return err
@@ -246,7 +253,8 @@ func (s *Shared) running() []*Child {
 }
 
 // processes returns those of all commands, for a measurement. Commands that exceed has killed do not count:
-// they give back what they have as they end, which takes a while, and no other command may be killed for that.
+// they give back what they have as they end, which takes a while, and no other command may be killed for
+// that.
 func (s *Shared) processes() (all []int) {
 	s.measured = slices.DeleteFunc(s.running(), func(c *Child) bool { return c.total.Load() != nil })
 	for _, c := range s.measured {
@@ -285,7 +293,8 @@ func (s *Shared) fits(spec *executor.Spec) error {
 	case p.Mode() != sandbox.Managed:
 		return &executor.ApartError{Why: "it runs without a sandbox"}
 	case p.Network() != s.parts.Network:
-		return &executor.ApartError{Why: fmt.Sprintf("its network is %s, and that of the sandbox is %s", p.Network(), s.parts.Network)}
+		return &executor.ApartError{Why: fmt.Sprintf("its network is %s, and that of the sandbox is %s",
+			p.Network(), s.parts.Network)}
 	case !slices.Equal(p.Hosts(), s.parts.Hosts):
 		return &executor.ApartError{Why: "other hosts are granted to it than to the sandbox"}
 	case s.parts.PIDs && !s.isOnly(s.group(spec)):
@@ -321,7 +330,9 @@ func (s *Shared) group(spec *executor.Spec) string {
 	}
 	slices.Sort(entries)
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %d %q %q %t %q %t %t", p.Name(), p.Named(), p.GlobScanDepth(), entries, slices.Sorted(slices.Values(spec.Allow)), spec.ProtectHardLinks, spec.Tmp, spec.NoCaches, spec.NoObserver)
+	fmt.Fprintf(h, "%q %q %d %q %q %t %q %t %t", p.Name(), p.Named(), p.GlobScanDepth(), entries,
+		slices.Sorted(slices.Values(spec.Allow)), spec.ProtectHardLinks, spec.Tmp, spec.NoCaches,
+		spec.NoObserver)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

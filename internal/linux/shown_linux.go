@@ -25,7 +25,8 @@ func addShown(r *plan.Request, res *sandbox.Resolved, found *grants.FoundService
 	links := map[string]bool{}
 	add := func(name string) {
 		for _, l := range hostfacts.Links(name) {
-			if !links[l.Path] && (r.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/") || strings.HasPrefix(l.Path, "/sys/")) {
+			if !links[l.Path] && (r.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/") ||
+				strings.HasPrefix(l.Path, "/sys/")) {
 				links[l.Path] = true
 				r.Links = append(r.Links, l)
 			}
@@ -81,11 +82,13 @@ func hidden(spec *executor.Spec, err error) error {
 		return &executor.DirError{Dir: spec.Dir, Err: h}
 	case strings.HasPrefix(h.What, "standard "):
 		return &executor.RootError{
-			Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the directory") + ", and a directory that the policy hides",
+			Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the directory") +
+				", and a directory that the policy hides",
 			Fix: "pass a file or a pipe, or make the directory readable",
 		}
 	}
-	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", text.Word(spec.Args[0]), h)}
+	return &executor.StartError{Program: spec.Args[0],
+		Err: fmt.Errorf("%s: cannot be run: %w", text.Word(spec.Args[0]), h)}
 }
 
 // narrowings returns the entries of a policy that take something away, as they are written.

@@ -20,7 +20,8 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 }
 
 // start is Start, in a shared sandbox or with nil in one of the command's own.
-func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio [3]*os.File) (*Child, error) {
+func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
+	stdio [3]*os.File) (*Child, error) {
 	levels, err := h.accepted(spec)
 	if in != nil && err == nil {
 		levels = levels[:1]

@@ -83,7 +83,10 @@ func (a *attempt) addSettings(r *plan.Request) error {
 func addCopies(r *plan.Request, copies map[string]plan.Spot) error {
 	r.Rules, r.Copies = slices.Clone(r.Rules), copies
 	for name := range copies {
-		i := slices.IndexFunc(r.Rules, func(u plan.Rule) bool { return u.Path == name && u.Kind == plan.KindFile })
+		i := slices.IndexFunc(r.Rules, func(u plan.Rule) bool {
+			return u.Path == name &&
+				u.Kind == plan.KindFile
+		})
 		if i < 0 {
 			return fmt.Errorf("no copy of %s with a dummy can be shown: it has changed; run the command again", strconv.QuoteToASCII(name))
 		}
@@ -134,7 +137,8 @@ func (h *Host) bundle(by proxy.Interceptor) (*bundle, error) {
 func (b *bundle) writeCopies(copies map[string][]byte) (err error) {
 	b.copies = map[string]plan.Spot{}
 	for name, text := range copies {
-		if b.copies[name], err = writeShown(b.dir.Path, fmt.Sprintf("copy-%d", len(b.copies)), text, 0o400); err != nil {
+		if b.copies[name], err = writeShown(b.dir.Path, fmt.Sprintf("copy-%d", len(b.copies)), text,
+			0o400); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,8 @@ func plainFacts() *plan.Host {
 func missing() *plan.Missing {
 	lack := func(have string) *plan.Missing {
 		return &plan.Missing{
-			Need: "sandbox-exec, the program that puts a command under a Seatbelt profile", Have: have, Hint: "repair the installation of macOS",
+			Need: "sandbox-exec, the program that puts a command under a Seatbelt profile", Have: have,
+			Hint: "repair the installation of macOS",
 		}
 	}
 	var st syscall.Stat_t
@@ -73,7 +74,8 @@ func missing() *plan.Missing {
 	if st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Uid != 0 || st.Mode&0o022 != 0 {
 		return lack(plan.SandboxExec + " is not a file that only root can change")
 	}
-	out, err := exec.Command(plan.SandboxExec, "-p", "(version 1)(allow default)", "--", "/usr/bin/true").CombinedOutput()
+	out, err := exec.Command(plan.SandboxExec, "-p", "(version 1)(allow default)", "--",
+		"/usr/bin/true").CombinedOutput()
 	if err != nil {
 		return &plan.Missing{
 			Need: "a sandbox inside of the one around this process, if there is one",
@@ -106,10 +108,12 @@ func (h *Host) gather(r *plan.Request) error {
 	case "", "landlock", plan.LevelSeatbelt:
 	case "native", "bwrap":
 		return &sandbox.UnsupportedError{
-			Need: "the level " + level, Have: "macOS has no process and network namespaces", Hint: "leave the level out, or run it on Linux",
+			Need: "the level " + level, Have: "macOS has no process and network namespaces",
+			Hint: "leave the level out, or run it on Linux",
 		}
 	default:
-		return &executor.RootError{Path: level, Why: "is not a sandbox level", Fix: "use " + plan.LevelSeatbelt}
+		return &executor.RootError{Path: level, Why: "is not a sandbox level", Fix: "use " +
+			plan.LevelSeatbelt}
 	}
 	if m := h.Facts().Missing; len(m) > 0 { // before anything is made
 		return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}
@@ -126,12 +130,14 @@ func (h *Host) gather(r *plan.Request) error {
 	}
 	if other := slices.DeleteFunc(slices.Clone(res.Named), isOpen); len(other) > 0 {
 		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS", Hint: "leave it out, and make the path writable instead",
+			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS",
+			Hint: "leave it out, and make the path writable instead",
 		}
 	}
 	r.Root = res.Root
 	homes := credentials.Homes()
-	if r.Rules, r.Patterns, err = protect.ByName(&res, homes, closed(dirs.ProtectedDirs(os.Getenv, homes))); err != nil {
+	if r.Rules, r.Patterns, err = protect.ByName(&res, homes,
+		closed(dirs.ProtectedDirs(os.Getenv, homes))); err != nil {
 		return err
 	}
 	return h.addTmp(r)
@@ -149,19 +155,22 @@ func (h *Host) addTmp(r *plan.Request) error {
 	case filepath.IsAbs(want):
 		real := hostfacts.RealPath(want)
 		if st, err := os.Lstat(real); err != nil || !st.IsDir() {
-			return &executor.RootError{Path: want, Why: "cannot take the place of /tmp, because it is not a directory", Fix: "create it first"}
+			return &executor.RootError{Path: want,
+				Why: "cannot take the place of /tmp, because it is not a directory", Fix: "create it first"}
 		}
 		r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: real, Kind: plan.KindDirectory}}
 		return nil
 	default:
-		return &executor.RootError{Path: want, Why: "cannot take the place of /tmp", Fix: "use private, host, or an absolute path"}
+		return &executor.RootError{Path: want, Why: "cannot take the place of /tmp",
+			Fix: "use private, host, or an absolute path"}
 	}
 	dir, tmp, err := h.private()
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(r.Rules, func(u plan.Rule) bool { return u.Path == dir }) {
-		r.Rules = append(r.Rules, plan.Rule{Spot: plan.Spot{Path: dir, Kind: plan.KindDirectory}, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+		r.Rules = append(r.Rules, plan.Rule{Spot: plan.Spot{Path: dir, Kind: plan.KindDirectory},
+			Level: sandbox.LevelDeny, Why: "sallyport's own state"})
 		slices.SortFunc(r.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
 	}
 	r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: tmp, Kind: plan.KindDirectory}}
@@ -204,7 +213,8 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 	if err := process.WaitReady(ctx, spec); err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2]}
+	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0],
+		Stdout: stdio[1], Stderr: stdio[2]}
 	g, err := process.StartGroup(cmd, p.Sandbox(spec.Explain))
 	if err != nil {
 		return nil, hostfacts.StartError(spec.Args[0], err)

@@ -73,7 +73,8 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 	// The group keeps the console's Ctrl-C away from the command, and is what a Ctrl-Break of
 	// ours is for. Suspended, the command can start no child before it is in the job.
 	cmd := &exec.Cmd{
-		Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2],
+		Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0],
+		Stdout: stdio[1], Stderr: stdio[2],
 		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED},
 	}
 	return startInJob(spec, cmd, p.Sandbox(spec.Explain))

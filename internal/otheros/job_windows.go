@@ -37,7 +37,8 @@ const jobKey = 1
 func startInJob(spec *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (*Job, error) {
 	j := &Job{cmd: cmd, sandbox: s}
 	if err := j.make(); err != nil {
-		return nil, fmt.Errorf("cannot make a job object for the command: %w", errors.Join(err, j.closeHandles()))
+		return nil, fmt.Errorf("cannot make a job object for the command: %w",
+			errors.Join(err, j.closeHandles()))
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(hostfacts.StartError(spec.Args[0], err), j.closeHandles())
@@ -45,7 +46,8 @@ func startInJob(spec *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (*Job, e
 	if err := j.adopt(); err != nil {
 		err = errors.Join(err, cmd.Process.Kill()) // it has not run a single instruction
 		_ = cmd.Wait()                             // says how it was killed
-		return nil, fmt.Errorf("cannot put the command into its job object, so it did not run: %w", errors.Join(err, j.closeHandles()))
+		return nil, fmt.Errorf("cannot put the command into its job object, so it did not run: %w",
+			errors.Join(err, j.closeHandles()))
 	}
 	return j, nil
 }
@@ -182,7 +184,8 @@ func (j *Job) active() (uint32, error) {
 // Signal sends a Ctrl-Break, which console programs may handle. Where there is no console to
 // send it through, and for SIGKILL, it kills the whole tree.
 func (j *Job) Signal(sig syscall.Signal, _ bool) error {
-	if sig != syscall.SIGKILL && windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.PID())) == nil {
+	if sig != syscall.SIGKILL && windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT,
+		uint32(j.PID())) == nil {
 		return nil
 	}
 	return j.Kill()

@@ -163,7 +163,8 @@ func (r *removal) fail(err error) {
 // directory with something in it.
 func unlink(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
-	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) { // EPERM: of a directory, on other systems than Linux
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		// EPERM: of a directory, on other systems than Linux
 		if err2 := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); !errors.Is(err2, unix.ENOTDIR) {
 			err = err2
 		}

@@ -122,7 +122,8 @@ func openTree(parent *os.Root, name string, narrow bool) (*os.Root, error) {
 }
 
 func wide(path string, info fs.FileInfo) error {
-	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", info.Mode().Perm())}
+	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in",
+		info.Mode().Perm())}
 }
 
 // strange returns why something is not a directory of this user's; empty if it is one.

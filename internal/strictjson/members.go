@@ -15,7 +15,8 @@ import (
 // the elements of an array, with nil.
 func Members(data []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		for at := space(data, 1); at < len(data) && data[at] != '}' && data[at] != ']'; at = space(data, at+1) {
+		for at := space(data, 1); at < len(data) && data[at] != '}' &&
+			data[at] != ']'; at = space(data, at+1) {
 			var name []byte
 			if data[0] == '{' {
 				end := past(data, at)
@@ -127,5 +128,6 @@ func Base64(s []byte) ([]byte, error) {
 
 // base64Symbol reports whether a byte may stand in base64, padding included.
 func base64Symbol(c byte) bool {
-	return bytes.IndexByte([]byte("+/="), c) >= 0 || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	return bytes.IndexByte([]byte("+/="), c) >= 0 || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' ||
+		c >= 'a' && c <= 'z'
 }

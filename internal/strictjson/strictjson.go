@@ -25,7 +25,8 @@ func Object(data []byte) (map[string]json.RawMessage, error) {
 	if err == nil {
 		return members, nil
 	}
-	if errors.As(err, new(*json.SyntaxError)) && json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage)) == nil {
+	if errors.As(err, new(*json.SyntaxError)) &&
+		json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage)) == nil {
 		err = errors.New("text after the object")
 	}
 	return nil, err

@@ -149,7 +149,8 @@ func (e *Encoding) rate(b []byte) (float64, bool) {
 	text := make([]rune, len(b))
 	for i, x := range b {
 		r := e.table.DecodeByte(x)
-		if x >= utf8.RuneSelf && (r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) && r != 0xad) {
+		if x >= utf8.RuneSelf && (r == utf8.RuneError || unicode.Is(unicode.Cc, r) ||
+			unicode.Is(unicode.Cf, r) && r != 0xad) {
 			return 0, false
 		}
 		text[i] = r

@@ -11,7 +11,8 @@ import (
 // A Plain takes control sequences out of what a program prints for a terminal, so that what is left is
 // what is to be read: "\x1b[1mready\x1b[0m" becomes "ready". Sequences that move the cursor become what
 // separates words for a reader: a newline, or as many spaces as columns. A carriage return and a newline are
-// one newline; a carriage return alone, after which a line is written anew, is one as well. Other controls, and
+// one newline; a carriage return alone, after which a line is written anew, is one as well. Other
+// controls, and
 // strings such as titles and the addresses of links, become nothing. Output can be cut anywhere: the state is
 // kept. The zero value is ready.
 type Plain struct {
@@ -74,7 +75,8 @@ func (t *Plain) Next(p []byte) (n int, text []byte, same bool) {
 	case inString, stringEscape:
 		return t.string(b)
 	}
-	for n < len(p) && (p[n] >= ' ' && p[n] != 0x7f && p[n] != 0xc2 || p[n] == '\n' || p[n] == '\t' || p[n] == '\r' && t.Returns) {
+	for n < len(p) && (p[n] >= ' ' && p[n] != 0x7f && p[n] != 0xc2 || p[n] == '\n' || p[n] == '\t' ||
+		p[n] == '\r' && t.Returns) {
 		n++
 	}
 	if n > 0 {

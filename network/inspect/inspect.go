@@ -19,9 +19,10 @@ import (
 // A Credential is one that a command uses and does not get: the command has a dummy of the same shape, and
 // requests over TLS to the hosts of the credential get the value in its place.
 type Credential struct {
-	Name  string   // for people, in denials; not empty
-	Env   string   // the variable of the command with the dummy; not empty, and of one credential only
-	Value []byte   // 8 bytes or more of ASCII without spaces; [New] takes it over, and overwrites it at the end
+	Name string // for people, in denials; not empty
+	Env  string // the variable of the command with the dummy; not empty, and of one credential only
+	// 8 bytes or more of ASCII without spaces; [New] takes it over, and overwrites it at the end
+	Value []byte
 	Hosts []string // patterns of hosts that get the value, as those of network.Entry; at least one, not "*"
 	// Where lists the places in which the dummy is replaced: header, basic, bearer, query, body. None means
 	// the first three.
@@ -54,7 +55,8 @@ func New(o Options) (*Inspection, error) {
 	i := &Inspection{by: intercept.Shared(o.ExtraCA, os.Getenv)}
 	var list []intercept.Credential
 	for _, c := range o.Credentials {
-		list = append(list, intercept.Credential{Name: c.Name, Env: c.Env, Value: c.Value, Hosts: c.Hosts, Where: c.Where, Shape: c.Shape})
+		list = append(list, intercept.Credential{Name: c.Name, Env: c.Env, Value: c.Value, Hosts: c.Hosts,
+			Where: c.Where, Shape: c.Shape})
 	}
 	var err error
 	if i.secrets, err = intercept.NewCredentials(list, intercept.IsPublicSuffix); err != nil {

@@ -74,7 +74,8 @@ func appendTo(path, line string) error {
 		return err
 	}
 	defer dir.Close()
-	return locked(dir, filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT, func(f *os.File) error { return appendLine(f, line) })
+	return locked(dir, filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT,
+		func(f *os.File) error { return appendLine(f, line) })
 }
 
 // directory opens the directory of a rule file, which must be this user's.

@@ -203,7 +203,8 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 	if n := p.GlobScanDepth(); n > 0 {
 		depth = `,"glob_scan_max_depth":` + strconv.Itoa(n)
 	}
-	return []byte(`{"type":"managed","file_system":{"type":"restricted","entries":[` + strings.Join(entries, ",") + "]" + depth + "}," + network), nil
+	return []byte(`{"type":"managed","file_system":{"type":"restricted","entries":[` +
+		strings.Join(entries, ",") + "]" + depth + "}," + network), nil
 }
 
 // entryText returns the JSON text of an entry, or why it cannot be expressed.

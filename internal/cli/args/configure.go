@@ -32,8 +32,10 @@ const FileVariable = config.VariablePrefix + "CONFIG"
 // LoadConfig reads the settings for a workspace. File and none are --config and --no-config.
 func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
-		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ, Proxies: env.Proxies,
-		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) && tty.Is(env.Stderr),
+		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
+		Proxies:     env.Proxies,
+		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) &&
+			tty.Is(env.Stderr),
 	}
 	if none {
 		return config.Load(in)
@@ -64,7 +66,8 @@ func projectFiles(dir string) (trusted []config.ProjectFile, why string, err err
 	var refused *trust.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return nil, "the settings of the project are not used: " + refused.Error(), mustStay(dir, refused.Error())
+		return nil, "the settings of the project are not used: " + refused.Error(),
+			mustStay(dir, refused.Error())
 	case err != nil:
 		return nil, "", err
 	case p.State == trust.None:
@@ -120,12 +123,15 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 // Runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
 // Person is asked last, beside those that answer from elsewhere. The Post must be closed after
 // the Runner. The error is about hosts, or about settings that commands can change.
-func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Server, error) {
+func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string,
+	person approval.Approver) (*sallyport.Runner, *pending.Server, error) {
 	if err := o.settingsFile(env, e); err != nil {
 		return nil, nil, err
 	}
-	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
-	post := &pending.Server{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
+	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
+		Permits: e.Permits, Writable: e.Writable()}
+	post := &pending.Server{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
+		Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.Approver.Args) > 0 {
 		if err := o.approverFiles(e, policy, dir); err != nil {
@@ -148,7 +154,8 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	}
 	if file := dirs.DefaultRules(env.Variable); file != "" && !o.NoConfig {
 		r.Remember = func(_ []string, line string) error {
-			if err := os.MkdirAll(filepath.Dir(filepath.Dir(filepath.Dir(file))), 0o700); err != nil { // of a new home
+			if err := os.MkdirAll(filepath.Dir(filepath.Dir(filepath.Dir(file))), 0o700); err != nil {
+				// of a new home
 				return err
 			}
 			lock, err := dirs.Lock("rules")
@@ -200,7 +207,8 @@ func (o *Options) guardian(env *Env, policy sandbox.Policy) *guardian.Guardian {
 			if r.Rationale == "" {
 				said = r.Decision.Message
 			}
-			env.say("the reviewer's decision, which does not count, is " + r.Decision.Answer.String() + " (" + said + ")")
+			env.say("the reviewer's decision, which does not count, is " + r.Decision.Answer.String() +
+				" (" + said + ")")
 		}
 	}
 	return g

@@ -48,7 +48,8 @@ func (o *Options) loadCredentials(env *Env, e *config.Effective) error {
 }
 
 // readFile gets the value of a credential from its file, which is closed to the command.
-func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential, c *intercept.Credential) error {
+func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential,
+	c *intercept.Credential) error {
 	path := Absolute(s.File, env.Dir, env.Variable("HOME"))
 	o.Denied = append(o.Denied, path)
 	if err := fixed(e, s.Name, path); err != nil {
@@ -56,13 +57,15 @@ func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential, 
 	}
 	txt, err := readSecret(path)
 	if err != nil {
-		return explain.NewError("network.credentials.%s: cannot read %s: %v; correct file", s.Name, text.Word(path), explain.SystemCause(err))
+		return explain.NewError("network.credentials.%s: cannot read %s: %v; correct file", s.Name,
+			text.Word(path), explain.SystemCause(err))
 	}
 	if s.Find == nil {
 		c.Value = bytes.TrimRight(txt, "\r\n")
 		return nil
 	}
-	c.File = &intercept.CredentialFile{Path: hostfacts.RealPath(path), Text: txt, Find: s.Find, Basic: s.Basic}
+	c.File = &intercept.CredentialFile{Path: hostfacts.RealPath(path), Text: txt, Find: s.Find,
+		Basic: s.Basic}
 	if c.Value, err = c.File.Value(); err != nil {
 		clear(txt)
 		return explain.NewError("network.credentials.%s: %s: %v", s.Name, text.Word(path), err)

@@ -60,11 +60,13 @@ func (o *Options) Check(words []string) error {
 	case o.checkJoin() != nil:
 		return o.checkJoin()
 	case o.HasScript && len(words) > 0:
-		return explain.NewError("unexpected argument %s after -c; put it into the script", getopt.Quote(words[0]))
+		return explain.NewError("unexpected argument %s after -c; put it into the script",
+			getopt.Quote(words[0]))
 	case o.HasScript && strings.TrimSpace(o.Cmd.Script) == "":
 		return explain.NewError("command args are empty: the script of -c is empty")
 	case !o.HasScript && o.Cmd.Shell != "":
-		return explain.NewError("--shell needs a script: sallyport run --shell %s -c SCRIPT", explain.ShellWord(o.Cmd.Shell))
+		return explain.NewError("--shell needs a script: sallyport run --shell %s -c SCRIPT",
+			explain.ShellWord(o.Cmd.Shell))
 	case !o.HasScript && o.Cmd.Login:
 		return explain.NewError("--login needs a script: sallyport run --login -c SCRIPT")
 	case !o.HasScript && len(words) == 0:
@@ -82,7 +84,8 @@ func (o *Options) check() error {
 	var bad *executor.LimitError
 	switch {
 	case o.Cmd.NoCaches && slices.ContainsFunc(o.Grants, isCache):
-		return explain.NewError("--no-caches and --grant %s cannot be combined; use one of them", o.Grants[slices.IndexFunc(o.Grants, isCache)])
+		return explain.NewError("--no-caches and --grant %s cannot be combined; use one of them",
+			o.Grants[slices.IndexFunc(o.Grants, isCache)])
 	case seccomp.Complete(o.Cmd.Allow) != nil:
 		return Openings(seccomp.Complete(o.Cmd.Allow))
 	case errors.As(o.Cmd.Resources.Check(), &bad):

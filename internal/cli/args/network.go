@@ -41,7 +41,8 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 		if broken {
 			c.Mode = network.None
 		}
-		if len(c.Entries) == 0 && len(c.Rules) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.AskFor, isHost) {
+		if len(c.Entries) == 0 && len(c.Rules) == 0 && c.Upstream == nil && !broken &&
+			!slices.ContainsFunc(o.AskFor, isHost) {
 			return nil, nil // what is approved after a failure is open without a policy, too
 		}
 	}
@@ -64,7 +65,8 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 
 // AsksHosts reports whether a person may be asked about hosts while the command runs.
 func (o *Options) AsksHosts(e *config.Effective) bool {
-	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" && e.Approval() != approval.Never
+	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" &&
+		e.Approval() != approval.Never
 }
 
 // isHost reports whether a word of --ask-for is a host and not a path.
@@ -76,11 +78,13 @@ func isHost(word string) bool {
 func askForHost(word string) (sandbox.Grant, error) {
 	host, port, err := network.ParseAuthority(word, 443)
 	if err != nil {
-		return sandbox.Grant{}, explain.NewError("--ask-for: %v; for a path, write ./%s", err, explain.ShellWord(word))
+		return sandbox.Grant{}, explain.NewError("--ask-for: %v; for a path, write ./%s", err,
+			explain.ShellWord(word))
 	}
 	g := sandbox.Grant{Addr: net.JoinHostPort(host.String(), strconv.Itoa(int(port)))}
 	if len(sandbox.ReadOnly().With(g).Hosts()) == 0 { // an approval opens no way to this machine
-		return sandbox.Grant{}, explain.NewError("--ask-for: %s is on this machine; use --allow-host %s", text.Word(word), explain.ShellWord(g.Addr))
+		return sandbox.Grant{}, explain.NewError("--ask-for: %s is on this machine; use --allow-host %s",
+			text.Word(word), explain.ShellWord(g.Addr))
 	}
 	return g, nil
 }

@@ -63,7 +63,9 @@ func (o *Options) networkOf() sandbox.Network {
 func (o *Options) Policy(dir, home string) (sandbox.Policy, error) {
 	policy := o.preset().WithNetwork(o.networkOf())
 	if policy.Network() == sandbox.NetworkProxy && o.preset().Mode() == sandbox.Full {
-		return policy, &explain.Error{Code: explain.CodeUnavailable, End: sallyport.EndUnavailable, Text: "-s full-access builds no sandbox, and the managed network needs one", Fix: "use another -s, or --net host for the whole network"}
+		return policy, &explain.Error{Code: explain.CodeUnavailable, End: sallyport.EndUnavailable,
+			Text: "-s full-access builds no sandbox, and the managed network needs one",
+			Fix:  "use another -s, or --net host for the whole network"}
 	}
 	entries, err := o.entries(dir, home)
 	if err != nil {

@@ -34,7 +34,8 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 		if r.Named != nil {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
-		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, words)
+		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
+			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, words)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -73,15 +74,18 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
-		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce, Questions: post.Questions(),
+		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
+		Questions: post.Questions(),
 		Refused: func(err error) *sallyport.Result {
 			said, made := explain.Classify(forbidden(err)), sallyport.ResultOf(nil, err)
-			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()
+			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End,
+				said.String(), o.Unbuilt()
 			return made
 		},
 		Ended: func(res *sallyport.Result) {
 			res.Warnings = slices.Concat(e.Notes, res.Warnings)
-			if dir, err := dirs.Dir(); err == nil { // as of other runs, a record that cannot be written is no failure
+			if dir, err := dirs.Dir(); err == nil {
+				// as of other runs, a record that cannot be written is no failure
 				_ = explain.AppendRecord(dir, explain.Record{Start: start, Flags: o.Shape, Result: *res})
 			}
 		},

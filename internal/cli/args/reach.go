@@ -51,7 +51,8 @@ func configFor(env func(string) string, workspace string) (dir string, err error
 		return "", nil
 	}
 	if err := CheckSettings(dir, workspace); err != nil {
-		if names, rerr := os.ReadDir(dir); len(names) == 0 && (rerr == nil || errors.Is(rerr, fs.ErrNotExist)) {
+		if names, rerr := os.ReadDir(dir); len(names) == 0 &&
+			(rerr == nil || errors.Is(rerr, fs.ErrNotExist)) {
 			return "", nil
 		}
 		return "", err
@@ -76,7 +77,8 @@ func (o *Options) settingsFile(env *Env, e *config.Effective) error {
 // arguments name, also where this run asks nothing: another one would be answered by what this one
 // leaves there. A name that PATH leads to is looked up where it is asked, out of reach.
 func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir string) error {
-	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host", Writable: e.Writable()})
+	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host",
+		Writable: e.Writable()})
 	for _, word := range o.Approver.Args {
 		if !filepath.IsAbs(word) {
 			continue
@@ -90,6 +92,7 @@ func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir 
 
 // Site says which programs the words of a command mean that runs in dir under a policy.
 func (o *Options) Site(env *Env, e *config.Effective, policy sandbox.Policy, dir string) *reach.Site {
-	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host", Writable: e.Writable()})
+	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host",
+		Writable: e.Writable()})
 	return &reach.Site{Reach: in, Dir: dir, Env: env.Environ}
 }

@@ -43,7 +43,8 @@ func (e *Env) say(line string) {
 	}
 }
 
-// Settings returns the workspace of a run, and what holds there. After an error of [Options.Directory] there are
+// Settings returns the workspace of a run, and what holds there. After an error of [Options.Directory]
+// there are
 // no settings.
 func (o *Options) Settings(env *Env) (dir string, e *config.Effective, err error) {
 	if dir, err = o.Directory(env); err == nil {
@@ -110,5 +111,6 @@ func (e *Env) Variable(name string) string {
 
 // Unbuilt describes the sandbox that was asked for and not built.
 func (o *Options) Unbuilt() event.Sandbox {
-	return event.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}}
+	return event.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(),
+		Sandbox: executor.Sandbox{Level: "none"}}
 }

@@ -51,7 +51,8 @@ func (l CacheListing) String() string {
 		if c.InUse {
 			used = "  (in use)"
 		}
-		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", explain.Bytes(float64(c.Bytes)), c.Files, width, text.Word(c.Cache), text.Word(c.Workspace), used)
+		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", explain.Bytes(float64(c.Bytes)), c.Files, width,
+			text.Word(c.Cache), text.Word(c.Workspace), used)
 	}
 	return b.String()
 }

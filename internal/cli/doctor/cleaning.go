@@ -76,7 +76,9 @@ func (c Cleaning) String() string {
 	for _, r := range c.States {
 		if r.Quarantined > 0 {
 			line("quarantine", filepath.Join(r.State, "quarantine"),
-				fmt.Sprintf("%s, %s, removed after 30 days", explain.Plural(r.Quarantined, "entry", "entries"), explain.Bytes(float64(r.QuarantineBytes))))
+				fmt.Sprintf("%s, %s, removed after 30 days",
+					explain.Plural(r.Quarantined, "entry", "entries"),
+					explain.Bytes(float64(r.QuarantineBytes))))
 		}
 	}
 	return b.String()

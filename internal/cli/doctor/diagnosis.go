@@ -74,7 +74,8 @@ func (d Diagnosis) String() string {
 		b.WriteString("\nThe default sandbox is not available. Fix what is MISSING.\n")
 	}
 	b.WriteString("\nNamed grants (sallyport run --grant NAME):\n")
-	stores := protect.NamedGrant{Name: credentials.GrantPrefix + "NAME", Opens: "one kind of stores of secrets: "}
+	stores := protect.NamedGrant{Name: credentials.GrantPrefix + "NAME",
+		Opens: "one kind of stores of secrets: "}
 	for _, g := range d.Grants {
 		kind, isStore := strings.CutPrefix(g.Name, credentials.GrantPrefix)
 		if isStore && g.Name != credentials.GrantAll {

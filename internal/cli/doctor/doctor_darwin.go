@@ -22,7 +22,8 @@ type doctor struct{ host otheros.Host }
 func (d *doctor) close() { _ = d.host.Close() }
 
 func (d *doctor) probes() []probe {
-	return []probe{{"seatbelt", true, d.seatbelt}, {"private /tmp", true, privateTmp}, {"whole sandbox", true, d.wholeSandbox}, {"process tree", false, processTree}}
+	return []probe{{"seatbelt", true, d.seatbelt}, {"private /tmp", true, privateTmp},
+		{"whole sandbox", true, d.wholeSandbox}, {"process tree", false, processTree}}
 }
 
 func (d *doctor) seatbelt(context.Context) (string, error) {
@@ -53,7 +54,10 @@ func processTree(context.Context) (string, error) {
 
 // wholeSandbox runs a shell under the default policy with one denied file.
 func (d *doctor) wholeSandbox(ctx context.Context) (string, error) {
-	start := func(spec *executor.Spec, stdio [3]*os.File) (child, error) { return d.host.Start(ctx, spec, stdio) }
+	start := func(spec *executor.Spec, stdio [3]*os.File) (child, error) {
+		return d.host.Start(ctx,
+			spec, stdio)
+	}
 	return run(start, "", "/bin/bash", true, []trial{
 		{"! echo >inside", "could not write to its workspace"},
 		{"echo >../outside", "wrote outside of its workspace"},

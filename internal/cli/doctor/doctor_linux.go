@@ -90,7 +90,10 @@ func Levels(ctx context.Context) []LevelCheck {
 func tryLevel(ctx context.Context, level string) (string, error) {
 	host := &linux.Host{Only: level}
 	defer func() { _ = host.Close() }() // what it leaves is swept at the next start
-	start := func(spec *executor.Spec, stdio [3]*os.File) (child, error) { return host.Start(ctx, spec, stdio) }
+	start := func(spec *executor.Spec, stdio [3]*os.File) (child, error) {
+		return host.Start(ctx,
+			spec, stdio)
+	}
 	// Not in /tmp if possible: a private /tmp would hide what lies beside the workspace,
 	// and a denial would prove nothing.
 	return run(start, "/var/tmp", "/bin/sh", false, []trial{
@@ -103,7 +106,8 @@ func tryLevel(ctx context.Context, level string) (string, error) {
 // without a program: the last step names none, so that the kernel denies it if, and only
 // if, everything before it was done. It returns the step that failed, or another error. Files
 // are those beside the standard streams.
-func (d *doctor) launch(ns launch.Namespaces, first, second []launch.Step, files launch.Files) (*launch.StepError, error) {
+func (d *doctor) launch(ns launch.Namespaces, first, second []launch.Step,
+	files launch.Files) (*launch.StepError, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -162,18 +166,21 @@ func (d *doctor) mountNamespace(context.Context) (string, error) {
 	case step.Step.Path == at+"/behind" && step.Errno == syscall.EROFS:
 		return "created, with the whole tree read-only", nil
 	case step.Step.Op == launch.OpExec:
-		return "", missing("a read-only tree can still be written to", "this kernel is not safe for a sandbox; use another one")
+		return "", missing("a read-only tree can still be written to",
+			"this kernel is not safe for a sandbox; use another one")
 	}
 	return "", explainProbe(step)
 }
 
 func (d *doctor) pidNamespace(context.Context) (string, error) {
 	return "created, with a new /proc", d.perform(launch.NewUser|launch.NewMount|launch.NewPID,
-		launch.Step{Op: launch.OpProc, Tree: 1, Set: launch.AttrReadOnly}, launch.Step{Op: launch.OpAttach, Tree: 1, Path: "/proc"})
+		launch.Step{Op: launch.OpProc, Tree: 1, Set: launch.AttrReadOnly},
+		launch.Step{Op: launch.OpAttach, Tree: 1, Path: "/proc"})
 }
 
 func (d *doctor) networkNamespace(context.Context) (string, error) {
-	return "created, with loopback up", d.perform(launch.NewUser|launch.NewNet, launch.Step{Op: launch.OpLoopback})
+	return "created, with loopback up", d.perform(launch.NewUser|launch.NewNet,
+		launch.Step{Op: launch.OpLoopback})
 }
 
 func (d *doctor) otherNamespaces(context.Context) (string, error) {
@@ -196,12 +203,15 @@ func (d *doctor) landlock(context.Context) (string, error) {
 			return "", missing(m.Have, m.Hint)
 		}
 	}
-	quiet, open := []launch.Step{{Op: launch.OpNoNewPrivs}}, launch.Step{Op: launch.OpRefuseWrite, Path: os.DevNull}
+	quiet, open := []launch.Step{{Op: launch.OpNoNewPrivs}},
+		launch.Step{Op: launch.OpRefuseWrite, Path: os.DevNull}
 	step, err := d.launch(0, quiet, []launch.Step{open}, launch.Files{})
 	if err != nil || step.Step.Op != launch.OpRefuseWrite {
-		return "", missing(fmt.Sprintf("version %d, but %s cannot be opened for writing, so it was not tried", abi, os.DevNull), "give "+os.DevNull+" the mode 0666")
+		return "", missing(fmt.Sprintf("version %d, but %s cannot be opened for writing, so it was not tried",
+			abi, os.DevNull), "give "+os.DevNull+" the mode 0666")
 	}
-	rules := launch.Step{Op: launch.OpLandlock, Ruleset: &launch.Ruleset{Handled: abi.Writes(), Scoped: abi.Scopes()}}
+	rules := launch.Step{Op: launch.OpLandlock, Ruleset: &launch.Ruleset{Handled: abi.Writes(),
+		Scoped: abi.Scopes()}}
 	step, err = d.launch(0, quiet, []launch.Step{rules, open}, launch.Files{})
 	switch {
 	case err != nil:
@@ -209,7 +219,8 @@ func (d *doctor) landlock(context.Context) (string, error) {
 	case step.Step.Op == launch.OpExec:
 		return fmt.Sprintf("version %d, it denied a write", abi), nil
 	case step.Step.Op == launch.OpRefuseWrite:
-		return "", missing(fmt.Sprintf("version %d takes rules but does not enforce them", abi), "use another kernel")
+		return "", missing(fmt.Sprintf("version %d takes rules but does not enforce them", abi),
+			"use another kernel")
 	}
 	return "", explainProbe(step)
 }
@@ -221,24 +232,29 @@ func (d *doctor) seccomp(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	quiet, call := launch.Step{Op: launch.OpNoNewPrivs}, launch.Step{Op: launch.OpChmod, Mode: syscall.S_ISUID | 0o700}
+	quiet, call := launch.Step{Op: launch.OpNoNewPrivs},
+		launch.Step{Op: launch.OpChmod, Mode: syscall.S_ISUID | 0o700}
 	step, err := d.launch(0, []launch.Step{quiet}, []launch.Step{call}, launch.Files{})
 	if err == nil && (step.Step.Op != launch.OpChmod || step.Errno != syscall.ENOENT) {
 		err = step
 	}
 	if err != nil {
-		return "", missing(fmt.Sprintf("not tried: %v", err), "run sallyport outside of the filter around this process")
+		return "", missing(fmt.Sprintf("not tried: %v", err),
+			"run sallyport outside of the filter around this process")
 	}
-	step, err = d.launch(0, []launch.Step{quiet, {Op: launch.OpSeccomp, Filter: filter}}, []launch.Step{call}, launch.Files{})
+	step, err = d.launch(0, []launch.Step{quiet, {Op: launch.OpSeccomp, Filter: filter}}, []launch.Step{call},
+		launch.Files{})
 	switch {
 	case err != nil:
 		return "", err
 	case step.Step.Op == launch.OpChmod && step.Errno == syscall.EPERM:
 		return fmt.Sprintf("the default filter (%d instructions) denied a call", len(filter)), nil
 	case step.Step.Op == launch.OpSeccomp:
-		return "", missing(fmt.Sprintf("the kernel did not take the filter (%v)", step.Errno), "use a kernel with CONFIG_SECCOMP_FILTER")
+		return "", missing(fmt.Sprintf("the kernel did not take the filter (%v)", step.Errno),
+			"use a kernel with CONFIG_SECCOMP_FILTER")
 	}
-	return "", missing(fmt.Sprintf("the kernel took the filter, and it denied nothing (%v)", step), "use another kernel")
+	return "", missing(fmt.Sprintf("the kernel took the filter, and it denied nothing (%v)", step),
+		"use another kernel")
 }
 
 // filter returns the default filter, with an observer or without.
@@ -275,7 +291,9 @@ func privateTmp(context.Context) (string, error) {
 		err = unix.Statfs(tmp.Path, &st)
 	}
 	if err != nil {
-		return "", missing(fmt.Sprintf("cannot write to %s: %s", tmp.Path, hostfacts.Reason(err)), "make room there, or set XDG_STATE_HOME to a directory with room")
+		return "", missing(fmt.Sprintf("cannot write to %s: %s", tmp.Path, hostfacts.Reason(err)),
+			"make room there, or set XDG_STATE_HOME to a directory with room")
 	}
-	return fmt.Sprintf("created in %s, %d MiB free", filepath.Dir(tmp.Path), st.Bavail*uint64(st.Bsize)>>20), nil
+	return fmt.Sprintf("created in %s, %d MiB free", filepath.Dir(tmp.Path),
+		st.Bavail*uint64(st.Bsize)>>20), nil
 }

@@ -17,5 +17,6 @@ type doctor struct{}
 func (*doctor) close() {}
 
 func (*doctor) probes() []probe {
-	return []probe{{"whole sandbox", true, func(context.Context) (string, error) { return planned(&plan.Host{System: runtime.GOOS}) }}}
+	return []probe{{"whole sandbox", true,
+		func(context.Context) (string, error) { return planned(&plan.Host{System: runtime.GOOS}) }}}
 }

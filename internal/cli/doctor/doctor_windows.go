@@ -32,7 +32,8 @@ func (d *doctor) processTree(ctx context.Context) (string, error) {
 	}
 	defer null.Close()
 	c, err := d.host.Start(ctx, &executor.Spec{
-		Args: []string{"cmd.exe", "/c", "exit 7"}, Dir: os.TempDir(), Env: os.Environ(), Policy: sandbox.FullAccess(),
+		Args: []string{"cmd.exe", "/c", "exit 7"}, Dir: os.TempDir(), Env: os.Environ(),
+		Policy: sandbox.FullAccess(),
 	}, [3]*os.File{null, null, null})
 	if err != nil {
 		return "", err
@@ -42,5 +43,6 @@ func (d *doctor) processTree(ctx context.Context) (string, error) {
 	if err == nil && code != want {
 		err = errors.New("a command in a job ended with another exit code than its own")
 	}
-	return "a command ran and ended in a job object", errors.Join(err, c.Kill(), c.WaitAll(), c.Close(new(executor.Exit)))
+	return "a command ran and ended in a job object",
+		errors.Join(err, c.Kill(), c.WaitAll(), c.Close(new(executor.Exit)))
 }

@@ -15,7 +15,8 @@ import (
 // Levels reports the one level of this system, from the needed checks. Its walls are not
 // listed: the table of walls is about Linux.
 func Levels(ctx context.Context) []LevelCheck {
-	l := LevelCheck{Level: plan.LevelNative, Available: true, Holds: []string{}, Lacks: []plan.Lack{}, Refuses: []plan.Lack{}}
+	l := LevelCheck{Level: plan.LevelNative, Available: true, Holds: []string{}, Lacks: []plan.Lack{},
+		Refuses: []plan.Lack{}}
 	if runtime.GOOS == "darwin" {
 		l.Level = plan.LevelSeatbelt
 	}

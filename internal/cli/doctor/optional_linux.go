@@ -51,9 +51,11 @@ func (d *doctor) observer(context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case step.Step.Op == launch.OpObserve && step.Errno == unix.EBUSY:
-		return "", missing("another supervisor gets the calls of this process already", "run sallyport outside of it; without an observer unix sockets are denied, and denials are not known")
+		return "", missing("another supervisor gets the calls of this process already",
+			"run sallyport outside of it; without an observer unix sockets are denied, and denials are not known")
 	case step.Step.Op == launch.OpObserve:
-		return "", missing(fmt.Sprintf("the kernel gave no listener (%v)", step.Errno), "use Linux 5.19 or newer, outside of a container that filters seccomp")
+		return "", missing(fmt.Sprintf("the kernel gave no listener (%v)", step.Errno),
+			"use Linux 5.19 or newer, outside of a container that filters seccomp")
 	case step.Step.Op != launch.OpChmod || step.Errno != unix.ENOENT:
 		return "", missing(fmt.Sprintf("not tried: %v", step), "")
 	case report.Calls == 0 || report.Err != nil:
@@ -72,7 +74,8 @@ func (d *doctor) proxy(context.Context) (string, error) {
 // redirect.
 func (d *doctor) routes(context.Context) (string, error) {
 	const https = 443
-	return d.listens(netip.AddrPortFrom(netip.IPv4Unspecified(), https), launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)})
+	return d.listens(netip.AddrPortFrom(netip.IPv4Unspecified(), https),
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)})
 }
 
 // listens has a socket made behind some steps, in a network of its own.
@@ -82,7 +85,8 @@ func (d *doctor) listens(at netip.AddrPort, steps ...launch.Step) (string, error
 		return "", err
 	}
 	defer sent.Close()
-	step, err := d.inNetwork(sent.Theirs(), append(steps, launch.Step{Op: launch.OpListen, Path: at.String()})...)
+	step, err := d.inNetwork(sent.Theirs(),
+		append(steps, launch.Step{Op: launch.OpListen, Path: at.String()})...)
 	switch {
 	case err != nil:
 		return "", err
@@ -116,7 +120,8 @@ func (d *doctor) inNetwork(listen *os.File, steps ...launch.Step) (*launch.StepE
 func (d *doctor) redirect(context.Context) (string, error) {
 	step, err := d.inNetwork(nil,
 		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)},
-		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER, Data: sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort})})
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER,
+			Data: sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort})})
 	switch {
 	case err != nil:
 		return "", err
@@ -144,7 +149,8 @@ func overlay(context.Context) (string, error) {
 	}
 	release := unix.ByteSliceToString(u.Release[:])
 	if !atLeast(release, 5, 11) {
-		return "", missing("Linux "+release+" does not allow it in user namespaces", "use Linux 5.11 or newer")
+		return "", missing("Linux "+release+" does not allow it in user namespaces",
+			"use Linux 5.11 or newer")
 	}
 	return "listed by the kernel, Linux " + release, nil
 }
@@ -160,16 +166,19 @@ func atLeast(release string, major, minor int) bool {
 // Limits without a group are enforced by other means, which it names.
 func (d *doctor) cgroups(context.Context) (string, error) {
 	if err := d.groups.Check(); err != nil {
-		return "", missing(err.Error()+"; limits: "+d.groups.Describe(), "run as root, or in a group of its own (systemd-run --user --scope -p Delegate=yes)")
+		return "", missing(err.Error()+"; limits: "+d.groups.Describe(),
+			"run as root, or in a group of its own (systemd-run --user --scope -p Delegate=yes)")
 	}
-	return fmt.Sprintf("created in %s; limits: %s", strings.Join(d.groups.Where(), ", "), d.groups.Describe()), nil
+	return fmt.Sprintf("created in %s; limits: %s", strings.Join(d.groups.Where(), ", "),
+		d.groups.Describe()), nil
 }
 
 // findBwrap tries the system's bubblewrap with every option that it would be used with.
 func findBwrap(context.Context) (string, error) {
 	p, lack := bwrap.Find()
 	if lack != nil {
-		return "", missing(lack.Have, lack.Hint+" (it helps only where sallyport itself may not create user namespaces)")
+		return "", missing(lack.Have, lack.Hint+
+			" (it helps only where sallyport itself may not create user namespaces)")
 	}
 	detail := fmt.Sprintf("%s, version %d.%d", p.Path, p.Major, p.Minor)
 	if p.SetUID {
@@ -191,14 +200,16 @@ func surroundings(context.Context) (string, error) {
 		found = append(found, k)
 	}
 	// The first user namespace maps all ids to themselves.
-	if m := strings.Fields(hostfacts.OneLine("/proc/self/uid_map")); len(m) > 0 && !slices.Equal(m, []string{"0", "0", "4294967295"}) {
+	if m := strings.Fields(hostfacts.OneLine("/proc/self/uid_map")); len(m) > 0 &&
+		!slices.Equal(m, []string{"0", "0", "4294967295"}) {
 		found = append(found, "a user namespace")
 	}
 	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && v == 1 {
 		found = append(found, "no_new_privs")
 	}
 	if len(found) > 0 {
-		return "this process runs inside " + strings.Join(found, ", ") + "; if a part is missing, try outside", nil
+		return "this process runs inside " + strings.Join(found, ", ") +
+			"; if a part is missing, try outside", nil
 	}
 	return "no filter and no container around this process", nil
 }

@@ -35,7 +35,8 @@ type trial struct{ script, broken string }
 
 // run runs trials in a workspace below dir under the default policy, and with deny also
 // with a denied file "secret" beside the workspace.
-func run(start func(spec *executor.Spec, stdio [3]*os.File) (child, error), dir, shell string, deny bool, trials []trial) (string, error) {
+func run(start func(spec *executor.Spec, stdio [3]*os.File) (child, error), dir, shell string, deny bool,
+	trials []trial) (string, error) {
 	base, err := os.MkdirTemp(dir, "sallyport-doctor-")
 	if err != nil {
 		base, err = os.MkdirTemp("", "sallyport-doctor-")
@@ -79,7 +80,9 @@ func run(start func(spec *executor.Spec, stdio [3]*os.File) (child, error), dir,
 	case code >= first && code < first+len(trials):
 		return "", missing("a command "+trials[code-first].broken, "do not rely on it here, and report this")
 	case code != 0:
-		return "", missing(fmt.Sprintf("a command did not run (exit %d)", code), "sallyport run -v prints how it is started; report this")
+		return "", missing(fmt.Sprintf("a command did not run (exit %d)", code),
+			"sallyport run -v prints how it is started; report this")
 	}
-	return fmt.Sprintf("a command wrote in its workspace and nowhere else (%s)", strings.Join(c.Sandbox().Mechanism, ", ")), nil
+	return fmt.Sprintf("a command wrote in its workspace and nowhere else (%s)",
+		strings.Join(c.Sandbox().Mechanism, ", ")), nil
 }

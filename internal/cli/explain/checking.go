@@ -66,7 +66,9 @@ func Ask(q Question) (*Answer, error) {
 		a.result = set.Check(q.Command)
 	}
 	for _, m := range a.result.Matches {
-		a.MatchedRules = append(a.MatchedRules, MatchedRule{PrefixRuleMatch{m.Prefix, m.Decision.String(), m.Program, m.Justification, m.Sandbox.String()}})
+		a.MatchedRules = append(a.MatchedRules,
+			MatchedRule{PrefixRuleMatch{m.Prefix, m.Decision.String(), m.Program, m.Justification,
+				m.Sandbox.String()}})
 		a.Decision = a.result.Decision.String()
 	}
 	return a, nil
@@ -96,7 +98,9 @@ func (a *Answer) String() string {
 		return "No rule matches this command.\n"
 	}
 	s := map[rules.Decision]string{
-		rules.Forbid: "The rules forbid this command", rules.Prompt: "The rules ask before they allow this command", rules.Allow: "The rules allow this command",
+		rules.Forbid: "The rules forbid this command",
+		rules.Prompt: "The rules ask before they allow this command",
+		rules.Allow:  "The rules allow this command",
 	}[a.result.Decision]
 	switch a.result.Sandbox {
 	case rules.Unsaid:
@@ -145,7 +149,8 @@ func ExplainCheck(err error, dir string) string {
 			b.WriteString("    Traceback (most recent call last):\n")
 		}
 		for _, frame := range e.Stack {
-			fmt.Fprintf(&b, "      * %s:%d, in %s\n", text.Line(frame.File), frame.Line, text.Line(frame.Function))
+			fmt.Fprintf(&b, "      * %s:%d, in %s\n", text.Line(frame.File), frame.Line,
+				text.Line(frame.Function))
 		}
 		if e.Line > 0 {
 			fmt.Fprintf(&b, "    error: %s\n     --> %s\n\n", text.Line(e.Text), text.Line(e.String()))

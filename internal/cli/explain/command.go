@@ -39,7 +39,9 @@ func AllowingCommand(r Record, here string) []string {
 			}
 		}
 		replaced := func(pair []string) bool { // of two entries the stricter one would hold
-			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" && slices.Equal(pair, []string{"--rw", value}) || f.Long == "net" && (pair[0] == flag || value == config.NetNone && pair[0] == "--allow-host")
+			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" &&
+				slices.Equal(pair, []string{"--rw", value}) || f.Long == "net" &&
+				(pair[0] == flag || value == config.NetNone && pair[0] == "--allow-host")
 		}
 		if !slices.ContainsFunc(added, replaced) {
 			words = append(words, flag, value)
@@ -54,7 +56,8 @@ func AllowingCommand(r Record, here string) []string {
 // KeepingCommand returns the command line that adds to the settings of the project what would allow the
 // denials of a run; nil when no setting would. It works in the current directory.
 func KeepingCommand(r Record, here string) []string {
-	kept := slices.DeleteFunc(suggestions(r.Denials()), func(pair []string) bool { return !slices.Contains(keeping, pair[0]) })
+	kept := slices.DeleteFunc(suggestions(r.Denials()),
+		func(pair []string) bool { return !slices.Contains(keeping, pair[0]) })
 	if len(kept) == 0 {
 		return nil
 	}
@@ -106,7 +109,8 @@ func includes(o, g sandbox.Grant) bool {
 		return false
 	}
 	for at := g.Path; at != o.Path; at = path.Dir(at) {
-		if at == "/" || at == "." || slices.Contains(sandbox.ProtectedNames(), path.Base(at)) && g.Level == sandbox.LevelWrite {
+		if at == "/" || at == "." || slices.Contains(sandbox.ProtectedNames(), path.Base(at)) &&
+			g.Level == sandbox.LevelWrite {
 			return false
 		}
 	}

@@ -32,7 +32,8 @@ func denials(b *strings.Builder, r Record, home, here string) {
 	case len(ds) > 0:
 		blocked(b, r, ds, home, here)
 	case r.DenialsOmitted > 0:
-		fmt.Fprintf(b, "Blocked: %s, which were only counted.\n", Plural(r.DenialsOmitted, "operation", "operations"))
+		fmt.Fprintf(b, "Blocked: %s, which were only counted.\n",
+			Plural(r.DenialsOmitted, "operation", "operations"))
 	case len(harmless) > 0:
 	case r.Sandbox.Level == "none":
 		b.WriteString("No sandbox was active, so nothing was refused.\n")
@@ -79,7 +80,8 @@ func blocked(b *strings.Builder, r Record, ds []sandbox.Denial, home, here strin
 
 // sources are how denials are known.
 var sources = map[sandbox.Source]string{
-	sandbox.Notified: "observed", sandbox.Audited: "read from the kernel's log", sandbox.Proxied: "denied by the proxy",
+	sandbox.Notified: "observed", sandbox.Audited: "read from the kernel's log",
+	sandbox.Proxied: "denied by the proxy",
 }
 
 // denial reports one denial.
@@ -123,7 +125,10 @@ func grantsOf(b *strings.Builder, r Record, ds []sandbox.Denial, home, here stri
 	words := AllowingCommand(r, here)
 	if words != nil {
 		intro := "Allow all of it:"
-		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Grant == "" && d.Wider == "" || d.Wider == outside }) || r.DenialsOmitted > 0 {
+		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool {
+			return d.Grant == "" && d.Wider == "" ||
+				d.Wider == outside
+		}) || r.DenialsOmitted > 0 {
 			intro = "Allow what flags can allow:"
 		}
 		fmt.Fprintf(b, "%s\n  %s\n", intro, ShellWords(words))
@@ -136,7 +141,8 @@ func grantsOf(b *strings.Builder, r Record, ds []sandbox.Denial, home, here stri
 	}
 	var warned []string
 	for _, d := range ds {
-		if text := suggest.Warning(d.Wider, home); text != "" && d.Wider != outside && !slices.Contains(warned, d.Wider) {
+		if text := suggest.Warning(d.Wider, home); text != "" && d.Wider != outside &&
+			!slices.Contains(warned, d.Wider) {
 			warned = append(warned, d.Wider)
 			fmt.Fprintf(b, "Wider than what was denied: %s.\n", Allow(d.Wider, home))
 		}

@@ -62,11 +62,13 @@ type Sandbox struct {
 	Base string `json:"base"`
 }
 
-// ExplainRun says what would become of a run of a command, which s describes: the Runner runs it, with an executor
+// ExplainRun says what would become of a run of a command, which s describes: the Runner runs it, with
+// an executor
 // that starts nothing and an approver that approves. So the answer is that of a run, whatever it rests on.
 // The Runner must be new; q says how its command is taken apart for people. If rules do not load, the
 // error holds [rules.LoadError]s.
-func ExplainRun(ctx context.Context, r *sallyport.Runner, c *sallyport.Cmd, q Question, s Sandbox) (*Explanation, error) {
+func ExplainRun(ctx context.Context, r *sallyport.Runner, c *sallyport.Cmd, q Question,
+	s Sandbox) (*Explanation, error) {
 	if err := r.Rules.Err(); err != nil {
 		return nil, err
 	}
@@ -106,7 +108,8 @@ func (x *rehearsal) Start(_ context.Context, spec *executor.Spec) (executor.Proc
 }
 
 // Places implements [executor.Executor].
-func (x *rehearsal) Places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
+func (x *rehearsal) Places(ctx context.Context, dir string, env []string,
+	tmp string) (sandbox.Places, error) {
 	var err error
 	x.places, err = x.Executor.Places(ctx, dir, env, tmp)
 	return x.places, err
@@ -128,19 +131,23 @@ func (x *rehearsal) approve(_ context.Context, q *approval.Request) (approval.De
 // explanation is what was decided, and what the command consists of.
 func (x *rehearsal) explanation(r *sallyport.Runner, c *sallyport.Cmd, q Question) *Explanation {
 	whole := judge.Judge(&judge.Question{
-		Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval, SafeList: true, Site: q.Site,
+		Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval,
+		SafeList: true, Site: q.Site,
 		Place: judge.PlaceOf(r.Policy), Whole: true,
 	})
 	parts := whole.Parts
 	e := &Explanation{
-		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid, event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
-		Parts:    *parts, Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held,
+		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid,
+			event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
+		Parts: *parts, Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held,
 	}
 	if whole.Answer == judge.Skip && e.Decision == rules.Allow && !c.Unsandboxed && len(c.AskFor) == 0 {
-		e.Path = whole.Path() // a run in a sandbox does not ask the heuristics, which say more and decide nothing
+		// a run in a sandbox does not ask the heuristics, which say more and decide nothing
+		e.Path = whole.Path()
 	}
 	e.Approval = Approval{Policy: r.Approval, Reason: x.judged.Reason, Requires: x.judged.Requires}
-	e.Approval.Answer = map[rules.Decision]string{rules.Forbid: "forbid", rules.Prompt: "ask", rules.Allow: "skip"}[e.Decision]
+	e.Approval.Answer = map[rules.Decision]string{rules.Forbid: "forbid", rules.Prompt: "ask",
+		rules.Allow: "skip"}[e.Decision]
 	if x.asked != nil {
 		e.Approval.Requires = x.asked.Requires
 		for _, o := range x.asked.Offers {
@@ -174,7 +181,8 @@ func (x *rehearsal) sandbox(policy sandbox.Policy, s Sandbox) Sandbox {
 		s.Mode, s.Network = base, p.Network().String()
 		return s
 	}
-	return Sandbox{Mode: base, Network: p.Network().String(), Level: s.Level, Deny: s.Deny, Allow: s.Allow, Base: base}
+	return Sandbox{Mode: base, Network: p.Network().String(), Level: s.Level, Deny: s.Deny,
+		Allow: s.Allow, Base: base}
 }
 
 // String returns the explanation for people.
@@ -187,7 +195,8 @@ func (e *Explanation) String() string {
 		b.WriteString("This command may run.\n")
 	case e.Decision == rules.Allow:
 		b.WriteString("This command may run in the sandbox.\n")
-	case slices.ContainsFunc(slices.Concat(e.Commands, e.Runs), func(p judge.Part) bool { return p.Decision == rules.Forbid }):
+	case slices.ContainsFunc(slices.Concat(e.Commands, e.Runs),
+		func(p judge.Part) bool { return p.Decision == rules.Forbid }):
 		b.WriteString("The rules forbid this command.\n")
 	default:
 		b.WriteString("This command does not run.\n")

@@ -106,9 +106,11 @@ func Classify(err error) *Error {
 	case errors.As(err, &apart):
 		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
 	case errors.As(err, &unsupported):
-		return &Error{CodeUnavailable, sallyport.EndUnavailable, "sandbox not available: needs " + unsupported.Need + ", but " + unsupported.Have, unsupported.Hint}
+		return &Error{CodeUnavailable, sallyport.EndUnavailable, "sandbox not available: needs " +
+			unsupported.Need + ", but " + unsupported.Have, unsupported.Hint}
 	case errors.Is(err, sallyport.ErrNoSandbox):
-		return &Error{CodeUnavailable, sallyport.EndUnavailable, OneLine(err), "run sallyport doctor to see what is missing"}
+		return &Error{CodeUnavailable, sallyport.EndUnavailable, OneLine(err),
+			"run sallyport doctor to see what is missing"}
 	case errors.Is(err, sallyport.ErrForbidden):
 		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
 	case errors.As(err, &writer):
@@ -129,7 +131,8 @@ func Classify(err error) *Error {
 
 // writerFix says how to end the command that could change a file, or to start it without that.
 func writerFix(err *approval.WriterError) string {
-	return "sallyport ps lists sessions and sallyport kill ID ends one; --ro " + ShellWord(err.Path) + " starts it with the file read-only"
+	return "sallyport ps lists sessions and sallyport kill ID ends one; --ro " + ShellWord(err.Path) +
+		" starts it with the file read-only"
 }
 
 // notFound is Classify for programs that were not found.
@@ -154,13 +157,16 @@ func cannotRun(err error) (s, fix string) {
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(err, &hidden):
-		return hidden.What + " " + text.Word(hidden.Path) + " is hidden by the policy", "allow with --ro " + ShellWord(hidden.Path)
+		return hidden.What + " " + text.Word(hidden.Path) + " is hidden by the policy", "allow with --ro " +
+			ShellWord(hidden.Path)
 	case errors.Is(err, syscall.E2BIG):
-		return "arguments and environment are too long for this system", "pass large data in a file or on standard input"
+		return "arguments and environment are too long for this system",
+			"pass large data in a file or on standard input"
 	case errors.Is(err, syscall.EISDIR):
 		return "is a directory", ""
 	case errors.Is(err, fs.ErrPermission):
-		return "permission denied", "check that it is executable (chmod +x) and that the policy lets it be read"
+		return "permission denied",
+			"check that it is executable (chmod +x) and that the policy lets it be read"
 	case errors.Is(err, syscall.ENOEXEC):
 		return "not a program for this system", "a script needs a first line such as #!/bin/sh"
 	}

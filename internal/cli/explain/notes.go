@@ -39,7 +39,9 @@ func Shortlist(causes, needs []string) []string {
 // IsNetwork reports whether a denial is one of a network that is off, not of a host that a policy
 // refused.
 func IsNetwork(d *sandbox.Denial) bool {
-	return (d.Source != sandbox.Proxied || d.Rule == "network="+sandbox.NetworkNone.String()) && (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
+	return (d.Source != sandbox.Proxied || d.Rule == "network="+sandbox.NetworkNone.String()) &&
+		(d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" &&
+		!strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
 }
 
 // Offline names what was tried and by what: "network is off (DNS lookup, npm); ...".

@@ -53,7 +53,8 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 		}
 		g := at[k]
 		if g == nil {
-			g = &denialGroup{op: d.Op, evidence: k.evidence, flags: cmp.Or(d.Grant, d.Wider), rule: d.Rule, errno: d.Errno}
+			g = &denialGroup{op: d.Op, evidence: k.evidence, flags: cmp.Or(d.Grant, d.Wider), rule: d.Rule,
+				errno: d.Errno}
 			at[k], groups = g, append(groups, g)
 		}
 		g.targets = append(g.targets, d.Target())
@@ -105,7 +106,8 @@ func Operation(d sandbox.Denial, home string) string {
 func (g *denialGroup) operation(home string) string {
 	target := g.targets[0]
 	var details []string
-	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind || g.op == sandbox.Syscall) {
+	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind ||
+		g.op == sandbox.Syscall) {
 		return verbs[g.op] + " " + text.Word(target) + fmt.Sprintf(" and %d more", n-1)
 	} else if n > 1 {
 		target = commonDir(g.targets)
@@ -181,7 +183,8 @@ func shellGrant(flags string) string {
 // for other text.
 func FlagPairs(flags string) ([][]string, bool) {
 	const letters = "abcdefghijklmnopqrstuvwxyz-"
-	if flag, value, _ := strings.Cut(flags, " "); (flag == "--net" || flag == "-s") && value != "" && strings.Trim(value, letters) == "" {
+	if flag, value, _ := strings.Cut(flags, " "); (flag == "--net" || flag == "-s") && value != "" &&
+		strings.Trim(value, letters) == "" {
 		return [][]string{{flag, value}}, true // it is no grant
 	}
 	grants, ok := sandbox.ParseGrants(flags)
@@ -248,7 +251,8 @@ func Ownership(ignored int) string {
 	if ignored == 0 {
 		return ""
 	}
-	return Plural(ignored, "ownership change", "ownership changes") + " ignored (--ownership error has them fail)"
+	return Plural(ignored, "ownership change", "ownership changes") +
+		" ignored (--ownership error has them fail)"
 }
 
 // maxNewShown is how many new files and repositories the line after a program names.

@@ -37,7 +37,8 @@ func Exceeded(end string, limits []executor.Enforced) (text, flag string) {
 		if l.Limit != limit {
 			continue
 		}
-		if limit == executor.LimitPIDs && l.By != executor.ByWatch { // the kernel denied it more; it ended by itself
+		if limit == executor.LimitPIDs && l.By != executor.ByWatch {
+			// the kernel denied it more; it ended by itself
 			text = "failed: " + what
 		}
 		text += " (" + LimitValue(l) + ")"
@@ -47,7 +48,8 @@ func Exceeded(end string, limits []executor.Enforced) (text, flag string) {
 
 // forkErrors are what C libraries, shells, Python and Java print when no process or thread can
 // be made.
-var forkErrors = []string{"Resource temporarily unavailable", "Cannot fork", "can't fork", "can't start new thread", "unable to create native thread", "EAGAIN"}
+var forkErrors = []string{"Resource temporarily unavailable", "Cannot fork", "can't fork",
+	"can't start new thread", "unable to create native thread", "EAGAIN"}
 
 // ProcessLimit guesses that a program has failed because of a limit on processes, where a resource
 // limit holds it and the kernel tells the program alone: from what it said, or because as many
@@ -56,7 +58,8 @@ func ProcessLimit(limits []executor.Enforced, survivors int, said []byte) string
 	for _, l := range limits {
 		has := func(text string) bool { return bytes.Contains(said, []byte(text)) }
 		full := float64(survivors+1) >= l.Value
-		if l.Limit == executor.LimitPIDs && l.By == executor.ByRlimit && (full || slices.ContainsFunc(forkErrors, has)) {
+		if l.Limit == executor.LimitPIDs && l.By == executor.ByRlimit &&
+			(full || slices.ContainsFunc(forkErrors, has)) {
 			return "probably: process limit reached (" + LimitValue(l) + "); raise --pids"
 		}
 	}
@@ -129,7 +132,8 @@ func Survivors(left []executor.Survivor) string {
 	if len(names) > most {
 		names = append(names[:most], "...")
 	}
-	return "ended " + Plural(len(left), "leftover process", "leftover processes") + ": " + strings.Join(names, ", ")
+	return "ended " + Plural(len(left), "leftover process", "leftover processes") + ": " +
+		strings.Join(names, ", ")
 }
 
 // processName makes a name harmless for a terminal: processes choose their own.

@@ -114,14 +114,16 @@ func (r Record) line() ([]byte, error) {
 		return nil, errors.New("a run without an identity")
 	}
 	res := r.Result
-	res.Stdout, res.Stderr, res.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
+	res.Stdout, res.Stderr, res.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(),
+		res.Output.WithoutText()
 	res.Args = shorten(environ.Mask(res.Args), maxArgs)
 	res.Error = cut(res.Error, maxError)
 	res.Survivors = slices.Clone(res.Survivors)
 	for i := range res.Survivors {
 		res.Survivors[i].Command = cut(environ.MaskText(res.Survivors[i].Command), maxError)
 	}
-	head, err := json.Marshal(header{RecordVersion, r.Start.UTC(), append([]string{}, shorten(environ.Mask(r.Flags), maxFlags)...)})
+	head, err := json.Marshal(header{RecordVersion, r.Start.UTC(),
+		append([]string{}, shorten(environ.Mask(r.Flags), maxFlags)...)})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ import (
 func Explain(r Record, home, here string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("Run %s, %s, in %s:\n  %s\n", text.Word(r.Run), r.Start.Local().Format(time.DateTime), text.Word(Tilde(r.Dir, home)), ShellWords(r.Args))
+	line("Run %s, %s, in %s:\n  %s\n", text.Word(r.Run), r.Start.Local().Format(time.DateTime),
+		text.Word(Tilde(r.Dir, home)), ShellWords(r.Args))
 	line("%s", ending(r))
 	for _, l := range r.Limits {
 		if l.Hit {
@@ -52,7 +53,8 @@ func Explain(r Record, home, here string) string {
 		line("Weaker: %s.", Sentence(w))
 	}
 	if len(r.Sandbox.Replaced) > 0 {
-		line("Shown with dummies in the place of secrets: %s.", text.Line(strings.Join(r.Sandbox.Replaced, ", ")))
+		line("Shown with dummies in the place of secrets: %s.",
+			text.Line(strings.Join(r.Sandbox.Replaced, ", ")))
 	}
 	if len(r.Sandbox.Hidden) > 0 {
 		line("Hidden, unless one of these is granted: %s.", text.Line(strings.Join(r.Sandbox.Hidden, ", ")))
@@ -64,18 +66,21 @@ func Explain(r Record, home, here string) string {
 	for _, q := range r.Quarantined {
 		facts = append(facts, Sentence(Quarantine(q)))
 	}
-	for _, text := range Said(append(facts, HardLinks(r.HardLinks, r.HardLinksOmitted, home), Ownership(r.OwnershipIgnored))...) {
+	for _, text := range Said(append(facts, HardLinks(r.HardLinks, r.HardLinksOmitted, home),
+		Ownership(r.OwnershipIgnored))...) {
 		line("%s.", capital(text))
 	}
 	if len(r.New) > 0 {
-		line("New, and other programs may run or obey it: %s.", strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))
+		line("New, and other programs may run or obey it: %s.",
+			strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))
 	}
 	if len(r.Survivors) > 0 {
 		var names []string
 		for _, s := range event.Listed(r.Survivors) {
 			names = append(names, fmt.Sprintf("%s (%d)", text.Word(s.Name), s.PID))
 		}
-		line("Ended %s: %s.", Plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
+		line("Ended %s: %s.", Plural(len(r.Survivors), "leftover process", "leftover processes"),
+			strings.Join(names, ", "))
 	}
 	line("")
 	denials(&b, r, home, here)
@@ -97,7 +102,8 @@ func ending(r Record) string {
 	case sallyport.EndExited:
 		return fmt.Sprintf("Exited with code %d after %v.", r.ExitCode, r.Duration)
 	case sallyport.EndSignaled:
-		return fmt.Sprintf("Killed by signal %d (%s) after %v.", r.Signal, syscall.Signal(r.Signal), r.Duration)
+		return fmt.Sprintf("Killed by signal %d (%s) after %v.", r.Signal,
+			syscall.Signal(r.Signal), r.Duration)
 	case sallyport.EndTimedOut:
 		return "Timed out " + detail + "."
 	case sallyport.EndCanceled:
@@ -130,7 +136,8 @@ func Said(lines ...string) []string {
 // Needs are the lines about what needs the user, also after success: what is not where it was
 // made, what other programs run later, what was ended. One line of each kind.
 func Needs(res *sallyport.Result, home string) []string {
-	lines := Said(Quarantines(res.Quarantined), HardLinks(res.HardLinks, res.HardLinksOmitted, home), NewNames(res.New, res.Dir, home))
+	lines := Said(Quarantines(res.Quarantined), HardLinks(res.HardLinks, res.HardLinksOmitted, home),
+		NewNames(res.New, res.Dir, home))
 	if len(res.Survivors) > 0 {
 		lines = append(lines, Survivors(res.Survivors))
 	}
@@ -153,7 +160,8 @@ func ListRuns(log Log) string {
 			denials = Plural(n, "denial", "denials")
 		}
 		fmt.Fprintf(&b, "%s  %-12s  %-12s  %-14s  %s\n",
-			r.Start.Local().Format(time.DateTime), text.Word(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
+			r.Start.Local().Format(time.DateTime), text.Word(r.Run[:min(len(r.Run), shortID)]), shortEnd(r),
+			denials, shortCommand(r))
 	}
 	return b.String() + Skipped(log)
 }

@@ -134,7 +134,8 @@ func parseLong(flags []Flag, args []string) ([]string, error) {
 func (f *Flag) takeRest(args []string) ([]string, error) {
 	end := slices.Index(args, "--")
 	if end <= 0 {
-		return args, newError("%s needs words and -- after them: %s %s -- PROGRAM", f.Name(), f.Name(), f.Value)
+		return args, newError("%s needs words and -- after them: %s %s -- PROGRAM", f.Name(),
+			f.Name(), f.Value)
 	}
 	for _, word := range args[:end] {
 		if err := f.Give(f.Name(), word); err != nil {
@@ -211,7 +212,10 @@ func Unknown(flags []Flag, written string) error {
 	}
 	if ours := SpelledElsewhere()[strings.ToLower(written)]; ours != "" {
 		first, _, _ := strings.Cut(ours, " ")
-		if slices.ContainsFunc(flags, func(f Flag) bool { return first == f.Name() || first == f.Shortest() }) {
+		if slices.ContainsFunc(flags, func(f Flag) bool {
+			return first == f.Name() ||
+				first == f.Shortest()
+		}) {
 			return newError("unknown flag %s; did you mean %q?", text.Word(written), ours)
 		}
 	}
@@ -222,7 +226,8 @@ func Unknown(flags []Flag, written string) error {
 func Chosen(to *string, words []string) func(string) error {
 	return func(v string) error {
 		if !slices.Contains(words, v) {
-			return fmt.Errorf("invalid value %s (%s)%s", Quote(v), strings.Join(words, ", "), NearestClause(v, words, ""))
+			return fmt.Errorf("invalid value %s (%s)%s", Quote(v), strings.Join(words, ", "),
+				NearestClause(v, words, ""))
 		}
 		*to = v
 		return nil

@@ -64,7 +64,8 @@ type Listing struct {
 // List asks all running processes of this user, and removes the sockets of dead ones. It blocks
 // for some seconds at most. File is the rule file that approvals write to; empty is none.
 func List(file string) (*Listing, error) {
-	l := &Listing{Type: "approvals", Pending: []Question{}, Session: []Session{}, Rules: []Rule{}, Silent: []string{}, file: file}
+	l := &Listing{Type: "approvals", Pending: []Question{}, Session: []Session{}, Rules: []Rule{},
+		Silent: []string{}, file: file}
 	if file != "" {
 		source := files.Read(file)
 		if source.Err != nil && !errors.Is(source.Err, fs.ErrNotExist) {
@@ -89,7 +90,8 @@ func List(file string) (*Listing, error) {
 			failed[i] = l.take(d, &lists[i])
 		}
 		if failed[i] != nil && !errors.Is(failed[i], ErrUnknown) {
-			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid, text.Word(d.path), failed[i]))
+			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid,
+				text.Word(d.path), failed[i]))
 		}
 	}
 	slices.SortStableFunc(l.Session, func(a, b Session) int { return a.Time.Compare(b.Time) })
@@ -111,7 +113,9 @@ func (l *Listing) take(d questionSocket, list *wire.QuestionList) error {
 		l.Session = append(l.Session, Session{d.pid, s, d})
 	}
 	if list.Omitted > 0 {
-		l.Silent = append(l.Silent, fmt.Sprintf("process %d has %d more questions, which are listed when others are answered", d.pid, list.Omitted))
+		l.Silent = append(l.Silent,
+			fmt.Sprintf("process %d has %d more questions, which are listed when others are answered", d.pid,
+				list.Omitted))
 	}
 	return nil
 }
@@ -128,8 +132,10 @@ func ruleLines(text []byte) []string {
 	var out []string
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\r\n")
-		written := strings.HasPrefix(line, "prefix_rule(pattern=[") && strings.HasSuffix(line, `, decision="allow")`) || strings.HasPrefix(line, "network_rule(host=")
-		if written && rules.Load(rules.Host{}, rules.Source{Name: "line", Text: []byte(line)}).Err() == nil && !slices.Contains(out, line) {
+		written := strings.HasPrefix(line, "prefix_rule(pattern=[") &&
+			strings.HasSuffix(line, `, decision="allow")`) || strings.HasPrefix(line, "network_rule(host=")
+		if written && rules.Load(rules.Host{}, rules.Source{Name: "line", Text: []byte(line)}).Err() == nil &&
+			!slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}
@@ -169,7 +175,8 @@ func (l *Listing) Answer(id string, answer approval.Answer, message string) erro
 	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
 		answer = approval.ApprovedHost // the rule is about a host
 	}
-	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest, Decision: answer.String(), Message: message}, nil)
+	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest,
+		Decision: answer.String(), Message: message}, nil)
 }
 
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID
@@ -227,7 +234,8 @@ func (l *Listing) String() string {
 		fmt.Fprintf(&b, "  answers: %s\n\n", strings.Join(commands(q.Request), "; "))
 	}
 	for _, s := range l.Session {
-		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID, s.Time.Format(time.DateTime), text.Word(s.ID), terminal.Words(s.Argv))
+		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID,
+			s.Time.Format(time.DateTime), text.Word(s.ID), terminal.Words(s.Argv))
 	}
 	for _, r := range l.Rules {
 		fmt.Fprintf(&b, "remembered for good: %s\n  | %s\n", r.ID, text.Line(r.Rule))
@@ -244,7 +252,8 @@ func (l *Listing) String() string {
 // commands are the command lines that answer a question.
 func commands(r *approval.Request) []string {
 	out := []string{"approve"}
-	for flag, a := range map[string]approval.Answer{"approve --rule": approval.ApprovedRule, "approve --session": approval.ApprovedForSession} {
+	for flag, a := range map[string]approval.Answer{"approve --rule": approval.ApprovedRule,
+		"approve --session": approval.ApprovedForSession} {
 		offered := func(o approval.Offer) bool {
 			return o.Answer == a || a == approval.ApprovedRule && o.Answer == approval.ApprovedHost && !o.Deny
 		}

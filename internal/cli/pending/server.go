@@ -50,8 +50,9 @@ type Server struct {
 	opened    sync.Once
 	closed    func()
 
-	mu    sync.Mutex
-	known map[string]chan struct{} // questions that were announced or asked; closed when no one need wait for them
+	mu sync.Mutex
+	// questions that were announced or asked; closed when no one need wait for them
+	known map[string]chan struct{}
 }
 
 // Approve asks. A question for which there is no one to ask passes; one that no one answers in
@@ -144,7 +145,8 @@ func (p *Server) await(ctx context.Context) {
 	for id, settled := range known {
 		for open := false; !open; {
 			changed := p.questions.Changed()
-			if slices.ContainsFunc(p.questions.Pending(), func(r *approval.Request) bool { return r.ID == id }) {
+			if slices.ContainsFunc(p.questions.Pending(),
+				func(r *approval.Request) bool { return r.ID == id }) {
 				break
 			}
 			select {

@@ -38,7 +38,8 @@ var (
 )
 
 // reasons are the errors of a server.
-var reasons = map[runs.Reason]error{runs.UnknownQuestion: ErrUnknown, runs.NotOffered: ErrNotOffered, runs.OtherQuestion: ErrOther}
+var reasons = map[runs.Reason]error{runs.UnknownQuestion: ErrUnknown, runs.NotOffered: ErrNotOffered,
+	runs.OtherQuestion: ErrOther}
 
 // A questionSocket is the socket of a process.
 type questionSocket struct {
@@ -83,7 +84,10 @@ func (d questionSocket) call(method string, params, result any) error {
 	defer cancel()
 	c, err := execclient.Dial(ctx, execclient.Target{Dial: func(ctx context.Context) (wire.Stream, error) {
 		// A process in a sandbox may ask about itself: its answers open nothing else.
-		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, d.path, false) })
+		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
+			return peer.Dial(ctx,
+				d.path, false)
+		})
 	}}, execclient.Options{Name: "sallyport", Extensions: true, Resume: -1})
 	if err == nil {
 		err = c.Call(ctx, method, params, result)

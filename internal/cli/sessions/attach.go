@@ -70,7 +70,8 @@ func attachTo(ctx context.Context, env *Env, o *Options, words []string) error {
 		}
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		a := &attachment{turns: new(turns), env: env, c: c, run: run, keys: keyring{keys: keys}, out: printer{env: env}, end: end}
+		a := &attachment{turns: new(turns), env: env, c: c, run: run, keys: keyring{keys: keys},
+			out: printer{env: env}, end: end}
 		result, err := a.follow(ctx)
 		if err != nil {
 			return a.left(err)
@@ -233,7 +234,8 @@ func (a *attachment) left(err error) error {
 	var by *signalError
 	switch id := a.run.RunID; {
 	case errors.Is(err, errDetached):
-		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on; sallyport attach%s %s comes back", id, a.where, id))
+		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on; sallyport attach%s %s comes back",
+			id, a.where, id))
 		return nil
 	case errors.As(err, &by):
 		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on, by %s", id, by))
@@ -293,7 +295,8 @@ func (a *attachment) replay(ctx context.Context, r *reader) (last []wire.RunChun
 		text := whole(last[0].Chunk)
 		skipped += uint64(len(last[0].Chunk) - len(text))
 		last[0].Chunk = text
-		a.out.tell(fmt.Sprintf("%d bytes of earlier output are not shown; sallyport logs %s prints them", skipped, a.run.RunID))
+		a.out.tell(fmt.Sprintf("%d bytes of earlier output are not shown; sallyport logs %s prints them",
+			skipped, a.run.RunID))
 	}
 	return last, complete, nil
 }
@@ -325,12 +328,14 @@ func (a *attachment) pass(ctx context.Context, keys []byte) {
 	if !a.run.TTY {
 		for _, k := range keys {
 			if k == 3 { // Ctrl-C
-				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": "SIGINT"}, nil) // it may have ended
+				// it may have ended
+				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": "SIGINT"}, nil)
 			}
 		}
 		return
 	}
-	err := a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": keys, "writeId": newWriteID()}, nil)
+	err := a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": keys,
+		"writeId": newWriteID()}, nil)
 	if why, _ := reasonOf(err); err != nil && ctx.Err() == nil && why != runs.Ended {
 		a.out.tell(explained(err, a.run.RunID).Error())
 	}
@@ -340,7 +345,9 @@ func (a *attachment) pass(ctx context.Context, keys []byte) {
 func (a *attachment) resizes(ctx context.Context) {
 	resize := func(s executor.Size) {
 		if s.Cols > 0 && s.Rows > 0 {
-			_ = a.c.Repeat(ctx, "run/resize", map[string]any{"runId": a.run.RunID, "cols": s.Cols, "rows": s.Rows}, nil) // it may have ended
+			// it may have ended
+			_ = a.c.Repeat(ctx, "run/resize", map[string]any{"runId": a.run.RunID, "cols": s.Cols,
+				"rows": s.Rows}, nil)
 		}
 	}
 	resize(tty.SizeOf(a.env.Stdin))

@@ -76,7 +76,8 @@ func started(env *Env, run *args.Options, words []string) (*wire.RunStart, error
 }
 
 // start starts a run and returns its ID, or the result of a command that does not run.
-func start(ctx context.Context, c client, params *wire.RunStart) (id string, result json.RawMessage, err error) {
+func start(ctx context.Context, c client,
+	params *wire.RunStart) (id string, result json.RawMessage, err error) {
 	id, result, err = execclient.StartRun(ctx, c, params)
 	if err != nil || id == "" {
 		return "", result, explained(err, "")

@@ -169,7 +169,8 @@ func (f *filter) text(out []byte, b byte) []byte {
 	switch {
 	case b == bel && f.held[1] == ']' && last != esc, b == '\\' && last == esc && len(f.held) > 2:
 		content := bytes.TrimSuffix(f.held[2:], []byte{esc})
-		return f.end(out, b, !f.skip && utf8.Valid(content) && !hasC1(content) && drawsString(f.held[1], string(content)))
+		return f.end(out, b, !f.skip && utf8.Valid(content) && !hasC1(content) &&
+			drawsString(f.held[1], string(content)))
 	case last == esc && len(f.held) > 2: // it begins another sequence
 		f.held, f.skip = append(f.held[:0], esc), false
 		return f.escape(out, b)

@@ -60,7 +60,8 @@ func parseKeys(list string) ([]byte, error) {
 	for word := range strings.SplitSeq(list, ",") {
 		name, control := strings.CutPrefix(strings.ToLower(word), "ctrl-")
 		switch {
-		case control && len(name) == 1 && (name[0] >= 'a' && name[0] <= 'z' || strings.ContainsAny(name, `@[\]^_`)):
+		case control && len(name) == 1 && (name[0] >= 'a' && name[0] <= 'z' ||
+			strings.ContainsAny(name, `@[\]^_`)):
 			keys = append(keys, strings.ToUpper(name)[0]&0x1f)
 		case !control && len(word) == 1 && word[0] > ' ' && word[0] < 0x7f:
 			keys = append(keys, word[0])

@@ -51,7 +51,8 @@ func list(ctx context.Context, env *Env, o *Options, _ []string) error {
 	}
 	for _, r := range all {
 		answer.Sessions = append(answer.Sessions, listed{
-			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(), r.Starting, r.Running, r.ExitCode, r.Signal, r.End,
+			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(),
+			r.Starting, r.Running, r.ExitCode, r.Signal, r.End,
 		})
 	}
 	if o.json {
@@ -95,7 +96,8 @@ func checkIDs(runs []wire.ListedRun) error {
 
 func checkID(id string) error {
 	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
-		return explain.NewError("the server sent the session ID %s, which is no number", text.Word(shortened(id)))
+		return explain.NewError("the server sent the session ID %s, which is no number",
+			text.Word(shortened(id)))
 	}
 	return nil
 }
@@ -138,7 +140,8 @@ func table(runs []wire.ListedRun, now time.Time) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND") // a builder has no errors
 	for _, r := range runs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\n", r.RunID, stateOf(&r), age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\n", r.RunID, stateOf(&r),
+			age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r))
 	}
 	_ = w.Flush()
 	return b.String()
@@ -180,7 +183,8 @@ func age(d time.Duration) string {
 
 // each calls f for each name, all of them also after an error, and returns the first. Missing is the error
 // for a name where no daemon runs.
-func (o *Options) each(ctx context.Context, env *Env, names []string, missing func(string) error, f func(c client, name string) error) error {
+func (o *Options) each(ctx context.Context, env *Env, names []string, missing func(string) error,
+	f func(c client, name string) error) error {
 	c, err := o.connect(ctx, env, false, execclient.Options{})
 	if err != nil && !errors.Is(err, errNone) {
 		return explained(err, "")
@@ -205,12 +209,14 @@ func (o *Options) each(ctx context.Context, env *Env, names []string, missing fu
 }
 
 // using calls f with a client of the server, for the session that words name first.
-func (o *Options) using(ctx context.Context, env *Env, words []string, f func(c client, id string) error) error {
+func (o *Options) using(ctx context.Context, env *Env, words []string,
+	f func(c client, id string) error) error {
 	return o.eachSession(ctx, env, words[:min(len(words), 1)], f)
 }
 
 // eachSession is each for sessions, of which one at least must be named.
-func (o *Options) eachSession(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
+func (o *Options) eachSession(ctx context.Context, env *Env, ids []string,
+	f func(c client, id string) error) error {
 	if _, err := oneID(ids); err != nil {
 		return err
 	}
@@ -306,12 +312,14 @@ func send(ctx context.Context, env *Env, o *Options, words []string) error {
 			}
 			end := byte('\n')
 			if r.TTY {
-				end = '\r' // the key Enter; a terminal makes a line feed of it unless the program wants the key
+				// the key Enter; a terminal makes a line feed of it unless the program wants the key
+				end = '\r'
 			}
 			text = append(text, end)
 		}
 		if len(text) > 0 {
-			if err := c.Repeat(ctx, "run/write", map[string]any{"runId": id, "chunk": text, "writeId": newWriteID()}, nil); err != nil {
+			if err := c.Repeat(ctx, "run/write", map[string]any{"runId": id, "chunk": text,
+				"writeId": newWriteID()}, nil); err != nil {
 				return err
 			}
 		}

@@ -215,7 +215,8 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 		}
 		if o.json {
 			if got.Reason == reasonExited {
-				if whole, err := execclient.RunResult(ctx, c, id, true); err == nil { // else it was removed meanwhile
+				if whole, err := execclient.RunResult(ctx, c, id, true); err == nil {
+					// else it was removed meanwhile
 					got.Result = whole
 				}
 			}

@@ -139,7 +139,8 @@ func (r *reading) complete(result json.RawMessage) error {
 // nothing here does.
 func (a *attachment) readAll(ctx context.Context) error {
 	if a.out.silent { // the result has what is wanted
-		return a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID, "for": map[string]any{"exit": true}}, nil)
+		return a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID,
+			"for": map[string]any{"exit": true}}, nil)
 	}
 	if !a.reading.terminal {
 		defer a.watch(ctx)()
@@ -197,7 +198,8 @@ func (a *attachment) unhold(ctx context.Context, over <-chan struct{}) {
 // a command here, whose pipe is full, would have written no more.
 func (a *attachment) wasEnded(ctx context.Context) bool {
 	var of ended
-	if a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID, "for": map[string]any{"exit": true}}, nil) != nil {
+	if a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID,
+		"for": map[string]any{"exit": true}}, nil) != nil {
 		return false
 	}
 	text, err := execclient.RunResult(ctx, a.c, a.run.RunID, false)
@@ -254,5 +256,6 @@ func (a *attachment) watch(ctx context.Context) (stop func()) {
 
 // say tells the server something about the reader of the run, which may have ended.
 func (a *attachment) say(ctx context.Context, what map[string]any) {
-	_ = a.c.Repeat(ctx, "run/read", map[string]any{"runId": a.run.RunID, "after": 0, "maxBytes": 1, "reader": what}, nil)
+	_ = a.c.Repeat(ctx, "run/read", map[string]any{"runId": a.run.RunID, "after": 0, "maxBytes": 1,
+		"reader": what}, nil)
 }

@@ -31,8 +31,10 @@ import (
 // Remote runs a command on the exec-server that run names, or with --join on the daemon of this user, as in
 // front of the user: the server's settings and rules count, questions are asked on this terminal, output and
 // keys pass through, and the run ends with this process where it can say so. It returns the result that the
-// server tells, also of a command that did not run. Event is called with the events, as JSON; nil asks for none.
-func Remote(ctx context.Context, env *Env, run *args.Options, words []string, event func(json.RawMessage) error) (json.RawMessage, error) {
+// server tells, also of a command that did not run. Event is called with the events, as JSON; nil asks
+// for none.
+func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
+	event func(json.RawMessage) error) (json.RawMessage, error) {
 	outer := ctx // a start is not given up for lines that cannot be printed: its run would stay
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -40,7 +42,8 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string, ev
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	o := &Options{target: run.Server}
 	shared := new(turns)
-	opts := execclient.Options{Approvals: true, OnRequest: execclient.Answer(&terminal.Approver{Around: shared.around})}
+	opts := execclient.Options{Approvals: true,
+		OnRequest: execclient.Answer(&terminal.Approver{Around: shared.around})}
 	params, err := started(env, run, words)
 	if err != nil {
 		return nil, err
@@ -60,7 +63,8 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string, ev
 	if run.Join != "" {
 		opts.Resume, opts.Eager = -1, true // what has ended with the daemon does not come back
 		params.Transient = true
-		params.Sandbox = &wire.RunSandbox{Name: run.Join, IdleMs: uint64(max(run.Idle.Milliseconds(), min(int64(run.Idle), 1)))}
+		params.Sandbox = &wire.RunSandbox{Name: run.Join,
+			IdleMs: uint64(max(run.Idle.Milliseconds(), min(int64(run.Idle), 1)))}
 		params.Unattended = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
 	}
 	c, id, result, err := o.begin(ctx, outer, env, run.Join != "", opts, params)
@@ -95,7 +99,8 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string, ev
 	return result, explained(err, id)
 }
 
-// endRun ends a run that has not ended, and has the server forget it. Err is why it is read no more; after a signal
+// endRun ends a run that has not ended, and has the server forget it. Err is why it is read no more;
+// after a signal
 // the user is told where that fails.
 func endRun(ctx context.Context, env *Env, c client, id string, err error) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -114,7 +119,8 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 
 // begin connects to the server and starts a run there. With a daemon, which is started where there is none,
 // that is tried again where it ended before it looked at the request.
-func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options, params *wire.RunStart) (c client, id string, result json.RawMessage, err error) {
+func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options,
+	params *wire.RunStart) (c client, id string, result json.RawMessage, err error) {
 	const tries = 3
 	for range tries {
 		if c, err = o.connect(ctx, env, onDaemon, opts); err != nil {
@@ -177,14 +183,16 @@ func (l *eventLines) complete() error {
 }
 
 // attend shows the output of a run and passes on what is typed and signaled, until its end.
-func attend(ctx context.Context, env *Env, c client, id string, run *args.Options, feeds bool, shared *turns, own *reading) (json.RawMessage, error) {
+func attend(ctx context.Context, env *Env, c client, id string, run *args.Options, feeds bool, shared *turns,
+	own *reading) (json.RawMessage, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if !run.Captures() {
 		shared.begin(ctx, c, id)
 	}
 	a := &attachment{
-		turns: shared, env: env, c: c, run: &wire.ListedRun{RunID: id, TTY: own.terminal}, out: printer{env: env, silent: run.Captures(), own: own}, end: end,
+		turns: shared, env: env, c: c, run: &wire.ListedRun{RunID: id, TTY: own.terminal},
+		out: printer{env: env, silent: run.Captures(), own: own}, end: end,
 		where: " --remote " + run.Server.URL, reading: own,
 	}
 	if feeds {
@@ -232,7 +240,8 @@ const lastWord = 2 * time.Second
 // ends this process, also where the server does not answer.
 func (a *attachment) forward(ctx context.Context) (stop func()) {
 	arrived, over := make(chan os.Signal, 4), make(chan struct{})
-	asks := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
+	asks := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM",
+		syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
 	names := maps.Clone(asks)
 	maps.Copy(names, userSignals)
 	for s := range names {
@@ -267,7 +276,8 @@ func (a *attachment) forward(ctx context.Context) (stop func()) {
 			ends := asked == 2 && asks[s] != ""
 			select {
 			case passing <- func() {
-				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
+				// it may have ended
+				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil)
 				if ends {
 					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
 				}
@@ -294,7 +304,8 @@ func (a inputOf) Write(text []byte) (int, error) {
 	taken, err := a.write(a.ctx, text)
 	why, _ := refusal(err)
 	switch {
-	case why == runs.Ended, why == runs.Unknown, why == runs.InputClosed, a.ctx.Err() != nil: // a transient run is unknown afterwards
+	// a transient run is unknown afterwards
+	case why == runs.Ended, why == runs.Unknown, why == runs.InputClosed, a.ctx.Err() != nil:
 		err = os.ErrClosed
 	case err == nil && taken < len(text):
 		err = io.ErrShortWrite
@@ -316,7 +327,8 @@ func (a *attachment) fed(result json.RawMessage) error {
 	if err == nil {
 		return nil
 	}
-	broken := explain.NewError("the input of the command is not complete: %v", err) // as sallyport.ReaderError says it
+	// as sallyport.ReaderError says it
+	broken := explain.NewError("the input of the command is not complete: %v", err)
 	var of struct {
 		ExitCode int `json:"exit_code"`
 	}
@@ -329,7 +341,8 @@ func (a *attachment) fed(result json.RawMessage) error {
 
 // write passes input on, and returns how much the command took. One that does not read is no error.
 func (a *attachment) write(ctx context.Context, text []byte) (taken int, err error) {
-	err = a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": text, "writeId": newWriteID()}, nil)
+	err = a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": text,
+		"writeId": newWriteID()}, nil)
 	if why, taken := refusal(err); why == runs.InputFull {
 		return taken, nil
 	}

@@ -84,7 +84,8 @@ func drawsControl(before []byte, final byte) bool {
 	case kind == "h", kind == "l":
 		return params == "4" || params == "20" // insertion and line feeds; 2 locks the keyboard
 	case kind == "?h", kind == "?l", kind == "?r", kind == "?s":
-		return !slices.ContainsFunc(strings.Split(params, ";"), func(m string) bool { return !slices.Contains(modes, m) })
+		return !slices.ContainsFunc(strings.Split(params, ";"),
+			func(m string) bool { return !slices.Contains(modes, m) })
 	default:
 		return controls()[kind]
 	}

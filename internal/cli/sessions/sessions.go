@@ -67,7 +67,8 @@ var errNone = errors.New("no daemon is running")
 
 // connect returns a client of the server that flags name. Without one it is the daemon, which is
 // started only with start; errNone is returned where it does not run.
-func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execclient.Options) (client, error) {
+func (o *Options) connect(ctx context.Context, env *Env, start bool,
+	opts execclient.Options) (client, error) {
 	opts.Name, opts.Extensions = "sallyport", true
 	if err := o.target.Check(); err != nil {
 		return nil, err
@@ -91,18 +92,19 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 			return nil, err
 		}
 		known := false // its sessions end with it
-		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (wire.Stream, error) {
-			connect := func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, path, true) }
-			if opts.Eager {
-				return lines(connect(ctx))
-			}
-			s, err := wire.Over(ctx, "", connect)
-			if known && absent(err) {
-				err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
-			}
-			known = known || err == nil
-			return s, err
-		}}, opts)
+		c, err := dial(ctx, execclient.Target{URL: "unix://" + path,
+			Dial: func(ctx context.Context) (wire.Stream, error) {
+				connect := func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, path, true) }
+				if opts.Eager {
+					return lines(connect(ctx))
+				}
+				s, err := wire.Over(ctx, "", connect)
+				if known && absent(err) {
+					err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
+				}
+				known = known || err == nil
+				return s, err
+			}}, opts)
 		var foreign *peer.ForeignError
 		switch {
 		case err == nil:
@@ -157,7 +159,8 @@ func dial(ctx context.Context, target execclient.Target, opts execclient.Options
 
 // unknown is the error for a run that the server does not know.
 func unknown(id string) error {
-	return &explain.Error{Code: explain.CodeFailed, Text: fmt.Sprintf("unknown session %q", shortened(id)), Fix: "sallyport ps lists them"}
+	return &explain.Error{Code: explain.CodeFailed, Text: fmt.Sprintf("unknown session %q", shortened(id)),
+		Fix: "sallyport ps lists them"}
 }
 
 func shortened(s string) string {

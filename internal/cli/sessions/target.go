@@ -96,7 +96,8 @@ func secrets(env *Env, s *config.Server) []string {
 			continue
 		}
 		name = absolute(env, name)
-		if real, err := filepath.EvalSymlinks(name); err == nil { // one that is not there cannot be used either
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			// one that is not there cannot be used either
 			name = real
 		}
 		files = append(files, name)
@@ -111,5 +112,6 @@ func isHere(target string) bool {
 		return false
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "unix" || strings.EqualFold(u.Hostname(), "localhost") || err == nil && ip.Unmap().IsLoopback()
+	return u.Scheme == "unix" || strings.EqualFold(u.Hostname(), "localhost") || err == nil &&
+		ip.Unmap().IsLoopback()
 }

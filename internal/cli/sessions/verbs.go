@@ -137,7 +137,8 @@ func (o *Options) attachFlags() []getopt.Flag {
 }
 
 func (o *Options) logsFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "follow", Short: 'f', Set: getopt.On(&o.follow), Help: "go on until the session ends"}}, o.reads()...)
+	return append([]getopt.Flag{{Long: "follow", Short: 'f', Set: getopt.On(&o.follow),
+		Help: "go on until the session ends"}}, o.reads()...)
 }
 
 func (o *Options) sendFlags() []getopt.Flag {
@@ -167,7 +168,8 @@ func (o *Options) waitFlags() []getopt.Flag {
 }
 
 func (o *Options) killFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal), Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
+	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal),
+		Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
 }
 
 // condition takes the value of --for.
@@ -198,7 +200,8 @@ func (o *Options) condition(v string) error {
 			}
 			o.conditions["quietMs"] = d.Milliseconds()
 		default:
-			return fmt.Errorf("invalid condition %q; use exit, quiet=DUR, input, match=RE or port", shortened(one))
+			return fmt.Errorf("invalid condition %q; use exit, quiet=DUR, input, match=RE or port",
+				shortened(one))
 		}
 	}
 	return nil

@@ -24,14 +24,17 @@ var passwordFlags = []struct {
 	{
 		// "-p VALUE" asks for the password, and VALUE is the name of a database.
 		[]string{
-			"mysql", "mysqladmin", "mysqlcheck", "mysqldump", "mysqlimport", "mysqlpump", "mysqlsh", "mysqlshow", "mysqlslap",
-			"mariadb", "mariadb-admin", "mariadb-check", "mariadb-dump", "mariadb-import", "mariadb-show", "mycli",
+			"mysql", "mysqladmin", "mysqlcheck", "mysqldump", "mysqlimport", "mysqlpump", "mysqlsh",
+			"mysqlshow", "mysqlslap",
+			"mariadb", "mariadb-admin", "mariadb-check", "mariadb-dump", "mariadb-import",
+			"mariadb-show", "mycli",
 		},
 		[]passwordFlag{{flag: "-p"}},
 	},
 	{[]string{"7z", "7za", "7zr", "7zz", "rar", "unrar"}, []passwordFlag{{flag: "-p"}, {flag: "-hp"}}},
 	{
-		[]string{"sshpass", "mongo", "mongosh", "mongodump", "mongoexport", "mongoimport", "mongorestore", "login"},
+		[]string{"sshpass", "mongo", "mongosh", "mongodump", "mongoexport", "mongoimport",
+			"mongorestore", "login"},
 		[]passwordFlag{{flag: "-p", apart: true}},
 	},
 	{[]string{"redis-cli"}, []passwordFlag{{flag: "-a", apart: true}}},
@@ -59,9 +62,12 @@ func flagsOf(program string) []passwordFlag {
 // follows one of "=:-." in the flag does not count.
 var flagsInP = []string{
 	"page", "parallel", "parallelism", "param", "parameters", "params", "parents", "path", "paths", "pattern",
-	"pedantic", "perm", "perms", "pi", "pid", "pipe", "pixel_format", "pix_fmt", "pkgdir", "plan", "platform", "plugin",
-	"plugins", "policy", "pool", "port", "ports", "prefix", "preserve", "preset", "pretty", "print", "print0", "printf",
-	"priority", "process", "processor", "processorpath", "profile", "profiles", "progress", "project", "prompt",
+	"pedantic", "perm", "perms", "pi", "pid", "pipe", "pixel_format", "pix_fmt", "pkgdir", "plan",
+	"platform", "plugin",
+	"plugins", "policy", "pool", "port", "ports", "prefix", "preserve", "preset", "pretty", "print",
+	"print0", "printf",
+	"priority", "process", "processor", "processorpath", "profile", "profiles", "progress",
+	"project", "prompt",
 	"properties", "property", "props", "protocol", "provider", "proxy", "prune", "pthread", "public", "push",
 	"pxzvf", "python",
 	// Flags that name their secret themselves.

@@ -10,7 +10,8 @@ import (
 
 // loginWords are how names end of what is a user name or a password, behind that of a proxy.
 var loginWords = []string{
-	"user", "username", "user_name", "login", "userpwd", "pass", "passwd", "password", "auth", "auth_user", "auth_pass",
+	"user", "username", "user_name", "login", "userpwd", "pass", "passwd", "password", "auth",
+	"auth_user", "auth_pass",
 	"auth_password", "authorization", "credentials", "userpass",
 }
 
@@ -24,7 +25,8 @@ var loginStems = []string{
 }
 
 // WithoutLogins returns the environment without user names and passwords for proxies: a command without a
-// network reaches no proxy, and one with a managed network not these. Variables that have nothing else go, and
+// network reaches no proxy, and one with a managed network not these. Variables that have nothing else
+// go, and
 // so do addresses of proxies with a login; options of Java, settings of git and others lose theirs. It does
 // not change env.
 func WithoutLogins(env []string) []string {
@@ -32,7 +34,8 @@ func WithoutLogins(env []string) []string {
 	gitKeys := false
 	for _, entry := range env {
 		lower := strings.ToLower(entry)
-		if !strings.Contains(lower, "proxy") && !strings.Contains(lower, "socks") && !strings.HasPrefix(lower, "cntlm") {
+		if !strings.Contains(lower, "proxy") && !strings.Contains(lower, "socks") &&
+			!strings.HasPrefix(lower, "cntlm") {
 			out = append(out, entry)
 			continue
 		}
@@ -55,13 +58,16 @@ func isLogin(name string) bool {
 		return isLoginProperty(property)
 	}
 	stem, ok := cutLoginWord(name)
-	return ok && (slices.Contains(loginStems, stem) || slices.ContainsFunc(proxyTable, func(r row) bool { return strings.ToLower(r.name) == stem }))
+	return ok && (slices.Contains(loginStems, stem) ||
+		slices.ContainsFunc(proxyTable, func(r row) bool { return strings.ToLower(r.name) == stem }))
 }
 
-// isLoginProperty reports whether a property of Java, in lower case, is a user name or a password for a proxy.
+// isLoginProperty reports whether a property of Java, in lower case, is a user name or a password for a
+// proxy.
 func isLoginProperty(name string) bool {
 	stem, ok := cutLoginWord(name)
-	return ok && (strings.HasSuffix(stem, "proxy") || strings.HasSuffix(stem, "socks") || strings.HasSuffix(stem, "socks5"))
+	return ok && (strings.HasSuffix(stem, "proxy") || strings.HasSuffix(stem, "socks") ||
+		strings.HasSuffix(stem, "socks5"))
 }
 
 // cutLoginWord cuts one of the words off a name in lower case, with what separates it.
@@ -116,7 +122,8 @@ func withoutProperties(value string) string {
 	}
 }
 
-// wordLength is how long the first word of options is: up to a blank that stands in no quotes. What is in quotes
+// wordLength is how long the first word of options is: up to a blank that stands in no quotes. What is
+// in quotes
 // that do not end is one word.
 func wordLength(options string) int {
 	quote := byte(0)
@@ -145,7 +152,8 @@ func withoutAddressLogins(value string) string {
 			return value
 		}
 		at += n + len("://")
-		before := strings.TrimRight(strings.TrimRight(value[:at-len("://")], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"), separators)
+		before := strings.TrimRight(strings.TrimRight(value[:at-len("://")],
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"), separators)
 		key := strings.ToLower(before[strings.LastIndexAny(before, separators)+1:])
 		end := len(value)
 		if i := strings.IndexAny(value[at:], "/'\" \t\n"); i >= 0 {

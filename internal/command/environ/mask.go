@@ -204,7 +204,8 @@ func (m *masking) pair(w string, i int) string {
 	}
 	secret := strings.TrimLeft(line, spaces)
 	name += line[:len(line)-len(secret)]
-	if end := strings.IndexAny(secret, spaces); end >= 0 && slices.Contains(schemes, strings.ToLower(secret[:end])) {
+	if end := strings.IndexAny(secret, spaces); end >= 0 &&
+		slices.Contains(schemes, strings.ToLower(secret[:end])) {
 		name += secret[:end+1]
 	}
 	return name + Masked + closing(line) + more
@@ -232,7 +233,8 @@ func secretSeparator(w string) int {
 			start--
 		}
 		if w[i] == ':' {
-			inPath := start > 0 && (w[start-1] == '/' || w[start-1] == '@') || strings.HasPrefix(w[i+1:], "//")
+			inPath := start > 0 && (w[start-1] == '/' || w[start-1] == '@') ||
+				strings.HasPrefix(w[i+1:], "//")
 			isGrant := w[start:i] == ownGrant && len(w) > i+1 && isNameByte(w[i+1])
 			if inPath || isGrant {
 				continue

@@ -137,7 +137,8 @@ type Proxy struct {
 	LocalDirect bool
 }
 
-// SetProxy returns the environment env, "K=V", with the variables that lead programs to a proxy. What env has of
+// SetProxy returns the environment env, "K=V", with the variables that lead programs to a proxy. What
+// env has of
 // these variables is removed, and so are logins for other proxies, as by [WithoutLogins]. JAVA_TOOL_OPTIONS
 // keeps its other options. It does not change env.
 func SetProxy(env []string, to Proxy) []string {

@@ -51,7 +51,8 @@ var secretNames = []nameRule{
 // MONKEY is, MONKEY_API_KEY is not.
 var innocentWords = []string{
 	// KEY: animals, typing, and names of products.
-	"BINDKEY", "DONKEY", "DONKEYS", "HOCKEY", "HOTKEY", "HOTKEYS", "JOCKEY", "KEYBIND", "KEYBINDING", "KEYBINDINGS",
+	"BINDKEY", "DONKEY", "DONKEYS", "HOCKEY", "HOTKEY", "HOTKEYS", "JOCKEY", "KEYBIND", "KEYBINDING",
+	"KEYBINDINGS",
 	"KEYBINDS", "KEYBOARD", "KEYBOARDS", "KEYCLOAK", "KEYCODE", "KEYCODES", "KEYED", "KEYFRAME", "KEYFRAMES",
 	"KEYLESS", "KEYMAP", "KEYMAPS", "KEYNOTE", "KEYPAD", "KEYPRESS", "KEYSERVER", "KEYSTONE", "KEYSTROKE",
 	"KEYSTROKES", "KEYSYM", "KEYTIMEOUT", "KEYWORD", "KEYWORDS", "LESSKEY", "LESSKEYIN", "MICKEY", "MONKEY",
@@ -135,7 +136,10 @@ func SecretName(name string) bool {
 	upper := strings.ToUpper(name)
 	words := strings.FieldsFunc(upper, func(r rune) bool { return r < 'A' || r > 'Z' })
 	all := strings.Join(words, "")
-	return slices.ContainsFunc(secretNames, func(r nameRule) bool { return strings.Contains(all, r.text) && r.fits(words) }) &&
+	return slices.ContainsFunc(secretNames, func(r nameRule) bool {
+		return strings.Contains(all, r.text) &&
+			r.fits(words)
+	}) &&
 		!slices.ContainsFunc(harmlessNames, func(h harmlessName) bool { return match(h.name, upper) })
 }
 

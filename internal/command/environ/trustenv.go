@@ -71,7 +71,8 @@ func WithJavaTrust(env []string, path string) []string {
 			out = append(out, entry)
 		}
 	}
-	return append(out, trustJavaOptions+"="+options+"-D"+name+"="+path+" -D"+name+"Type=PKCS12 -D"+name+"Password=")
+	return append(out, trustJavaOptions+"="+options+"-D"+name+"="+path+" -D"+name+"Type=PKCS12 -D"+
+		name+"Password=")
 }
 
 // SetTrust returns the environment env, "K=V", with the variables that name the file at path. What env has of

@@ -186,7 +186,8 @@ func maskForm(text string, form tokenForm) string {
 		b.WriteString(text[:i])
 		text = text[i:]
 		if !isAlphanumeric(last) {
-			for size < len(text) && (isAlphanumeric(text[size]) || strings.IndexByte(form.more, text[size]) >= 0) {
+			for size < len(text) && (isAlphanumeric(text[size]) ||
+				strings.IndexByte(form.more, text[size]) >= 0) {
 				size++
 			}
 		}
@@ -211,7 +212,8 @@ func hasParameter(lower string) bool {
 			return false
 		}
 		name := before[strings.LastIndexAny(before, ";?&")+1:]
-		if slices.Contains(secretParameters, name) && after != "" && !strings.ContainsAny(after[:1], spaces+quotes+";&$") {
+		if slices.Contains(secretParameters, name) && after != "" &&
+			!strings.ContainsAny(after[:1], spaces+quotes+";&$") {
 			return true
 		}
 		lower = after

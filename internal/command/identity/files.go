@@ -109,7 +109,8 @@ func (g *fileSearch) runs(reading *script.Reading, role approval.Role) (first *f
 // changes adds the directories to which a command changes before it runs or reads something: those of
 // cd, and of what starts a program in another directory.
 func (g *fileSearch) changes(args []string) {
-	flags := []string{"-C", "-D", "--chdir", "--cwd", "--directory", "--working-directory", "--wd", "--workdir"}
+	flags := []string{"-C", "-D", "--chdir", "--cwd", "--directory", "--working-directory",
+		"--wd", "--workdir"}
 	words := known(args)
 	if len(words) == 0 {
 		return
@@ -159,7 +160,8 @@ func (g *fileSearch) addDir(name string) {
 			continue
 		}
 		if len(g.dirs) == most {
-			g.err = cmp.Or(g.err, error(&approval.UnreadableError{Path: at, Role: approval.RoleProgram, Err: errDirs}))
+			g.err = cmp.Or(g.err, error(&approval.UnreadableError{Path: at, Role: approval.RoleProgram,
+				Err: errDirs}))
 			return
 		}
 		g.dirs = append(g.dirs, at)
@@ -177,7 +179,8 @@ type absent struct {
 
 // lacks adds a file that is not there.
 func (g *fileSearch) lacks(at string, role approval.Role, inPath string) {
-	for dir, rest := filepath.Dir(at), filepath.Base(at); ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+	for dir, rest := filepath.Dir(at), filepath.Base(at); ; dir, rest = filepath.Dir(dir),
+		filepath.Join(filepath.Base(dir), rest) {
 		real, err := hostfacts.EvalSymlinks(dir)
 		if err == nil {
 			a := absent{filepath.Join(real, rest), role, inPath}
@@ -320,7 +323,8 @@ func (g *fileSearch) interpreters(f *file) {
 	defer func() { g.depth-- }()
 	g.name(words[0], approval.RoleInterpreter)
 	if string(mark) == "#!" && len(words) > 1 { // such as env, which looks for the interpreter in PATH
-		g.runs(script.Read([]string{words[0], strings.Join(words[1:], " "), f.real}), approval.RoleInterpreter)
+		g.runs(script.Read([]string{words[0], strings.Join(words[1:], " "), f.real}),
+			approval.RoleInterpreter)
 	}
 }
 

@@ -58,12 +58,14 @@ type Identity struct {
 // of looks at what a command is, but for its files.
 func of(c *Command) Identity {
 	return Identity{
-		Environment: c.Environment, Args: c.Args, Arg0: c.Arg0, Dir: c.Dir, Env: slices.Sorted(slices.Values(c.Env)),
+		Environment: c.Environment, Args: c.Args, Arg0: c.Arg0, Dir: c.Dir,
+		Env:    slices.Sorted(slices.Values(c.Env)),
 		Policy: describe(c.Policy), Allow: c.Allow, Shape: c.Shape,
 	}
 }
 
-// directory returns the directory of the command without links, and what it is; nil if it cannot be looked at.
+// directory returns the directory of the command without links, and what it is; nil if it cannot be
+// looked at.
 func (c *Command) directory() (string, os.FileInfo) {
 	dir := c.Dir
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -112,14 +112,16 @@ func (l *Look) writer() (err error, written bool) {
 	for _, n := range all {
 		for _, f := range l.files {
 			if slices.ContainsFunc(append([]string{f.real}, f.way...), n.Covers) {
-				return &approval.WriterError{Path: f.real, Role: f.role, Run: n.Run, PID: n.PID, Program: n.Program}, true
+				return &approval.WriterError{Path: f.real, Role: f.role, Run: n.Run, PID: n.PID,
+					Program: n.Program}, true
 			}
 		}
 		for _, a := range l.absent {
 			if a.dir != "" && n.Covers(a.path) {
 				l.planted = append(l.planted, a.dir)
 			} else if n.Covers(a.path) {
-				return &approval.WriterError{Path: a.path, Role: a.role, Run: n.Run, PID: n.PID, Program: n.Program}, true
+				return &approval.WriterError{Path: a.path, Role: a.role, Run: n.Run, PID: n.PID,
+					Program: n.Program}, true
 			}
 		}
 	}
@@ -139,7 +141,8 @@ func (l *Look) Env(env []string) (kept, left []string) {
 		if !ok {
 			continue
 		}
-		dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return slices.Contains(l.planted, cmp.Or(dir, ".")) })
+		dirs := slices.DeleteFunc(filepath.SplitList(list),
+			func(dir string) bool { return slices.Contains(l.planted, cmp.Or(dir, ".")) })
 		if len(dirs) == 0 {
 			dirs = []string{os.DevNull} // an empty list means the working directory
 		}
@@ -183,7 +186,8 @@ func (l *Look) Changed() string {
 	switch {
 	case now.program != l.Program:
 		return "the program that the command names"
-	case now.err != nil && l.Err == nil, !slices.EqualFunc(l.files, now.files, (*file).is), l.written && l.rewritten():
+	case now.err != nil && l.Err == nil, !slices.EqualFunc(l.files, now.files, (*file).is), l.written &&
+		l.rewritten():
 		return "the file that it runs"
 	case dir != l.Dir, (at == nil) != (l.at == nil), at != nil && !os.SameFile(at, l.at):
 		return "its directory"
@@ -193,7 +197,8 @@ func (l *Look) Changed() string {
 
 // is reports whether a name leads to what it led to before, which has not been changed.
 func (f *file) is(now *file) bool {
-	return f.real == now.real && f.role == now.role && slices.Equal(f.way, now.way) && unchanged(f.info, now.info)
+	return f.real == now.real && f.role == now.role && slices.Equal(f.way, now.way) &&
+		unchanged(f.info, now.info)
 }
 
 // rewritten reads the files again: a command that has them mapped into its memory may have changed

@@ -135,5 +135,6 @@ func (o *output) edits(word string) bool {
 			return true
 		}
 	}
-	return o.part != "" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, o.part)
+	return o.part != "" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") &&
+		strings.Contains(word, o.part)
 }

@@ -35,7 +35,8 @@ var errOther = errors.New("a file that it runs has changed")
 // does not count now.
 func Reopen(m *approval.Memory, c *Command, old *Look, opens bool) (granted []string, l *Look, err error) {
 	key := Of(c).Key()
-	granted = slices.DeleteFunc(m.Granted(key), func(word string) bool { return Leads(c.Local, word) != word })
+	granted = slices.DeleteFunc(m.Granted(key),
+		func(word string) bool { return Leads(c.Local, word) != word })
 	if len(granted) == 0 || opens {
 		return granted, old, nil
 	}

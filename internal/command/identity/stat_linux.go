@@ -13,6 +13,7 @@ import (
 func unchanged(a, b os.FileInfo) bool {
 	one, ok := a.Sys().(*syscall.Stat_t)
 	two, also := b.Sys().(*syscall.Stat_t)
-	return ok && also && one.Dev == two.Dev && one.Ino == two.Ino && one.Mode == two.Mode && one.Size == two.Size &&
+	return ok && also && one.Dev == two.Dev && one.Ino == two.Ino && one.Mode == two.Mode &&
+		one.Size == two.Size &&
 		one.Mtim == two.Mtim && one.Ctim == two.Ctim
 }

@@ -102,7 +102,8 @@ func Judge(q *Question) Decision {
 	if q.Rules.Empty() && !heuristics {
 		return q.settle(&Decision{}, policy|plain, nil)
 	}
-	r := reader{set: q.Rules, host: q.Host, site: q.Site, untrusted: policy&untrusted != 0, heuristics: heuristics}
+	r := reader{set: q.Rules, host: q.Host, site: q.Site, untrusted: policy&untrusted != 0,
+		heuristics: heuristics}
 	r.read(q.Command)
 	if q.Arg0 != "" && q.Arg0 != q.Command[0] {
 		r.read(append([]string{q.Arg0}, q.Command[1:]...))
@@ -124,7 +125,8 @@ func (q *Question) settle(d *Decision, s state, r *reader) Decision {
 	if t.says != nil {
 		d.Reason = t.says(q, r)
 	}
-	if d.Rule != nil && t.answer == Ask && t.when&stays == 0 && (d.Where == rules.ReadOnly || d.Where == rules.WorkspaceWrite) {
+	if d.Rule != nil && t.answer == Ask && t.when&stays == 0 &&
+		(d.Where == rules.ReadOnly || d.Where == rules.WorkspaceWrite) {
 		d.Reason += fmt.Sprintf(", although a rule says sandbox=%s", d.Where)
 	}
 	switch {
@@ -146,7 +148,8 @@ func isAllowed(p Part) bool { return p.allowed }
 
 // class is what is known of a command. It sets the rule that is against it, or may be.
 func (r *reader) class(safeList bool) state {
-	for _, k := range []kind{{rules.Forbid, false}, {rules.Prompt, false}, {rules.Prompt, true}, {rules.Forbid, true}} {
+	for _, k := range []kind{{rules.Forbid, false}, {rules.Prompt, false}, {rules.Prompt, true},
+		{rules.Forbid, true}} {
 		if by, ok := r.said[k]; ok {
 			r.by = &by
 			if k.decision == rules.Forbid && !k.maybe {
@@ -221,7 +224,8 @@ func (q *Question) rejected(r *reader) string {
 	if r.by.Justification != "" {
 		return fmt.Sprintf("`%s` rejected: %s", typed(q.Command), text.Line(r.by.Justification))
 	}
-	return fmt.Sprintf("`%s` rejected: policy forbids commands starting with `%s`", typed(q.Command), typed(r.by.prefix))
+	return fmt.Sprintf("`%s` rejected: policy forbids commands starting with `%s`", typed(q.Command),
+		typed(r.by.prefix))
 }
 
 // requires is the reason of a rule that prompts, or that forbids what the command only may be.
@@ -229,7 +233,8 @@ func (q *Question) requires(r *reader) string {
 	why := " by policy"
 	switch by := r.by; {
 	case by == nil:
-		why = fmt.Sprintf(": it may run commands that are not known (%s), and rules restrict some", r.Unknown[0].Why)
+		why = fmt.Sprintf(": it may run commands that are not known (%s), and rules restrict some",
+			r.Unknown[0].Why)
 	case by.Decision == rules.Forbid:
 		why = fmt.Sprintf(": it may run `%s`, which policy forbids", typed(by.prefix))
 	case by.Justification != "":

@@ -19,9 +19,12 @@ type Hosts uint8
 
 // What is said about hosts.
 const (
-	NoHosts     Hosts = iota // nothing: the network is off, or is that of the machine. Leaving means files and network
-	JudgedHosts              // they are listed, limited, asked about or given credentials: a question names that this ends, and no rule ends it
-	DeniedHosts              // some are denied for good: the sandbox is not left
+	// nothing: the network is off, or is that of the machine. Leaving means files and network
+	NoHosts Hosts = iota
+	// they are listed, limited, asked about or given credentials: a question names that this ends, and
+	// no rule ends it
+	JudgedHosts
+	DeniedHosts // some are denied for good: the sandbox is not left
 )
 
 // HostsOf returns what a policy and the network policy beside it, which may be nil, say about hosts.
@@ -67,11 +70,14 @@ func Again(required []string) string {
 	return "it failed, and was denied what it may need"
 }
 
-// Outside returns the policy for a command that may run outside of the sandbox, by a rule or by an approval of what
-// is required. It is an error where p and n bar that, or lift what is not required, also where they changed since.
+// Outside returns the policy for a command that may run outside of the sandbox, by a rule or by an
+// approval of what
+// is required. It is an error where p and n bar that, or lift what is not required, also where they
+// changed since.
 func Outside(p sandbox.Policy, n *network.Policy, required []string) (sandbox.Policy, error) {
 	needs := Leaving(p, n)
-	if needs == nil || slices.ContainsFunc(needs, func(word string) bool { return !slices.Contains(required, word) }) {
+	if needs == nil || slices.ContainsFunc(needs,
+		func(word string) bool { return !slices.Contains(required, word) }) {
 		return p, errStays
 	}
 	return sandbox.FullAccess(), nil

@@ -115,7 +115,8 @@ func (r *reader) matched(rule Rule, prefix []string) {
 
 // narrows records what a rule that may match says about the sandbox.
 func (r *reader) narrows(rule Rule) {
-	if s := rule.Sandbox; s != rules.Unsaid && s != rules.Outside && (r.narrow == nil || s < r.narrow.Sandbox) {
+	if s := rule.Sandbox; s != rules.Unsaid && s != rules.Outside &&
+		(r.narrow == nil || s < r.narrow.Sandbox) {
 		kept := rule // else every rule would be on the heap
 		r.narrow = &kept
 	}
@@ -171,7 +172,8 @@ func (r *reader) read(command []string) {
 // unknownPrompts reports whether commands that are not known may be ones for which a rule
 // prompts or that it forbids.
 func (r *reader) unknownPrompts() bool {
-	return len(r.Unknown) > 0 && slices.ContainsFunc(r.restrictions(), func(x rules.Restriction) bool { return x.Decision < rules.Allow })
+	return len(r.Unknown) > 0 && slices.ContainsFunc(r.restrictions(),
+		func(x rules.Restriction) bool { return x.Decision < rules.Allow })
 }
 
 // part judges one command.

@@ -122,7 +122,8 @@ const (
 )
 
 // table is every decision: the first row that fits decides. The usual case comes first, then what
-// does not run, what is asked about, and what runs. The wish to leave counts as danger does, because the sandbox answers
+// does not run, what is asked about, and what runs. The wish to leave counts as danger does, because the
+// sandbox answers
 // neither.
 var table = []row{
 	{plain | onRequest | granular | never | anyQuestion | inRestricted | denying | open | stays, Skip, "", nil, "no rule is against it, and it stays in the sandbox"},
@@ -209,7 +210,8 @@ func bits(p approval.Policy) state {
 	for _, q := range []struct {
 		on      bool
 		yes, no state
-	}{{g.Rules, asksRules, noRules}, {g.SandboxApproval, asksSandbox, noSandbox}, {g.RequestPermissions, asksMore, noMore}} {
+	}{{g.Rules, asksRules, noRules}, {g.SandboxApproval, asksSandbox, noSandbox},
+		{g.RequestPermissions, asksMore, noMore}} {
 		if q.on {
 			s = s&^q.no | q.yes
 		}

@@ -41,8 +41,10 @@ func Carries(name, value string) (script string, paths []string, code bool) {
 var (
 	codeNames = []string{"LUA_INIT", "VIMINIT", "EXINIT", "GVIMINIT", "LESSKEY_CONTENT", "PERL5DB"}
 	bareNames = []string{
-		"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "GTK_MODULES", "PYTHONWARNINGS", "PYTHONBREAKPOINT", "CORECLR_PROFILER",
-		"PYTHONPLATLIBDIR", "LD_BIND_NOW", "LD_DEBUG", "LD_BIND_NOT", "LD_HWCAP_MASK", "LD_SHOW_AUXV", "LD_WARN", "LD_TRACE_LOADED_OBJECTS",
+		"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "GTK_MODULES", "PYTHONWARNINGS",
+		"PYTHONBREAKPOINT", "CORECLR_PROFILER",
+		"PYTHONPLATLIBDIR", "LD_BIND_NOW", "LD_DEBUG", "LD_BIND_NOT", "LD_HWCAP_MASK", "LD_SHOW_AUXV",
+		"LD_WARN", "LD_TRACE_LOADED_OBJECTS",
 	}
 )
 
@@ -59,7 +61,8 @@ func filesOf(name, value string) []string {
 		}
 	}
 	// An empty element is the current directory.
-	if !slices.Contains(bareNames, name) && (value[0] == ':' || value[len(value)-1] == ':' || strings.Contains(value, "::")) {
+	if !slices.Contains(bareNames, name) && (value[0] == ':' || value[len(value)-1] == ':' ||
+		strings.Contains(value, "::")) {
 		out = append(out, ".")
 	}
 	return out
@@ -73,14 +76,19 @@ func expands(text string) bool {
 // codeOptions begin options, in variables of options, that load code or run a command by a name
 // which is no path.
 var codeOptions = []string{
-	"-r", "-I", "-M", "-m", "-d", "-e", "-E", "-p", "-n", "-x", "-S", "-C", "@", "-f", "-exec", "-toolexec", "-overlay", "-modfile", "-agent", "-javaagent",
-	"-Xbootclasspath", "-Xrun", "-XX:OnError", "-XX:OnOutOfMemoryError", "-XX:Flags", "-XX:+", "-Djava.system.class.loader",
-	"--require", "--import", "--loader", "--experimental-loader", "--eval", "--env-file", "--rsh", "--to-command", "--checkpoint",
-	"--use-compress", "--info-script", "--new-volume", "--rmt", "--preload", "--rootdir", "--confcutdir", "--pyargs", "-c", "--override",
+	"-r", "-I", "-M", "-m", "-d", "-e", "-E", "-p", "-n", "-x", "-S", "-C", "@", "-f", "-exec", "-toolexec",
+	"-overlay", "-modfile", "-agent", "-javaagent",
+	"-Xbootclasspath", "-Xrun", "-XX:OnError", "-XX:OnOutOfMemoryError", "-XX:Flags", "-XX:+",
+	"-Djava.system.class.loader",
+	"--require", "--import", "--loader", "--experimental-loader", "--eval", "--env-file", "--rsh",
+	"--to-command", "--checkpoint",
+	"--use-compress", "--info-script", "--new-volume", "--rmt", "--preload", "--rootdir", "--confcutdir",
+	"--pyargs", "-c", "--override",
 }
 
 // plainOptions begin options that would be ones of codeOptions and load nothing.
-var plainOptions = []string{"-mod=", "-p=", "-race", "-count", "-XX:+Use", "-XX:+Heap", "-Copt-level", "-Ctarget-cpu", "-Cdebuginfo", "-enable"}
+var plainOptions = []string{"-mod=", "-p=", "-race", "-count", "-XX:+Use", "-XX:+Heap", "-Copt-level",
+	"-Ctarget-cpu", "-Cdebuginfo", "-enable"}
 
 // runsOption reports whether an option may load code.
 func runsOption(w string) bool {
@@ -105,8 +113,10 @@ func optionPaths(words []string) []string {
 
 // gitPlain begin settings of git, in lower case, that run nothing.
 var gitPlain = []string{
-	"safe.", "user.", "color.", "advice.", "author.", "committer.", "init.defaultbranch", "core.autocrlf", "core.quotepath", "core.longpaths",
-	"commit.gpgsign", "tag.gpgsign", "http.sslverify", "http.postbuffer", "pull.", "push.default", "fetch.", "protocol.version", "gc.auto",
+	"safe.", "user.", "color.", "advice.", "author.", "committer.", "init.defaultbranch", "core.autocrlf",
+	"core.quotepath", "core.longpaths",
+	"commit.gpgsign", "tag.gpgsign", "http.sslverify", "http.postbuffer", "pull.", "push.default", "fetch.",
+	"protocol.version", "gc.auto",
 }
 
 // gitRuns reports whether a variable with settings of git may have git run something.
@@ -136,8 +146,10 @@ func Alters(name, program string) bool {
 		{"PERL", []string{"perl"}}, {"RUBY", []string{"ruby"}}, {"RIPGREP_", []string{"rg"}},
 	} {
 		if strings.HasPrefix(name, p.prefix) {
-			return p.names == nil || slices.ContainsFunc(p.names, func(n string) bool { return strings.HasPrefix(program, n) })
+			return p.names == nil || slices.ContainsFunc(p.names,
+				func(n string) bool { return strings.HasPrefix(program, n) })
 		}
 	}
-	return IsShell(program) && (Holds(name) == AStartup || Holds(name) == AFunction || name == "ZDOTDIR" || name == "FPATH")
+	return IsShell(program) && (Holds(name) == AStartup || Holds(name) == AFunction || name == "ZDOTDIR" ||
+		name == "FPATH")
 }

@@ -24,7 +24,9 @@ var container = Launcher{loose: true, Apart: true}
 var apartScript = Launcher{loose: true, Script: true, Apart: true}
 
 func containers() family {
-	return family{short: "Hclf", long: []string{"host", "context", "config", "log-level", "file", "project-name", "profile", "env-file", "project-directory", "url", "connection", "namespace", "address"}, subs: map[string]Launcher{
+	return family{short: "Hclf", long: []string{"host", "context", "config", "log-level", "file",
+		"project-name", "profile", "env-file", "project-directory", "url", "connection", "namespace",
+		"address"}, subs: map[string]Launcher{
 		"run": container, "exec": container, "create": container, "container run": container, "container exec": container,
 		"container create": container, "compose run": container, "compose exec": container, "sandbox run": container,
 	}, quiet: "attach build builder buildx commit context cp diff events export history image images import info inspect kill load login logout logs network node pause plugin port ps pull push rename restart rm rmi save search secret service stack start stats stop swarm system tag top unpause update version volume wait scout manifest compose container"}
@@ -86,14 +88,18 @@ var families = sync.OnceValue(func() map[string]family {
 	return all
 })
 
-var npmExec = Launcher{short: "pcw", long: []string{"package", "call", "workspace", "cache", "registry", "script-shell"}}
+var npmExec = Launcher{short: "pcw", long: []string{"package", "call", "workspace", "cache", "registry",
+	"script-shell"}}
 
 func condaFamily() family {
-	return family{subs: map[string]Launcher{"run": {short: "np", long: []string{"name", "prefix", "cwd"}}}, quiet: "activate build clean compare config create deactivate doctor env export info init install list notices package remove rename search uninstall update upgrade"}
+	return family{subs: map[string]Launcher{"run": {short: "np", long: []string{"name", "prefix", "cwd"}}},
+		quiet: "activate build clean compare config create deactivate doctor env export info init install list notices package remove rename search uninstall update upgrade"}
 }
 
 func mise() family {
-	return family{short: "CE", long: []string{"cd", "env", "jobs"}, subs: map[string]Launcher{"exec": {loose: true}, "x": {loose: true}, "watch": {loose: true}}, quiet: "activate alias backends bin-paths cache completion config current deactivate direnv doctor en env fmt generate global help implode install install-into latest link list local lock ls ls-remote outdated plugins prune reshim registry run search self-update set settings shell shims sync tasks tool trust uninstall unset unuse up upgrade use version where which r i"}
+	return family{short: "CE", long: []string{"cd", "env", "jobs"},
+		subs:  map[string]Launcher{"exec": {loose: true}, "x": {loose: true}, "watch": {loose: true}},
+		quiet: "activate alias backends bin-paths cache completion config current deactivate direnv doctor en env fmt generate global help implode install install-into latest link list local lock ls ls-remote outdated plugins prune reshim registry run search self-update set settings shell shims sync tasks tool trust uninstall unset unuse up upgrade use version where which r i"}
 }
 
 func versions() family {
@@ -102,13 +108,16 @@ func versions() family {
 }
 
 func secretsFamily() family {
-	return family{subs: map[string]Launcher{"run": {loose: true, Script: true}, "exec": {loose: true}, "exec-env": {skip: 1, Script: true}, "exec-file": {skip: 1, Script: true}},
+	return family{subs: map[string]Launcher{"run": {loose: true, Script: true}, "exec": {loose: true},
+		"exec-env": {skip: 1, Script: true}, "exec-file": {skip: 1, Script: true}},
 		quiet: "account add clear configure configs connect decrypt delete document edit encrypt environments export get group history import inject item list list-services login logout me open projects publish read remove rotate secrets setup show signin signout update user vault version whoami write"}
 }
 
 func kube() family {
-	return family{short: "nsv", long: []string{"namespace", "context", "cluster", "kubeconfig", "user", "server", "token", "as", "as-group", "cache-dir", "certificate-authority", "request-timeout"},
-		subs:  map[string]Launcher{"exec": container, "run": container, "debug": container, "rsh": container, "kubectl": {}},
+	return family{short: "nsv", long: []string{"namespace", "context", "cluster", "kubeconfig", "user",
+		"server", "token", "as", "as-group", "cache-dir", "certificate-authority", "request-timeout"},
+		subs: map[string]Launcher{"exec": container, "run": container, "debug": container, "rsh": container,
+			"kubectl": {}},
 		quiet: "annotate api-resources api-versions apply attach auth autoscale certificate cluster-info completion config cordon cp create delete describe diff drain edit events explain expose get help kustomize label logs options patch plugin port-forward proxy replace rollout scale set taint top uncordon version wait status start stop"}
 }
 

@@ -24,13 +24,19 @@ type Interpreter struct {
 
 // interpreters are they, by the names of programs without versions.
 var interpreters = sync.OnceValue(func() map[string]Interpreter {
-	awk := Interpreter{code: "e", file: "fiEl", value: "Fv", First: true, codes: []string{"source"}, files: []string{"file", "include", "exec", "load"}, values: []string{"field-separator", "assign"}}
-	sed := Interpreter{code: "e", file: "f", value: "l", rest: "i", First: true, codes: []string{"expression"}, files: []string{"file"}, values: []string{"line-length"}}
+	awk := Interpreter{code: "e", file: "fiEl", value: "Fv", First: true, codes: []string{"source"},
+		files: []string{"file", "include", "exec", "load"}, values: []string{"field-separator", "assign"}}
+	sed := Interpreter{code: "e", file: "f", value: "l", rest: "i", First: true,
+		codes: []string{"expression"}, files: []string{"file"}, values: []string{"line-length"}}
 	python := Interpreter{code: "c", value: "WXQ", module: "m", values: []string{"check-hash-based-pycs"}}
-	node := Interpreter{code: "ep", file: "r", value: "C", codes: []string{"eval", "print"}, files: []string{"require", "import", "loader", "experimental-loader", "env-file", "test-reporter"}, commands: []string{"run"}}
+	node := Interpreter{code: "ep", file: "r", value: "C", codes: []string{"eval", "print"},
+		files:    []string{"require", "import", "loader", "experimental-loader", "env-file", "test-reporter"},
+		commands: []string{"run"}}
 	perl := Interpreter{code: "eE", file: "I", rest: "iMmFxCDVd0"}
-	vim := Interpreter{code: "c", file: "Su", value: "tTrwW", codes: []string{"cmd"}, files: []string{"s"}, Settings: true}
-	sql := Interpreter{code: "ce", file: "f", value: "hpUduPDSvRFTLAE", codes: []string{"command", "execute"}, files: []string{"file", "init-command"}, Settings: true}
+	vim := Interpreter{code: "c", file: "Su", value: "tTrwW", codes: []string{"cmd"}, files: []string{"s"},
+		Settings: true}
+	sql := Interpreter{code: "ce", file: "f", value: "hpUduPDSvRFTLAE", codes: []string{"command", "execute"},
+		files: []string{"file", "init-command"}, Settings: true}
 	all := map[string]Interpreter{
 		"awk": awk, "gawk": awk, "mawk": awk, "nawk": awk, "sed": sed, "gsed": sed,
 		"python": python, "pypy": python, "node": node, "nodejs": node, "bun": node, "deno": node, "tsx": node, "ts-node": node,
@@ -216,7 +222,8 @@ func Executes(name, code string) bool {
 }
 
 // wordy are programs whose code is commands of words, as in a shell.
-var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc", "pwsh", "cmake", "sqlite3"}
+var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc", "pwsh",
+	"cmake", "sqlite3"}
 
 // Wordy reports whether the code of a program is commands of words, as in a shell.
 func Wordy(name string) bool { return slices.Contains(wordy, name) }

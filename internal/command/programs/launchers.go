@@ -69,27 +69,38 @@ var launchers = sync.OnceValue(func() map[string]Launcher {
 
 // barePrograms have no options that take a value.
 var barePrograms = []string{
-	"-", "builtin", "catchsegv", "coproc", "eatmydata", "linux32", "linux64", "nocorrect", "noglob", "nohup", "setsid",
+	"-", "builtin", "catchsegv", "coproc", "eatmydata", "linux32", "linux64", "nocorrect", "noglob",
+	"nohup", "setsid",
 	"torsocks", "tsocks", "unbuffer", "chronic", "bunx", "pnpx", "torify", "dbus-launch",
 	"zrun", "with-contenv",
 }
 
 // loosePrograms have options that are not all known: the command may begin at any word.
 var loosePrograms = []string{
-	"cpulimit", "fakeroot", "firejail", "gdb", "ltrace", "prlimit", "rlwrap", "runuser", "sallyport", "setarch",
-	"setpriv", "softlimit", "start-stop-daemon", "strace", "systemd-inhibit", "systemd-run", "valgrind", "xvfb-run",
-	"bwrap", "tini", "dumb-init", "mispipe", "parallel", "entr", "sem", "daemonize", "daemon", "xterm", "wait-on", "wait-for-it",
-	"gnome-terminal", "konsole", "alacritty", "kitty", "foot", "proot", "rr", "heaptrack", "uftrace", "bpftrace", "nodemon", "onchange",
-	"reflex", "minijail0", "nsjail", "catatonit", "foreground", "background", "systemd-nspawn", "systemd-cat", "logsave",
+	"cpulimit", "fakeroot", "firejail", "gdb", "ltrace", "prlimit", "rlwrap", "runuser",
+	"sallyport", "setarch",
+	"setpriv", "softlimit", "start-stop-daemon", "strace", "systemd-inhibit", "systemd-run",
+	"valgrind", "xvfb-run",
+	"bwrap", "tini", "dumb-init", "mispipe", "parallel", "entr", "sem", "daemonize", "daemon", "xterm",
+	"wait-on", "wait-for-it",
+	"gnome-terminal", "konsole", "alacritty", "kitty", "foot", "proot", "rr", "heaptrack", "uftrace",
+	"bpftrace", "nodemon", "onchange",
+	"reflex", "minijail0", "nsjail", "catatonit", "foreground", "background", "systemd-nspawn",
+	"systemd-cat", "logsave",
 }
 
 // uv are the options of uv run and uvx.
 var uv = Launcher{short: "pPfiCw", long: []string{
-	"with", "with-editable", "with-requirements", "python", "extra", "no-extra", "group", "no-group", "only-group",
-	"package", "directory", "project", "env-file", "index", "default-index", "index-url", "extra-index-url", "find-links",
-	"from", "cache-dir", "config-file", "color", "refresh-package", "reinstall-package", "upgrade-package", "resolution",
-	"prerelease", "exclude-newer", "link-mode", "config-setting", "keyring-provider", "index-strategy", "python-platform",
-	"allow-insecure-host", "no-build-isolation-package", "no-binary-package", "no-build-package", "constraints", "overrides",
+	"with", "with-editable", "with-requirements", "python", "extra", "no-extra", "group",
+	"no-group", "only-group",
+	"package", "directory", "project", "env-file", "index", "default-index", "index-url",
+	"extra-index-url", "find-links",
+	"from", "cache-dir", "config-file", "color", "refresh-package", "reinstall-package",
+	"upgrade-package", "resolution",
+	"prerelease", "exclude-newer", "link-mode", "config-setting", "keyring-provider", "index-strategy",
+	"python-platform",
+	"allow-insecure-host", "no-build-isolation-package", "no-binary-package", "no-build-package",
+	"constraints", "overrides",
 }}
 
 // Xargs are the options of xargs.

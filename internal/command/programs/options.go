@@ -34,7 +34,8 @@ const (
 // options are such options, by program.
 var options = sync.OnceValue(func() map[string][]Option {
 	script := func(short string, long ...string) Option { return Option{short: short, long: long} }
-	ssh := []Option{{short: "o", Kind: SSHSetting}, {short: "F", Kind: CodeFile}, {short: "I", Kind: CodeFile}}
+	ssh := []Option{{short: "o", Kind: SSHSetting}, {short: "F", Kind: CodeFile},
+		{short: "I", Kind: CodeFile}}
 	apt := []Option{{short: "o", long: []string{"option"}, Kind: AptSetting}}
 	pack := []Option{script("", "upload-pack", "exec")}
 	return map[string][]Option{
@@ -164,7 +165,8 @@ func (o *Option) Values(args []string) []Value {
 func (o *Option) value(w string) (value string, found, inline bool) {
 	if strings.HasPrefix(w, "--") {
 		w, value, inline = strings.Cut(w, "=")
-		found = len(w) > 3 && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, w[2:]) })
+		found = len(w) > 3 && slices.ContainsFunc(o.long,
+			func(l string) bool { return strings.HasPrefix(l, w[2:]) })
 	} else if len(w) > 1 && w[0] == '-' {
 		if letter := strings.IndexAny(w[1:], o.short); letter >= 0 && o.short != "" {
 			value, found = w[letter+2:], true
@@ -183,7 +185,8 @@ func SSHCommand(key string) bool { return sshCommands()[key] }
 
 // AptCommand reports whether a setting of apt, in lower case, is a command.
 func AptCommand(key string) bool {
-	return strings.Contains(key, "invoke") || strings.Contains(key, "install-pkgs") || strings.Contains(key, "autodetect") || strings.HasPrefix(key, "dir::bin::")
+	return strings.Contains(key, "invoke") || strings.Contains(key, "install-pkgs") ||
+		strings.Contains(key, "autodetect") || strings.HasPrefix(key, "dir::bin::")
 }
 
 // SSHFile reports whether a setting of ssh, in lower case, is a file with settings or code.
@@ -235,7 +238,8 @@ func Socat(addresses []string) []string {
 func XargsMark(args []string) (mark string, split bool) {
 	split = true
 	for i, w := range args[1:] {
-		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "0da") || strings.HasPrefix(w, "--n") || strings.HasPrefix(w, "--d") || strings.HasPrefix(w, "--a") {
+		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "0da") ||
+			strings.HasPrefix(w, "--n") || strings.HasPrefix(w, "--d") || strings.HasPrefix(w, "--a") {
 			split = false // the words are not those between blanks
 		}
 		switch {

@@ -31,7 +31,8 @@ var projectFiles = sync.OnceValue(func() map[string][]string {
 
 // RunsFiles reports whether files among the words of a program are code that it runs.
 func RunsFiles(name string) bool {
-	return slices.Contains([]string{"go", "uv", "uvx", "pipx", "pytest", "py.test", "crontab", "bc", "jshell", "php", "ghci", "runghc"}, name)
+	return slices.Contains([]string{"go", "uv", "uvx", "pipx", "pytest", "py.test", "crontab", "bc", "jshell",
+		"php", "ghci", "runghc"}, name)
 }
 
 // quietProjects are commands of such programs that run nothing of the project.
@@ -52,7 +53,8 @@ func ProjectFiles(name string, args []string) (named, found []string) {
 		switch {
 		case i == 1 && strings.Contains(quietProjects, " "+w+" "):
 			return nil, nil
-		case slices.Contains([]string{"-C", "--directory", "-f", "--file", "--makefile", "--justfile", "-P", "--prefix", "--cwd", "-S"}, w) && i+1 < len(args):
+		case slices.Contains([]string{"-C", "--directory", "-f", "--file", "--makefile", "--justfile", "-P",
+			"--prefix", "--cwd", "-S"}, w) && i+1 < len(args):
 			i++
 			value = args[i]
 		case strings.HasPrefix(w, "--"):
@@ -63,7 +65,8 @@ func ProjectFiles(name string, args []string) (named, found []string) {
 		}
 		switch {
 		case value == "":
-		case w == "-f" || w == "--file" || w == "--makefile" || w == "--justfile" || w == "-P" && name == "cmake":
+		case w == "-f" || w == "--file" || w == "--makefile" || w == "--justfile" || w == "-P" &&
+			name == "cmake":
 			named = append(named, path.Join(dir, value))
 		case w == "-C" || w == "--directory" || w == "--prefix" || w == "--cwd" || w == "-S":
 			if path.IsAbs(value) {

@@ -86,7 +86,9 @@ func Open(args []string) int {
 	f, many := families()[name]
 	switch {
 	case name == "git":
-		if starts, _, _ := Git.Starts(args); len(starts) > 0 && !strings.Contains(gitQuiet, " "+args[starts[0]]+" ") && !strings.Contains(gitQuiet, "\n\t"+args[starts[0]]+" ") {
+		if starts, _, _ := Git.Starts(args); len(starts) > 0 &&
+			!strings.Contains(gitQuiet, " "+args[starts[0]]+" ") &&
+			!strings.Contains(gitQuiet, "\n\t"+args[starts[0]]+" ") {
 			return starts[0] + 1
 		}
 		return 0
@@ -111,7 +113,8 @@ func Open(args []string) int {
 			return 0
 		}
 		return min(t.after, len(args))
-	case strings.HasPrefix(name, "git-"), strings.HasPrefix(name, "x86_64-"), strings.HasPrefix(name, "aarch64-"):
+	case strings.HasPrefix(name, "git-"), strings.HasPrefix(name, "x86_64-"),
+		strings.HasPrefix(name, "aarch64-"):
 		return 0
 	case inert()[strings.TrimRight(name, "-0123456789.")]:
 		return 0
@@ -129,7 +132,8 @@ func shellArguments(args []string) int {
 		switch {
 		case w == "--":
 			return i + 2
-		case w == shell.Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' && strings.ContainsAny(w, "cs"):
+		case w == shell.Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' &&
+			strings.ContainsAny(w, "cs"):
 			return 0
 		case len(w) > 1 && (w[0] == '-' || w[0] == '+'):
 			if w[1] != '-' && strings.ContainsAny(w, "oO") || w == "--rcfile" || w == "--init-file" {

@@ -13,7 +13,8 @@ import (
 
 // alwaysSafe are programs that only read, whatever their words are.
 var alwaysSafe = []string{
-	"cat", "cd", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "numfmt", "paste", "pwd", "rev", "seq",
+	"cat", "cd", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "numfmt", "paste",
+	"pwd", "rev", "seq",
 	"stat", "tac", "tail", "tr", "true", "uname", "wc", "which", "whoami",
 }
 
@@ -69,7 +70,8 @@ func has(words []string, short string, long ...string) bool {
 			return len(w) > 1 && w[0] == '-' && strings.ContainsAny(w[1:], short)
 		}
 		name, _, _ = strings.Cut(name, "=")
-		return name != "" && slices.ContainsFunc(long, func(l string) bool { return strings.HasPrefix(l, name) })
+		return name != "" && slices.ContainsFunc(long,
+			func(l string) bool { return strings.HasPrefix(l, name) })
 	})
 }
 
@@ -87,7 +89,8 @@ func operands(words []string) int {
 // findActs reports whether a word of find does more than print names.
 func findActs(w string) bool {
 	switch w {
-	case "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from", "-ok", "-okdir":
+	case "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from",
+		"-ok", "-okdir":
 		return true
 	}
 	return false
@@ -102,10 +105,12 @@ func safeSed(words []string) bool {
 }
 
 // gitListings are options with which git branch lists.
-var gitListings = []string{"--list", "-l", "--show-current", "-a", "--all", "-r", "--remotes", "-v", "-vv", "--verbose"}
+var gitListings = []string{"--list", "-l", "--show-current", "-a", "--all", "-r", "--remotes", "-v",
+	"-vv", "--verbose"}
 
 // gitElsewhere are options by which git reads other settings or runs programs.
-var gitElsewhere = []string{"paginate", "config-env", "exec-path", "git-dir", "namespace", "super-prefix", "work-tree"}
+var gitElsewhere = []string{"paginate", "config-env", "exec-path", "git-dir", "namespace",
+	"super-prefix", "work-tree"}
 
 // safeGit accepts commands of git that read the repository in this directory.
 func safeGit(words []string) bool {

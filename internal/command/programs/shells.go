@@ -35,9 +35,12 @@ func Login(args []string) bool {
 
 // builtins are commands that shells have themselves, whatever PATH leads to.
 var builtins = []string{
-	".", ":", "[", "alias", "bg", "break", "builtin", "cd", "command", "continue", "declare", "dirs", "echo", "eval", "exec", "exit", "export",
-	"false", "fg", "getopts", "hash", "jobs", "kill", "let", "local", "popd", "printf", "pushd", "pwd", "read", "readonly", "return", "set",
-	"shift", "source", "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+	".", ":", "[", "alias", "bg", "break", "builtin", "cd", "command", "continue", "declare", "dirs", "echo",
+	"eval", "exec", "exit", "export",
+	"false", "fg", "getopts", "hash", "jobs", "kill", "let", "local", "popd", "printf", "pushd", "pwd",
+	"read", "readonly", "return", "set",
+	"shift", "source", "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias",
+	"unset", "wait",
 }
 
 // Builtin reports whether shells run a command themselves.

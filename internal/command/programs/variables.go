@@ -80,7 +80,8 @@ func Holds(name string) Holding {
 		return GitSettings
 	case strings.HasPrefix(name, "LD_"), strings.HasPrefix(name, "DYLD_"):
 		return AFile
-	case strings.HasPrefix(name, "CARGO_TARGET_") && (strings.HasSuffix(name, "_RUNNER") || strings.HasSuffix(name, "_LINKER")):
+	case strings.HasPrefix(name, "CARGO_TARGET_") &&
+		(strings.HasSuffix(name, "_RUNNER") || strings.HasSuffix(name, "_LINKER")):
 		return ACommand
 	}
 	return NoCode

@@ -115,7 +115,8 @@ func (sc *scope) read(ps []shell.Piece, alone bool) []choice {
 		if glob {
 			words = append(slices.Clip(words), Rest) // more files than one
 		}
-		if words = compact(words); !slices.ContainsFunc(all, func(c choice) bool { return slices.Equal(c, words) }) {
+		if words = compact(words); !slices.ContainsFunc(all,
+			func(c choice) bool { return slices.Equal(c, words) }) {
 			all = append(all, words)
 		}
 	}
@@ -137,7 +138,8 @@ func each(states []partial, f func(partial) partial) []partial {
 
 // beside reports whether a slash stands at the piece: it is a directory in a path.
 func beside(ps []shell.Piece, i int) bool {
-	return i > 0 && strings.HasSuffix(ps[i-1].Text, "/") || i+1 < len(ps) && strings.HasPrefix(ps[i+1].Text, "/")
+	return i > 0 && strings.HasSuffix(ps[i-1].Text, "/") || i+1 < len(ps) &&
+		strings.HasPrefix(ps[i+1].Text, "/")
 }
 
 // expansion adds the values of an expansion to each state.

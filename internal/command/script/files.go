@@ -143,7 +143,8 @@ func (rd *reader) code(at place, by, text string) {
 		rd.doubts++ // its sources count
 	}
 	if loads().MatchString(text) {
-		rd.mayHold(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n()[]{}\"'`,;:", r) }))
+		rd.mayHold(strings.FieldsFunc(text,
+			func(r rune) bool { return strings.ContainsRune(" \t\n()[]{}\"'`,;:", r) }))
 		for _, m := range imports().FindAllStringSubmatch(text, maxTexts) {
 			rd.mayHold([]string{strings.ReplaceAll(m[1], ".", "/") + ".py"})
 		}
@@ -160,7 +161,8 @@ var imports = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // inPath notes the files that a bare name may mean by a PATH that the script sets.
 func (rd *reader) inPath(at place, name string) {
-	if v, _, _ := at.scope.find("PATH", at.offset); v == nil || strings.Contains(name, "/") || shell.Dynamic(name) {
+	if v, _, _ := at.scope.find("PATH", at.offset); v == nil || strings.Contains(name, "/") ||
+		shell.Dynamic(name) {
 		return
 	}
 	texts, _, _ := at.scope.lookup("PATH", at.offset)

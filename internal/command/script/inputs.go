@@ -176,7 +176,8 @@ func (sc *scope) producers(words []*syntax.Word, depth int) []*syntax.Stmt {
 				}
 				if v, owner, _ := sc.find(n.Param.Value, 0); v != nil {
 					for _, a := range v.assigned {
-						all = append(all, owner.producers(append([]*syntax.Word{a.word}, a.words...), depth+1)...)
+						all = append(all, owner.producers(append([]*syntax.Word{a.word},
+							a.words...), depth+1)...)
 					}
 				}
 			}

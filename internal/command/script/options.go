@@ -55,7 +55,8 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 
 // splitString returns what env(1) runs by the value of -S, as a script. That may begin with further options.
 func splitString(value string) string {
-	blanks := strings.NewReplacer(`\\`, `\\`, `\_`, " ", `\t`, " ", `\n`, " ", `\r`, " ", `\f`, " ", `\v`, " ")
+	blanks := strings.NewReplacer(`\\`, `\\`, `\_`, " ", `\t`, " ", `\n`, " ", `\r`, " ", `\f`,
+		" ", `\v`, " ")
 	value = strings.TrimLeft(blanks.Replace(value), " \t\r\n\f\v")
 	if strings.HasPrefix(value, "-") {
 		return "env " + value

@@ -137,14 +137,17 @@ const maxTexts = 256
 // language adds the commands in texts of code, each by itself and those behind each other as words.
 func (p *perhaps) language(c Command, by, text string) {
 	c.Maybe = true
-	if in, _ := programs.Language(by); in.First && strings.HasSuffix(strings.TrimRight(by, "0123456789."), "sed") {
+	if in, _ := programs.Language(by); in.First &&
+		strings.HasSuffix(strings.TrimRight(by, "0123456789."), "sed") {
 		p.sed(c, text)
 		return
 	}
-	if in, ok := programs.Language(by); !ok || in.Settings || programs.Wordy(by) { // their code is commands with words
+	if in, ok := programs.Language(by); !ok || in.Settings || programs.Wordy(by) {
+		// their code is commands with words
 		for _, line := range strings.Split(text, "\n") {
 			p.script(c, line+" ", 0)
-			p.tails(c, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t()[]{}\"'`,;", r) }))
+			p.tails(c, strings.FieldsFunc(line,
+				func(r rune) bool { return strings.ContainsRune(" \t()[]{}\"'`,;", r) }))
 		}
 	}
 	var words []string

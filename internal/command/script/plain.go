@@ -127,12 +127,14 @@ func (p *plainReader) call(call *syntax.CallExpr) {
 	switch name, literal := call.Args[0].Parts[0].(*syntax.Lit); {
 	case !literal || len(call.Args[0].Parts) > 1:
 		p.refuse(Quoting)
-	case strings.ContainsAny(name.Value, "%@=!") || number().MatchString(name.Value) || syntax.IsKeyword(name.Value):
+	case strings.ContainsAny(name.Value, "%@=!") || number().MatchString(name.Value) ||
+		syntax.IsKeyword(name.Value):
 		p.refuse(CommandName)
 	case name.Value == "unset":
 		p.refuse(Declaration)
 	}
-	p.commands = append(p.commands, Command{Args: args, Line: int(call.Pos().Line()), Column: int(call.Pos().Col())})
+	p.commands = append(p.commands, Command{Args: args, Line: int(call.Pos().Line()),
+		Column: int(call.Pos().Col())})
 }
 
 // word returns the text of a word of literal parts.
@@ -196,7 +198,8 @@ func (p *plainReader) bare(text string, first bool) {
 		p.refuse(Character)
 	}
 	for _, r := range text {
-		if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("%+,-./:=@_!", r) {
+		if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+			!strings.ContainsRune("%+,-./:=@_!", r) {
 			p.refuse(Character)
 		}
 	}

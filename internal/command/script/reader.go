@@ -184,7 +184,8 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 		at.line, at.column = int(s.Pos().Line()), int(s.Pos().Col())
 	}
 	at = at.redirected(s.Redirs)
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 && shell.Literal(call.Args[0]) == "exec" {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 &&
+		shell.Literal(call.Args[0]) == "exec" {
 		at.scope.top().opened = at.opened() // for all commands behind it
 	}
 	for _, r := range s.Redirs {
@@ -243,7 +244,8 @@ func (rd *reader) inner(at place, node syntax.Node) {
 // index lists the commands in a text which arithmetic, or a builtin that sets or tests a variable,
 // would take for the name of an element and expand.
 func (rd *reader) index(at place, text string) {
-	if i := strings.IndexByte(text, '['); i >= 0 && (strings.Contains(text[i:], "$(") || strings.Contains(text[i:], "`")) {
+	if i := strings.IndexByte(text, '['); i >= 0 &&
+		(strings.Contains(text[i:], "$(") || strings.Contains(text[i:], "`")) {
 		at = at.deeper("[ ]")
 		at.maybe = true
 		rd.prompt(at, text)
@@ -282,7 +284,8 @@ func (rd *reader) call(at place, call *syntax.CallExpr) {
 	if rd.doubts != before {
 		rd.sources(at, at.scope.producers(call.Args, 0))
 	}
-	if slices.ContainsFunc(rd.reading.codes[codes:], func(c code) bool { return programs.Executes(c.by, c.text) }) {
+	if slices.ContainsFunc(rd.reading.codes[codes:],
+		func(c code) bool { return programs.Executes(c.by, c.text) }) {
 		for _, a := range call.Assigns { // which the code may run
 			for _, text := range at.scope.texts(a.Value) {
 				rd.code(at, "variable", text)
@@ -294,7 +297,8 @@ func (rd *reader) call(at place, call *syntax.CallExpr) {
 // bare reports whether a command has no substitution, which would hold commands, and no
 // assignment.
 func bare(call *syntax.CallExpr) bool {
-	return len(call.Assigns) == 0 && !slices.ContainsFunc(call.Args, func(w *syntax.Word) bool { return !bareParts(w.Parts) })
+	return len(call.Assigns) == 0 && !slices.ContainsFunc(call.Args,
+		func(w *syntax.Word) bool { return !bareParts(w.Parts) })
 }
 
 func bareParts(parts []syntax.WordPart) bool {
@@ -313,7 +317,8 @@ func bareParts(parts []syntax.WordPart) bool {
 				return false
 			}
 		case *syntax.ParamExp:
-			if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil || p.Excl {
+			if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil ||
+				p.NestedParam != nil || p.Excl {
 				return false
 			}
 		default:
@@ -360,7 +365,8 @@ func (rd *reader) command(at place, args []string) {
 		rd.unknown(at, DynamicName)
 	}
 	rd.inPath(at, args[0])
-	if stem := strings.TrimSuffix(name, path.Ext(name)); programs.IsShell(stem) || strings.HasSuffix(name, ".exe") {
+	if stem := strings.TrimSuffix(name, path.Ext(name)); programs.IsShell(stem) ||
+		strings.HasSuffix(name, ".exe") {
 		name = stem // bash.exe, as in wrapperScript
 	}
 	rd.through(at, name, args)

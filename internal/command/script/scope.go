@@ -141,22 +141,26 @@ func (sc *scope) note(n syntax.Node) bool {
 	case *syntax.Assign:
 		sc.noteAssign(n)
 	case *syntax.ParamExp:
-		if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+		if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset ||
+			n.Exp.Op == syntax.AssignUnsetOrNull) {
 			sc.assign(n.Param.Value, assignment{word: n.Exp.Word})
 		}
 	case *syntax.WordIter:
-		sc.assign(n.Name.Value, assignment{words: n.Items, list: true, each: true, unknown: !n.InPos.IsValid()})
+		sc.assign(n.Name.Value, assignment{words: n.Items, list: true, each: true,
+			unknown: !n.InPos.IsValid()})
 	case *syntax.BinaryArithm:
 		sc.noteNumber(n.X)
 	case *syntax.UnaryArithm:
 		sc.noteNumber(n.X)
 	case *syntax.DeclClause:
 		for _, a := range n.Args {
-			if a.Name != nil && a.Value != nil && slices.ContainsFunc(shell.Split(a.Value), func(p shell.Piece) bool { return p.Punct("{") }) {
+			if a.Name != nil && a.Value != nil && slices.ContainsFunc(shell.Split(a.Value),
+				func(p shell.Piece) bool { return p.Punct("{") }) {
 				sc.assign(a.Name.Value, assignment{unknown: true}) // braces are expanded here
 			}
 			if a.Naked && a.Name == nil && a.Value != nil {
-				if text := shell.Literal(a.Value); text == "" || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "nil") {
+				if text := shell.Literal(a.Value); text == "" || strings.HasPrefix(text, "-") &&
+					strings.ContainsAny(text, "nil") {
 					sc.wild = true // a name or value from elsewhere, a reference, numbers
 				}
 			}

@@ -206,7 +206,8 @@ func (c *Command) Begins(pattern [][]string, equal func(token, word string) bool
 	}
 	answer := begins(pattern, c.Args, equal)
 	if name := path.Base(c.Args[0]); answer == No && shell.Dynamic(c.Args[0]) && name != c.Args[0] {
-		answer = min(Maybe, begins(pattern, append([]string{name}, c.Args[1:]...), equal)) // in an unknown directory
+		// in an unknown directory
+		answer = min(Maybe, begins(pattern, append([]string{name}, c.Args[1:]...), equal))
 	}
 	if c.Maybe {
 		answer = min(Maybe, answer)

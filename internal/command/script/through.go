@@ -318,11 +318,13 @@ func (rd *reader) shell(at place, name string, args []string) {
 				text = args[i]
 			}
 			rd.nested(at, name, text, []string{})
-		case strings.HasPrefix(w, "--c") && strings.Contains(w, "="), strings.HasPrefix(w, "--init-command="), strings.HasPrefix(w, "--execute="):
+		case strings.HasPrefix(w, "--c") && strings.Contains(w, "="), strings.HasPrefix(w, "--init-command="),
+			strings.HasPrefix(w, "--execute="):
 			_, text, _ := strings.Cut(w, "=")
 			rd.nested(at, name, text, []string{})
 			odd = true
-		case long && !slices.Contains([]string{"--login", "--norc", "--noprofile", "--posix", "--restricted", "--verbose", "--noediting"}, w):
+		case long && !slices.Contains([]string{"--login", "--norc", "--noprofile", "--posix", "--restricted",
+			"--verbose", "--noediting"}, w):
 			odd = true
 		case !long:
 			letters := w[1:]
@@ -368,7 +370,8 @@ func (rd *reader) scriptFile(at place, name string, words []string) {
 		rd.input(at, name, words)
 		return
 	}
-	if words[0] == Gap || words[0] == Rest || shell.Dynamic(words[0]) && (strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
+	if words[0] == Gap || words[0] == Rest || shell.Dynamic(words[0]) &&
+		(strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
 		rd.unknown(at, DynamicScript)
 		return
 	}
@@ -466,7 +469,8 @@ func (rd *reader) finder(at place, name string, args, words []string) {
 		}
 		command := args[i+1:]
 		glued := slices.IndexFunc(words, func(o string) bool {
-			return strings.HasPrefix(o, "--") && strings.HasPrefix(w, o+"=") || len(o) == 2 && len(w) > 2 && strings.HasPrefix(w, o)
+			return strings.HasPrefix(o, "--") && strings.HasPrefix(w, o+"=") || len(o) == 2 && len(w) > 2 &&
+				strings.HasPrefix(w, o)
 		})
 		if glued >= 0 {
 			first := strings.TrimPrefix(w[len(words[glued]):], "=")

@@ -200,7 +200,8 @@ func printed(words []string) ([]string, bool) {
 			return []string{"/" + Gap, ""}, true
 		}
 	case "which", "command", "type":
-		if len(args) > 0 && !slices.Contains(args, Rest) && (name == "which" || strings.HasPrefix(args[0], "-")) {
+		if len(args) > 0 && !slices.Contains(args, Rest) &&
+			(name == "which" || strings.HasPrefix(args[0], "-")) {
 			return []string{args[len(args)-1], ""}, !strings.HasPrefix(args[len(args)-1], "-")
 		}
 	}

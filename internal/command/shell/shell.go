@@ -39,7 +39,8 @@ const (
 	Cmd
 )
 
-var kindNames = [...]string{Unknown: "unknown", Bash: "bash", Zsh: "zsh", Sh: "sh", PowerShell: "powershell", Cmd: "cmd"}
+var kindNames = [...]string{Unknown: "unknown", Bash: "bash", Zsh: "zsh", Sh: "sh",
+	PowerShell: "powershell", Cmd: "cmd"}
 
 // String returns the name of the kind in lower case, "unknown" for values without a name.
 func (k Kind) String() string {

@@ -40,7 +40,10 @@ func Literal(w *syntax.Word) string {
 
 // Fixed reports whether a word has no expansions; patterns and braces may be in it.
 func Fixed(w *syntax.Word) bool {
-	return !slices.ContainsFunc(Split(w), func(p Piece) bool { return p.Kind == BarePart || p.Kind == QuotedPart })
+	return !slices.ContainsFunc(Split(w), func(p Piece) bool {
+		return p.Kind == BarePart ||
+			p.Kind == QuotedPart
+	})
 }
 
 // Quote writes words as a shell reads them.

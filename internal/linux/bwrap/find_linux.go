@@ -50,7 +50,8 @@ func Find() (*Program, *sandbox.UnsupportedError) {
 			continue
 		}
 		if why := unsafe(real); why != "" {
-			return lack(fmt.Sprintf("%s is not used, because %s", real, why), "reinstall it from the system's packages")
+			return lack(fmt.Sprintf("%s is not used, because %s", real, why),
+				"reinstall it from the system's packages")
 		}
 		p.Path = real
 		break
@@ -134,7 +135,8 @@ func (p *Program) For(rules []plan.Rule, state string) (*plan.Bwrap, error) {
 	for _, r := range rules {
 		if r.Level == sandbox.LevelWrite && hostfacts.Below(p.Path, r.Path) {
 			return nil, &sandbox.UnsupportedError{
-				Need: "a bubblewrap that no command can change", Have: fmt.Sprintf("%s is below the writable %s", p.Path, r.Path),
+				Need: "a bubblewrap that no command can change",
+				Have: fmt.Sprintf("%s is below the writable %s", p.Path, r.Path),
 				Hint: "name narrower writable directories",
 			}
 		}

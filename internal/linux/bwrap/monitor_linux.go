@@ -83,7 +83,8 @@ func openStatus() (ours, theirs *os.File, err error) {
 		unix.Close(fds[1])
 		return nil, nil, err
 	}
-	return os.NewFile(uintptr(fds[0]), "bubblewrap's status"), os.NewFile(uintptr(fds[1]), "bubblewrap's status"), nil
+	return os.NewFile(uintptr(fds[0]), "bubblewrap's status"),
+		os.NewFile(uintptr(fds[1]), "bubblewrap's status"), nil
 }
 
 // Abandon closes the pipes of a launch that failed.
@@ -115,7 +116,8 @@ func (m *Monitor) Exit(code int) (exit, signal int, err error) {
 		return 128 + sig, sig, nil
 	}
 	return -1, 0, &sandbox.UnsupportedError{
-		Need: "a sandbox by bubblewrap", Have: fmt.Sprintf("it could not build it (exit %d), so the command did not run; its message is on standard error", code),
+		Need: "a sandbox by bubblewrap",
+		Have: fmt.Sprintf("it could not build it (exit %d), so the command did not run; its message is on standard error", code),
 		Hint: hostfacts.SeeDoctor,
 	}
 }
@@ -154,7 +156,8 @@ func (m *Monitor) handOver() {
 	if _, err := m.status.Write(make([]byte, 64<<10)); err == nil {
 		m.stopOnStatus(true)
 	}
-	_ = control(m.status, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }) // only fails when bubblewrap has ended
+	// only fails when bubblewrap has ended
+	_ = control(m.status, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
 }
 
 // exitCode returns the command's exit code from a line of bubblewrap's status, a JSON

@@ -43,8 +43,9 @@ func (p *pumps) open(files [3]*os.File) (ends [3]*os.File, err error) {
 		case unix.S_IFREG, unix.S_IFCHR:
 		default:
 			return ends, &executor.RootError{
-				Path: fmt.Sprintf("standard descriptor %d", i), Why: "is neither a file, a terminal, a pipe nor a socket, and cannot be passed at the bwrap level",
-				Fix: "pass it through a pipe",
+				Path: fmt.Sprintf("standard descriptor %d", i),
+				Why:  "is neither a file, a terminal, a pipe nor a socket, and cannot be passed at the bwrap level",
+				Fix:  "pass it through a pipe",
 			}
 		}
 		if i == 2 && ends[1] != files[1] && ids[1].Dev == ids[2].Dev && ids[1].Ino == ids[2].Ino {
@@ -210,7 +211,8 @@ func (p pump) sweep(b []byte) {
 func (p pump) readable() bool {
 	err := control(p.from, func(from int) error {
 		return control(p.stopped, func(stopped int) error {
-			fds := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(stopped), Events: unix.POLLIN}}
+			fds := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN},
+				{Fd: int32(stopped), Events: unix.POLLIN}}
 			for {
 				if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
 					if err == nil && fds[1].Revents != 0 {

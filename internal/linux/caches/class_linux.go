@@ -37,7 +37,8 @@ func classOf(r *Request, workspace string) class {
 		rest = append(rest, "/ "+r.Policy.Root.String())
 	}
 	for _, p := range r.Policy.Paths {
-		usual := p.Level == sandbox.LevelWrite && (p.Path == "/tmp" || p.Path == workspace || hostfacts.RealPath(p.Path) == workspace)
+		usual := p.Level == sandbox.LevelWrite && (p.Path == "/tmp" || p.Path == workspace ||
+			hostfacts.RealPath(p.Path) == workspace)
 		if !p.Auto && !usual {
 			rest = append(rest, p.Path+" "+p.Level.String())
 		}
@@ -102,7 +103,8 @@ func (s *slot) lower(cache string) []plan.Spot {
 	var out []plan.Spot
 	for _, w := range s.class.wider() {
 		for _, dir := range []string{
-			filepath.Join(s.base, w.slotName(0), cache, upperDir), filepath.Join(s.base, w.plainName(), cache),
+			filepath.Join(s.base, w.slotName(0), cache, upperDir),
+			filepath.Join(s.base, w.plainName(), cache),
 		} {
 			if exists(dir) && s.holdLower() {
 				if spot, err := hostfacts.Look(dir); err == nil && spot.Kind == plan.KindDirectory {

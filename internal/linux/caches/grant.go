@@ -103,7 +103,8 @@ func GrantAbove(path string, env []string, tool string) (name, dir string) {
 }
 
 // alias holds programs whose toolchain has another name.
-var alias = map[string]string{"mvn": "maven", "mvnw": "maven", "gradlew": "gradle", "npx": "npm", "pnpx": "pnpm", "pip3": "pip", "make": "ccache", "gcc": "ccache", "cc": "ccache"}
+var alias = map[string]string{"mvn": "maven", "mvnw": "maven", "gradlew": "gradle", "npx": "npm",
+	"pnpx": "pnpm", "pip3": "pip", "make": "ccache", "gcc": "ccache", "cc": "ccache"}
 
 // Covers reports whether the toolchains have every cache that a grant covers.
 func Covers(found []Toolchain, grant string) bool {

@@ -163,7 +163,8 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 func workspaceOf(rules []plan.Rule, dir string) string {
 	workspace := dir
 	for _, r := range rules {
-		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindDirectory && !r.Pin && hostfacts.Below(dir, r.Path) {
+		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindDirectory && !r.Pin &&
+			hostfacts.Below(dir, r.Path) {
 			workspace = r.Path
 		}
 	}
@@ -175,7 +176,8 @@ func workspaceOf(rules []plan.Rule, dir string) string {
 // No program was executed then.
 func (s *Store) Learn(err error) bool {
 	var step *launch.StepError
-	if !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Call == "compare" || step.Errno == syscall.ELOOP {
+	if !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Call == "compare" ||
+		step.Errno == syscall.ELOOP {
 		return false
 	}
 	s.mu.Lock()
@@ -186,7 +188,8 @@ func (s *Store) Learn(err error) bool {
 	if s.refused == nil {
 		s.refused = make(map[string]string)
 	}
-	s.refused[step.Step.Path] = fmt.Sprintf("the kernel makes no overlay over it (%s: %v)", step.Call, step.Errno)
+	s.refused[step.Step.Path] = fmt.Sprintf("the kernel makes no overlay over it (%s: %v)",
+		step.Call, step.Errno)
 	return true
 }
 
@@ -230,7 +233,8 @@ func (p *preparation) add(c *Cache) error {
 	if i := slices.IndexFunc(p.pr.Rules, func(r plan.Rule) bool { return r.Path == real && !r.Pin }); i >= 0 {
 		// The policy decides. Where the tools cannot live with that, they get a
 		// private directory.
-		if level := p.pr.Rules[i].Level; level == sandbox.LevelWrite || level == sandbox.LevelRead && c.ReadOnlyWorks {
+		if level := p.pr.Rules[i].Level; level == sandbox.LevelWrite || level == sandbox.LevelRead &&
+			c.ReadOnlyWorks {
 			return nil
 		}
 		return p.redirect(c, "the policy has a rule for "+real)
@@ -339,7 +343,8 @@ func (p *preparation) redirect(c *Cache, why string) error {
 
 // rule adds a rule in its place. It replaces a pin, which has no meaning of its own.
 func (p *preparation) rule(r plan.Rule) {
-	at, found := slices.BinarySearchFunc(p.pr.Rules, r.Path, func(o plan.Rule, name string) int { return strings.Compare(o.Path, name) })
+	at, found := slices.BinarySearchFunc(p.pr.Rules, r.Path,
+		func(o plan.Rule, name string) int { return strings.Compare(o.Path, name) })
 	if found && p.pr.Rules[at].Pin {
 		p.pr.Rules[at] = r
 		return
@@ -351,7 +356,8 @@ func (p *preparation) rule(r plan.Rule) {
 // one of them would move the host's cache to where the next run can write it.
 func (p *preparation) pin() error {
 	for _, o := range p.pr.Overlays {
-		for at := filepath.Dir(o.Path); at != "/" && p.pr.LevelAt(at) == sandbox.LevelWrite; at = filepath.Dir(at) {
+		for at := filepath.Dir(o.Path); at != "/" &&
+			p.pr.LevelAt(at) == sandbox.LevelWrite; at = filepath.Dir(at) {
 			if slices.ContainsFunc(p.pr.Rules, func(r plan.Rule) bool { return r.Path == at }) {
 				break
 			}
@@ -359,7 +365,8 @@ func (p *preparation) pin() error {
 			if err != nil {
 				return &executor.RootError{Path: at, Why: "cannot be read: " + hostfacts.Reason(err)}
 			}
-			p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: "fixed: it contains a cache of the host"})
+			p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true,
+				Why: "fixed: it contains a cache of the host"})
 		}
 	}
 	return nil

@@ -105,7 +105,8 @@ func Clear(state, workspace string) (Cleared, error) {
 			switch {
 			case errors.Is(err, unix.EWOULDBLOCK):
 				busy = true
-			case !errors.Is(err, fs.ErrNotExist): // else it was removed meanwhile, and perhaps made anew for a run
+			// else it was removed meanwhile, and perhaps made anew for a run
+			case !errors.Is(err, fs.ErrNotExist):
 				failed = errors.Join(failed, err)
 			}
 		}

@@ -61,7 +61,8 @@ func table() []Toolchain {
 		{Name: "go", Markers: []string{"go.mod", "go.work"}, Caches: []Cache{
 			{Name: "go-build", Moved: plain("GOCACHE"), Default: inCache("go-build"), Redirect: Variable{Name: "GOCACHE"}},
 			{
-				Name: "go-mod", Moved: []Variable{{Name: "GOMODCACHE"}, {Name: "GOPATH", Below: "pkg/mod", List: true}},
+				Name: "go-mod", Moved: []Variable{{Name: "GOMODCACHE"},
+					{Name: "GOPATH", Below: "pkg/mod", List: true}},
 				Default: inHome("go/pkg/mod"), Redirect: Variable{Name: "GOMODCACHE"}, ReadOnlyWorks: true,
 			},
 		}},
@@ -77,10 +78,12 @@ func table() []Toolchain {
 				Name: "pnpm-store", Moved: []Variable{
 					{Name: "npm_config_store_dir"}, {Name: "NPM_CONFIG_STORE_DIR"}, {Name: "PNPM_HOME", Below: "store"},
 					{Name: "XDG_DATA_HOME", Below: "pnpm/store"},
-				}, Default: inHome(".local/share/pnpm/store"), Redirect: Variable{Name: "npm_config_store_dir"},
+				}, Default: inHome(".local/share/pnpm/store"),
+				Redirect: Variable{Name: "npm_config_store_dir"},
 			},
 			{
-				Name: "pnpm", Moved: plain("npm_config_cache_dir", "NPM_CONFIG_CACHE_DIR"), Default: inCache("pnpm"),
+				Name: "pnpm", Moved: plain("npm_config_cache_dir", "NPM_CONFIG_CACHE_DIR"),
+				Default:  inCache("pnpm"),
 				Redirect: Variable{Name: "npm_config_cache_dir"},
 			},
 		}},
@@ -92,14 +95,16 @@ func table() []Toolchain {
 			// CARGO_HOME as a whole also contains programs. A command must not put one
 			// there that a later command starts.
 			{
-				Name: "cargo-registry", Moved: below("registry", "CARGO_HOME"), Default: inHome(".cargo/registry"),
+				Name: "cargo-registry", Moved: below("registry", "CARGO_HOME"),
+				Default:  inHome(".cargo/registry"),
 				Redirect: Variable{Name: "CARGO_HOME"}, ReadOnlyWorks: true,
 			},
 			{Name: "cargo-git", Moved: below("git", "CARGO_HOME"), Default: inHome(".cargo/git"), ReadOnlyWorks: true},
 		}},
 		{Name: "maven", Markers: []string{"pom.xml"}, Caches: []Cache{
 			{
-				Name: "maven", Moved: []Variable{{Name: "MAVEN_ARGS", Option: mavenLocal}, {Name: "MAVEN_OPTS", Option: mavenLocal}},
+				Name: "maven", Moved: []Variable{{Name: "MAVEN_ARGS", Option: mavenLocal},
+					{Name: "MAVEN_OPTS", Option: mavenLocal}},
 				Default: inHome(".m2/repository"), Redirect: Variable{Name: "MAVEN_OPTS", Option: mavenLocal},
 			},
 		}},
@@ -128,7 +133,8 @@ func below(dir string, names ...string) []Variable {
 func inHome(dir string) []Variable { return below(dir, "HOME") }
 
 func inCache(dir string) []Variable {
-	return []Variable{{Name: "XDG_CACHE_HOME", Below: dir}, {Name: "HOME", Below: filepath.Join(".cache", dir)}}
+	return []Variable{{Name: "XDG_CACHE_HOME", Below: dir},
+		{Name: "HOME", Below: filepath.Join(".cache", dir)}}
 }
 
 // Dir returns the directory of the cache for tools that run with the environment env

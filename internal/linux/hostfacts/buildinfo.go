@@ -37,7 +37,8 @@ func ReadBuild() Build {
 		settings[s.Key] = s.Value
 	}
 	b.System = settings["GOOS"] + "/" + settings["GOARCH"]
-	b.Revision, b.Time, b.Modified = settings["vcs.revision"], settings["vcs.time"], settings["vcs.modified"] == "true"
+	b.Revision, b.Time, b.Modified = settings["vcs.revision"], settings["vcs.time"],
+		settings["vcs.modified"] == "true"
 	return b
 }
 

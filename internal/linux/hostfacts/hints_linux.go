@@ -99,9 +99,11 @@ func landlockMissing(abi int, modules string, filtered bool) (have, hint string)
 	case abi > 0:
 		return fmt.Sprintf("this kernel has version %d", abi), hint
 	case modules != "" && !strings.Contains(","+modules+",", ",landlock,"):
-		return "it is switched off: the kernel's security modules are " + modules, "boot with lsm=landlock," + modules + " on the kernel's command line"
+		return "it is switched off: the kernel's security modules are " + modules, "boot with lsm=landlock," +
+			modules + " on the kernel's command line"
 	case filtered:
-		return "the kernel offers none, or the system call filter around this process hides it", "allow the landlock system calls in that filter; " + hint
+		return "the kernel offers none, or the system call filter around this process hides it",
+			"allow the landlock system calls in that filter; " + hint
 	}
 	return "this kernel has none", hint
 }

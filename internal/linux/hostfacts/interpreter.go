@@ -59,7 +59,8 @@ func loader(f io.ReaderAt, head []byte) string {
 		size, entry, interp = 64, 56, 3 // of the file's header, of a program header, PT_INTERP
 		mostHeaders         = 512
 	)
-	if len(head) < size || !bytes.HasPrefix(head, []byte("\x7fELF\x02\x01")) || binary.LittleEndian.Uint16(head[54:]) != entry {
+	if len(head) < size || !bytes.HasPrefix(head, []byte("\x7fELF\x02\x01")) ||
+		binary.LittleEndian.Uint16(head[54:]) != entry {
 		return ""
 	}
 	at, count := binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint16(head[56:])

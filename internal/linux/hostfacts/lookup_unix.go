@@ -34,7 +34,8 @@ func Lookup(name, dir string, env []string) (string, error) {
 		return p, nil
 	}
 	if name == "" {
-		return "", &executor.StartError{Program: name, NotFound: true, Err: errors.New("the name of the program is empty")}
+		return "", &executor.StartError{Program: name, NotFound: true,
+			Err: errors.New("the name of the program is empty")}
 	}
 	list, ok := Value(env, "PATH")
 	if !ok {
@@ -61,7 +62,8 @@ func Lookup(name, dir string, env []string) (string, error) {
 	if found != nil {
 		return "", StartError(name, found)
 	}
-	return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf("%s: not found in PATH", text.Word(name))}
+	return "", &executor.StartError{Program: name, NotFound: true,
+		Err: fmt.Errorf("%s: not found in PATH", text.Word(name))}
 }
 
 // executable says why a path is no program, or nil.

@@ -38,7 +38,8 @@ func ParseMounts(text string) []Mount {
 		}
 		id, err := strconv.Atoi(f[0])
 		parent, perr := strconv.Atoi(f[1])
-		if m := (Mount{id, parent, f[2], UnescapeMount(f[3]), UnescapeMount(f[4])}); ok && err == nil && perr == nil && strings.HasPrefix(m.Point, "/") {
+		if m := (Mount{id, parent, f[2], UnescapeMount(f[3]), UnescapeMount(f[4])}); ok && err == nil &&
+			perr == nil && strings.HasPrefix(m.Point, "/") {
 			out = append(out, m)
 		}
 	}
@@ -87,7 +88,8 @@ func (m *Mounts) Table() (*MountTable, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.table != nil {
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLPRI}}, 0); n == 0 && err == nil {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLPRI}},
+			0); n == 0 && err == nil {
 			return m.table, nil
 		}
 	} else {

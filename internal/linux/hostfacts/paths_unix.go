@@ -83,7 +83,8 @@ func Links(name string) []plan.Link {
 //
 // Stored, unless it is nil, returns the name by which a directory stores an entry, which may
 // be found by other spellings.
-func Walk(name string, stored func(dir, entry string, info fs.FileInfo) string) (real string, links []plan.Link, err error) {
+func Walk(name string, stored func(dir, entry string,
+	info fs.FileInfo) string) (real string, links []plan.Link, err error) {
 	name = filepath.Clean(name)
 	if _, direct := Direct(name); direct && stored == nil {
 		return name, nil, nil // most paths

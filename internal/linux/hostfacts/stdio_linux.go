@@ -63,7 +63,8 @@ func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 }
 
 // reopenable adds how a descriptor is opened anew, where that is needed.
-func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64, offset int64) (plan.Stdio, error) {
+func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
+	offset int64) (plan.Stdio, error) {
 	var at unix.Stat_t
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		if s.Directory {

@@ -191,8 +191,10 @@ func (l *lowering) compareBits(at unsafe.Pointer, want, bits uint64) {
 // open opens path through no symbolic link, and compares its identity when there is
 // one to compare with.
 func (l *lowering) open(path string, id ID, flags uint64, into slot) {
-	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	l.call("openat2", unix.SYS_OPENAT2, num(unix.AT_FDCWD), l.text(path), pin(l, how), num(unix.SizeofOpenHow)).store(into)
+	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	l.call("openat2", unix.SYS_OPENAT2, num(unix.AT_FDCWD), l.text(path), pin(l, how),
+		num(unix.SizeofOpenHow)).store(into)
 	if id != (ID{}) {
 		l.examine(into, id)
 	}
@@ -201,7 +203,8 @@ func (l *lowering) open(path string, id ID, flags uint64, into slot) {
 // examine looks at an open file and compares its identity, when there is one to compare with.
 func (l *lowering) examine(file slot, id ID) *unix.Statx_t {
 	st := new(unix.Statx_t)
-	l.call("statx", unix.SYS_STATX, held(file), l.text(""), num(unix.AT_EMPTY_PATH), num(unix.STATX_INO), pin(l, st))
+	l.call("statx", unix.SYS_STATX, held(file), l.text(""), num(unix.AT_EMPTY_PATH),
+		num(unix.STATX_INO), pin(l, st))
 	if id != (ID{}) {
 		l.compare(unsafe.Pointer(&st.Ino), id.Ino)
 		dev := uint64(unix.Major(id.Dev)) | uint64(unix.Minor(id.Dev))<<32

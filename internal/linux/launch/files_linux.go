@@ -103,7 +103,8 @@ func (n *fds) all(f *Files, give func(to *int, file *os.File)) {
 	for _, g := range []struct {
 		to   *int
 		file *os.File
-	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.listen, f.Listen}, {&n.share, f.Share}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
+	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.listen, f.Listen}, {&n.share, f.Share},
+		{&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
 		if g.file != nil {
 			give(g.to, g.file)
 		}

@@ -54,7 +54,8 @@ func (h *Handover) Take() (*os.File, error) {
 	if err != nil || len(fds) != 1 {
 		return nil, errors.Join(fmt.Errorf("%s: the launch sent none", h.what), err)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil && !errors.Is(err, unix.EBADF) { // a place, from which nothing is read
+	if err := unix.SetNonblock(fds[0], true); err != nil && !errors.Is(err, unix.EBADF) {
+		// a place, from which nothing is read
 		unix.Close(fds[0])
 		return nil, fmt.Errorf("%s: %w", h.what, err)
 	}

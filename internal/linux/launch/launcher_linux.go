@@ -187,7 +187,8 @@ func (l *Launcher) background(f func()) {
 }
 
 // Close ends the launcher's threads; processes that are still running are
-// killed, as by [OpDieWithParent]. It waits for launches that are under way and for preforked tasks, and may be
+// killed, as by [OpDieWithParent]. It waits for launches that are under way and for preforked tasks, and
+// may be
 // called twice.
 func (l *Launcher) Close() error {
 	l.mu.Lock()

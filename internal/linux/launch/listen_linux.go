@@ -28,7 +28,8 @@ func (l *lowering) lowerListen(s *Step) {
 		l.fail("listen needs Files.Listen")
 	case l.inCommand:
 		l.fail("listen behind start-command: the command would keep the socket")
-	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Port() == 0 || !l.mayListen(at.Addr(), s.Value):
+	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Port() == 0 ||
+		!l.mayListen(at.Addr(), s.Value):
 		l.fail("listen takes an address of the loopback interface and a port, not %q", s.Path)
 	case s.Value != 0 && s.Value != unix.SOCK_DGRAM:
 		l.fail("listen takes no sockets of type %d", s.Value)
@@ -42,7 +43,8 @@ func (l *lowering) lowerListen(s *Step) {
 	}
 	family, address, size := l.socketAddress(at)
 	socket, msg := l.message()
-	l.call("socket", unix.SYS_SOCKET, num(family), num(kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
+	l.call("socket", unix.SYS_SOCKET, num(family), num(kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
+		num(0)).store(socket)
 	l.call("bind", unix.SYS_BIND, held(socket), address, num(size))
 	if kind == unix.SOCK_STREAM {
 		l.call("listen", unix.SYS_LISTEN, held(socket), num(backlog))
@@ -74,7 +76,8 @@ func (l *lowering) lowerSocket(s *Step) {
 		return
 	}
 	socket, msg := l.message()
-	l.call("socket", unix.SYS_SOCKET, num(s.Value), num(unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
+	l.call("socket", unix.SYS_SOCKET, num(s.Value),
+		num(unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.listen), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(socket)
 }
@@ -83,7 +86,9 @@ func (l *lowering) lowerSocket(s *Step) {
 func (l *lowering) socketAddress(at netip.AddrPort) (family int, raw arg, size int) {
 	port := at.Port()>>8 | at.Port()<<8 // in the order of the network
 	if at.Addr().Is6() {
-		return unix.AF_INET6, pin(l, &unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: at.Addr().As16()}), unix.SizeofSockaddrInet6
+		return unix.AF_INET6, pin(l, &unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port,
+			Addr: at.Addr().As16()}), unix.SizeofSockaddrInet6
 	}
-	return unix.AF_INET, pin(l, &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: at.Addr().As4()}), unix.SizeofSockaddrInet4
+	return unix.AF_INET, pin(l, &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port,
+		Addr: at.Addr().As4()}), unix.SizeofSockaddrInet4
 }

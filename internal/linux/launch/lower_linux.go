@@ -149,7 +149,8 @@ func (l *lowering) lowerTask(s *Step) bool {
 	case OpNewGroup:
 		l.newGroup()
 	case OpLimit:
-		l.call("prlimit64", unix.SYS_PRLIMIT64, num(0), num(s.Resource), pin(l, &unix.Rlimit{Cur: s.Soft, Max: s.Hard}), num(0))
+		l.call("prlimit64", unix.SYS_PRLIMIT64, num(0), num(s.Resource),
+			pin(l, &unix.Rlimit{Cur: s.Soft, Max: s.Hard}), num(0))
 	case OpJoin:
 		if s.From < 1 || s.From > len(l.fds.join) {
 			l.fail("join-cgroup needs entry %d of Files.Join", s.From)
@@ -161,7 +162,8 @@ func (l *lowering) lowerTask(s *Step) bool {
 	case OpChdir:
 		l.call("chdir", unix.SYS_CHDIR, l.text(s.Path))
 	case OpResetSignals:
-		l.call("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK, num(2 /* SIG_SETMASK */), pin(l, new(uint64)), num(0), num(8))
+		l.call("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK, num(2 /* SIG_SETMASK */), pin(l, new(uint64)),
+			num(0), num(8))
 	case OpExec:
 		if !l.inCommand {
 			l.fail("exec before start-command")
@@ -180,7 +182,8 @@ func (l *lowering) newGroup() {
 	if l.terminal {
 		self := l.newSlot()
 		l.call("getpid", unix.SYS_GETPID).store(self)
-		l.call("ioctl TIOCSPGRP", unix.SYS_IOCTL, held(l.reopened[0]), num(unix.TIOCSPGRP), arg{v: uintptr(unsafe.Pointer(self))})
+		l.call("ioctl TIOCSPGRP", unix.SYS_IOCTL, held(l.reopened[0]), num(unix.TIOCSPGRP),
+			arg{v: uintptr(unsafe.Pointer(self))})
 	}
 }
 
@@ -232,7 +235,8 @@ func (l *lowering) becomeReaper(command arg) {
 		l.call("dup3", unix.SYS_DUP3, num(fd), num(firstKept+i), num(0))
 	}
 	l.closeFrom(firstKept + len(l.fds.hold))
-	l.call("execveat", unix.SYS_EXECVEAT, num(2), l.text(""), l.vector([]string{"sallyport-reaper"}), l.vector(nil), num(unix.AT_EMPTY_PATH))
+	l.call("execveat", unix.SYS_EXECVEAT, num(2), l.text(""), l.vector([]string{"sallyport-reaper"}),
+		l.vector(nil), num(unix.AT_EMPTY_PATH))
 }
 
 func (l *lowering) closeFrom(n int) {
@@ -284,7 +288,8 @@ func (l *lowering) lowerFiles(s *Step) bool {
 		l.call("memfd_create", unix.SYS_MEMFD_CREATE, l.text("sallyport"), num(0)).expect(n.v)
 		if size := len(s.Data); size > 0 {
 			l.keep = append(l.keep, s.Data)
-			l.call("write", unix.SYS_WRITE, n, arg{v: uintptr(unsafe.Pointer(&s.Data[0]))}, num(size)).expect(uintptr(size))
+			l.call("write", unix.SYS_WRITE, n, arg{v: uintptr(unsafe.Pointer(&s.Data[0]))},
+				num(size)).expect(uintptr(size))
 			l.call("lseek", unix.SYS_LSEEK, n, num(0), num(unix.SEEK_SET))
 		}
 	case OpReopen:

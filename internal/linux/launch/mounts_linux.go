@@ -43,7 +43,8 @@ func (l *lowering) lowerMount(s *Step) bool {
 		l.filesystem("proc", s, AttrNoSuid|AttrNoDev|AttrNoExec, nil, options)
 	case OpDevpts:
 		// Device nodes on it must open, so no nodev.
-		l.filesystem("devpts", s, AttrNoSuid|AttrNoExec, nil, [][2]string{{"ptmxmode", "0666"}, {"mode", "0620"}})
+		l.filesystem("devpts", s, AttrNoSuid|AttrNoExec, nil,
+			[][2]string{{"ptmxmode", "0666"}, {"mode", "0620"}})
 	case OpOverlay:
 		l.overlay(s)
 	case OpMkdir:
@@ -62,7 +63,8 @@ func (l *lowering) lowerMount(s *Step) bool {
 	case OpRefuseWrite:
 		// The list has no branches, so the result is compared: an open that succeeds
 		// returns a descriptor, which is never the number that the step wants.
-		c := l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path), num(unix.O_WRONLY|unix.O_CLOEXEC), num(0))
+		c := l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path),
+			num(unix.O_WRONLY|unix.O_CLOEXEC), num(0))
 		c.expect(^uintptr(0))
 		c.flags |= flagIgnore
 	default:
@@ -115,7 +117,8 @@ func (l *lowering) clone(s *Step) {
 	case s.Path == "":
 		l.call("open_tree", unix.SYS_OPEN_TREE, held(l.tree(s.From)), l.text(""), num(flags)).store(into)
 	case s.Own:
-		l.call("open_tree", unix.SYS_OPEN_TREE, num(unix.AT_FDCWD), l.text(s.Path), num(flags|unix.AT_SYMLINK_NOFOLLOW)).store(into)
+		l.call("open_tree", unix.SYS_OPEN_TREE, num(unix.AT_FDCWD), l.text(s.Path),
+			num(flags|unix.AT_SYMLINK_NOFOLLOW)).store(into)
 	default:
 		l.open(s.Path, s.ID, unix.O_PATH, l.place)
 		l.call("open_tree", unix.SYS_OPEN_TREE, held(l.place), l.text(""), num(flags)).store(into)
@@ -131,14 +134,16 @@ func (l *lowering) setAttr(dir, path arg, s *Step, flags int) {
 	if s.Private {
 		attr.Propagation = unix.MS_PRIVATE
 	}
-	l.call("mount_setattr", unix.SYS_MOUNT_SETATTR, dir, path, num(flags), pin(l, attr), num(unsafe.Sizeof(*attr)))
+	l.call("mount_setattr", unix.SYS_MOUNT_SETATTR, dir, path, num(flags), pin(l, attr),
+		num(unsafe.Sizeof(*attr)))
 }
 
 func (l *lowering) attach(s *Step) {
 	t := l.tree(s.Tree)
 	delete(l.trees, s.Tree)
 	if s.Own {
-		l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), num(unix.AT_FDCWD), l.text(s.Path), num(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), num(unix.AT_FDCWD), l.text(s.Path),
+			num(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		l.close(t)
 		return
 	}
@@ -157,7 +162,8 @@ func (l *lowering) moveTo(t slot) {
 // the one descriptor that was compared.
 func (l *lowering) pinMount(s *Step) {
 	l.open(s.Path, s.ID, unix.O_PATH|unix.O_DIRECTORY, l.place)
-	l.call("open_tree", unix.SYS_OPEN_TREE, held(l.place), l.text(""), num(cloneTree|unix.AT_RECURSIVE)).store(l.copied)
+	l.call("open_tree", unix.SYS_OPEN_TREE, held(l.place), l.text(""),
+		num(cloneTree|unix.AT_RECURSIVE)).store(l.copied)
 	l.moveTo(l.copied)
 }
 
@@ -166,13 +172,17 @@ func (l *lowering) filesystem(kind string, s *Step, attrs uint64, flags []string
 	into := l.newTree(s.Tree)
 	l.call("fsopen", unix.SYS_FSOPEN, l.text(kind), num(unix.FSOPEN_CLOEXEC)).store(l.place)
 	for _, f := range flags {
-		l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_SET_FLAG), l.text(f), num(0), num(0))
+		l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_SET_FLAG), l.text(f),
+			num(0), num(0))
 	}
 	for _, o := range options {
-		l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_SET_STRING), l.text(o[0]), l.text(o[1]), num(0))
+		l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_SET_STRING), l.text(o[0]),
+			l.text(o[1]), num(0))
 	}
-	l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_CMD_CREATE), num(0), num(0), num(0))
-	l.call("fsmount", unix.SYS_FSMOUNT, held(l.place), num(unix.FSMOUNT_CLOEXEC), num(attrs|s.Set)).store(into)
+	l.call("fsconfig", unix.SYS_FSCONFIG, held(l.place), num(unix.FSCONFIG_CMD_CREATE), num(0),
+		num(0), num(0))
+	l.call("fsmount", unix.SYS_FSMOUNT, held(l.place), num(unix.FSMOUNT_CLOEXEC),
+		num(attrs|s.Set)).store(into)
 	l.close(l.place)
 }
 
@@ -215,6 +225,7 @@ func (l *lowering) overlay(s *Step) {
 			lower = name(layer) + ":" + lower
 		}
 	}
-	options = append(options, [2]string{"lowerdir", lower}, [2]string{"upperdir", name(s.Layers.Upper)}, [2]string{"workdir", name(s.Layers.Work)})
+	options = append(options, [2]string{"lowerdir", lower}, [2]string{"upperdir", name(s.Layers.Upper)},
+		[2]string{"workdir", name(s.Layers.Work)})
 	l.filesystem("overlay", s, 0, []string{"userxattr", "volatile"}, options)
 }

@@ -26,9 +26,12 @@ func (l *lowering) lowerNetlink(s *Step) {
 	got := l.words(answer/8 + 1)
 	at := unsafe.Pointer(&got[0])
 	l.keep = append(l.keep, s.Data)
-	l.call("socket", unix.SYS_SOCKET, num(unix.AF_NETLINK), num(unix.SOCK_RAW|unix.SOCK_CLOEXEC), num(s.Value)).store(l.place)
-	l.call("sendto", unix.SYS_SENDTO, held(l.place), arg{v: uintptr(unsafe.Pointer(&s.Data[0]))}, num(len(s.Data)), num(0), num(0), num(0)).expect(uintptr(len(s.Data)))
-	l.call("recvfrom", unix.SYS_RECVFROM, held(l.place), arg{v: uintptr(at)}, num(8*len(got)), num(unix.MSG_DONTWAIT), num(0), num(0)).expect(answer)
+	l.call("socket", unix.SYS_SOCKET, num(unix.AF_NETLINK), num(unix.SOCK_RAW|unix.SOCK_CLOEXEC),
+		num(s.Value)).store(l.place)
+	l.call("sendto", unix.SYS_SENDTO, held(l.place), arg{v: uintptr(unsafe.Pointer(&s.Data[0]))},
+		num(len(s.Data)), num(0), num(0), num(0)).expect(uintptr(len(s.Data)))
+	l.call("recvfrom", unix.SYS_RECVFROM, held(l.place), arg{v: uintptr(at)}, num(8*len(got)),
+		num(unix.MSG_DONTWAIT), num(0), num(0)).expect(answer)
 	l.compare(unsafe.Add(at, number), uint64(size)<<32)
 	l.close(l.place)
 }

@@ -58,7 +58,8 @@ func (l *Launcher) Prefork(ns Namespaces, first []Step, from Files) *Preforked {
 		l.mu.Unlock()
 		return nil
 	}
-	pre := &Preforked{task: new(task), owner: l, namespaces: ns, steps: first, from: from, over: make(chan struct{})}
+	pre := &Preforked{task: new(task), owner: l, namespaces: ns, steps: first, from: from,
+		over: make(chan struct{})}
 	job := l.jobLocked(pre.clone, pre.over)
 	l.mu.Unlock()
 	pre.begin()
@@ -72,7 +73,8 @@ func (pre *Preforked) begin() {
 	if len(pre.from.Enter) > 0 {
 		ns = 0 // these are its sibling's
 	}
-	f := fds{self: pre.owner.self, reaper: pre.owner.reaper, enter: numbers(pre.from.Enter), trees: numbers(pre.from.Trees)}
+	f := fds{self: pre.owner.self, reaper: pre.owner.reaper, enter: numbers(pre.from.Enter),
+		trees: numbers(pre.from.Trees)}
 	// It shares the table of descriptors until it has its script: those that the
 	// script needs may not be open yet.
 	pre.prepare(ns, unix.CLONE_FILES, pre.lower(f), 0)
@@ -96,7 +98,8 @@ func (pre *Preforked) lower(f fds) *lowering {
 		}
 		low.lowerStep(&pre.steps[i])
 	}
-	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(futexWait), num(0), num(0)).flags |= flagAwait
+	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(futexWait), num(0),
+		num(0)).flags |= flagAwait
 	low.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES))
 	low.call("jump", 0).flags |= flagJump
 	low.link()
@@ -118,7 +121,8 @@ func mayPrecede(op Op) bool {
 
 // fits reports whether a script can go on from where the task is.
 func (pre *Preforked) fits(s *Script, f *Files) bool {
-	return pre != nil && s.Namespaces == pre.namespaces && slices.Equal(pre.from.Enter, f.Enter) && slices.Equal(pre.from.Trees, f.Trees) &&
+	return pre != nil && s.Namespaces == pre.namespaces && slices.Equal(pre.from.Enter, f.Enter) &&
+		slices.Equal(pre.from.Trees, f.Trees) &&
 		f.Cgroup == nil && len(s.Steps) > len(pre.steps) && SameSteps(s.Steps[:len(pre.steps)], pre.steps)
 }
 
@@ -138,7 +142,8 @@ func (pre *Preforked) Drop() {
 // wake ends the wait.
 func (pre *Preforked) wake() {
 	atomic.StoreUint32(&pre.word, 1)
-	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&pre.word)), futexWake, 1) // it may not wait yet
+	// it may not wait yet
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&pre.word)), futexWake, 1)
 }
 
 // collect waits for a task that has ended, or will, and closes what it has left in the table of

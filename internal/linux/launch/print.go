@@ -11,12 +11,16 @@ import (
 
 var opNames = [opEnd]string{
 	OpDieWithParent: "die-with-parent", OpSubreaper: "subreaper", OpMapUser: "map-user",
-	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpPin: "pin", OpReopen: "reopen",
-	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpOverlay: "overlay", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
-	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up", OpListen: "listen", OpNetlink: "netlink", OpSetting: "setting",
+	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach",
+	OpPin: "pin", OpReopen: "reopen",
+	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpOverlay: "overlay", OpMkdir: "mkdir",
+	OpMkfile: "mkfile", OpChmod: "chmod",
+	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up", OpListen: "listen",
+	OpNetlink: "netlink", OpSetting: "setting",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
-	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewGroup: "new-group", OpTerminal: "terminal", OpStdio: "stdio",
+	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewGroup: "new-group", OpTerminal: "terminal",
+	OpStdio:    "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
 	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe",
 	OpJoin: "join-cgroup", OpAffinity: "affinity", OpExec: "exec",
@@ -188,7 +192,8 @@ type bit struct {
 
 type bits []bit
 
-var attributes = bits{{AttrReadOnly, "ro"}, {AttrNoSuid, "nosuid"}, {AttrNoDev, "nodev"}, {AttrNoExec, "noexec"}}
+var attributes = bits{{AttrReadOnly, "ro"}, {AttrNoSuid, "nosuid"}, {AttrNoDev, "nodev"},
+	{AttrNoExec, "noexec"}}
 
 var namespaces = bits{
 	{uint64(NewUser), "user"}, {uint64(NewMount), "mount"}, {uint64(NewPID), "pid"}, {uint64(NewNet), "net"},

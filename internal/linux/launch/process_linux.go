@@ -226,7 +226,8 @@ func (p *Process) Signal(sig syscall.Signal, to Target) error {
 	const queued = -1 // SI_QUEUE
 	var info unix.Siginfo
 	words := (*[8]int32)(unsafe.Pointer(&info))
-	*words = [8]int32{int32(carrier), 0, queued, 0, int32(os.Getpid()), int32(os.Getuid()), int32(target), int32(sig)}
+	*words = [8]int32{int32(carrier), 0, queued, 0, int32(os.Getpid()), int32(os.Getuid()),
+		int32(target), int32(sig)}
 	return p.send(carrier, &info)
 }
 

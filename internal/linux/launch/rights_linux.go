@@ -19,7 +19,8 @@ func (l *lowering) lowerRights(s *Step) bool {
 	case OpMapUser:
 		l.mapUser(s)
 	case OpLoopback:
-		l.call("socket", unix.SYS_SOCKET, num(unix.AF_INET), num(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), num(0)).store(l.place)
+		l.call("socket", unix.SYS_SOCKET, num(unix.AF_INET), num(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC),
+			num(0)).store(l.place)
 		req := new([40]byte) // struct ifreq
 		copy(req[:], "lo")
 		*(*uint16)(unsafe.Pointer(&req[16])) = unix.IFF_UP | unix.IFF_RUNNING
@@ -28,7 +29,8 @@ func (l *lowering) lowerRights(s *Step) bool {
 	case OpNetlink:
 		l.lowerNetlink(s)
 	case OpSetting:
-		l.call("openat", unix.SYS_OPENAT, held(l.tree(s.Tree)), l.text(s.Path), num(unix.O_WRONLY|unix.O_CLOEXEC), num(0)).store(l.place)
+		l.call("openat", unix.SYS_OPENAT, held(l.tree(s.Tree)), l.text(s.Path),
+			num(unix.O_WRONLY|unix.O_CLOEXEC), num(0)).store(l.place)
 		l.write(held(l.place), string(s.Data))
 		l.close(l.place)
 	case OpDropBounding:
@@ -71,7 +73,8 @@ func (l *lowering) mapUser(s *Step) {
 		{"gid_map", fmt.Sprintf("%d %d 1\n", s.GID, s.GID)},
 	} {
 		path := l.text("/proc/self/" + w[0])
-		l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), path, num(unix.O_WRONLY|unix.O_CLOEXEC), num(0)).store(l.place)
+		l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), path, num(unix.O_WRONLY|unix.O_CLOEXEC),
+			num(0)).store(l.place)
 		l.write(held(l.place), w[1])
 		l.close(l.place)
 	}
@@ -102,7 +105,8 @@ func (l *lowering) observe(s *Step) {
 	l.call("seccomp", unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER),
 		// A call that waits for its answer is interrupted by nothing but its own end:
 		// otherwise every signal would make the supervisor judge it once more.
-		num(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), l.program(s)).store(listener)
+		num(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
+		l.program(s)).store(listener)
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.observer), msg, num(s.Value)).expect(1)
 }
 
@@ -121,7 +125,8 @@ func (l *lowering) landlock(r *Ruleset) {
 	}
 	set := l.newSlot()
 	attr := &struct{ fs, net, scoped uint64 }{r.Handled, r.HandledNet, r.Scoped}
-	l.call("landlock_create_ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, pin(l, attr), num(size), num(0)).store(set)
+	l.call("landlock_create_ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, pin(l, attr), num(size),
+		num(0)).store(set)
 	for i := range r.Rules {
 		l.landlockRule(set, r.Handled, &r.Rules[i])
 	}
@@ -144,7 +149,8 @@ func (l *lowering) landlockRule(set slot, handled uint64, u *Rule) {
 		l.open(u.Path, u.ID, unix.O_PATH, file)
 	case l.terminal && l.reopened[u.Stdio-1] != nil:
 		// The command's terminal was made after the caller chose its files.
-		l.call("fcntl", unix.SYS_FCNTL, held(l.reopened[u.Stdio-1]), num(unix.F_DUPFD_CLOEXEC), num(3)).store(file)
+		l.call("fcntl", unix.SYS_FCNTL, held(l.reopened[u.Stdio-1]), num(unix.F_DUPFD_CLOEXEC),
+			num(3)).store(file)
 	default:
 		*file, opened = uint64(l.fds.stdio[u.Stdio-1]), false
 	}

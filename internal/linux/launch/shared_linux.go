@@ -45,7 +45,8 @@ func (l *lowering) lowerShared(s *Step) bool {
 			l.fail("take needs entry %d of Files.Trees", s.From)
 			break
 		}
-		l.call("open_tree", unix.SYS_OPEN_TREE, num(l.fds.trees[s.From-1]), l.text(s.Path), num(cloneTree|unix.AT_SYMLINK_NOFOLLOW)).store(l.newTree(s.Tree))
+		l.call("open_tree", unix.SYS_OPEN_TREE, num(l.fds.trees[s.From-1]), l.text(s.Path),
+			num(cloneTree|unix.AT_SYMLINK_NOFOLLOW)).store(l.newTree(s.Tree))
 	case OpExpectMount:
 		l.open(s.Path, ID{}, unix.O_PATH, l.place)
 		st := l.examine(l.place, s.ID)
@@ -75,7 +76,8 @@ func (l *lowering) share(s *Step) {
 		l.call("fcntl", unix.SYS_FCNTL, held(l.tree(s.Tree)), num(unix.F_DUPFD_CLOEXEC), num(3)).store(file)
 	} else {
 		// The last part of such a path is a magic link.
-		l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path), num(unix.O_RDONLY|unix.O_CLOEXEC), num(0)).store(file)
+		l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path),
+			num(unix.O_RDONLY|unix.O_CLOEXEC), num(0)).store(file)
 	}
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.share), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(file)

@@ -60,7 +60,8 @@ func (t *task) prepare(ns Namespaces, flags uint64, low *lowering, cgroup int) {
 		t.args.flags |= cloneIntoCgroup
 		t.args.cgroup, size = uint64(cgroup), unsafe.Sizeof(t.args)
 	}
-	t.c.nr, t.c.args, t.c.script = unix.SYS_CLONE3, [5]uintptr{uintptr(unsafe.Pointer(&t.args)), size}, &low.calls[0]
+	t.c.nr, t.c.args, t.c.script = unix.SYS_CLONE3, [5]uintptr{uintptr(unsafe.Pointer(&t.args)),
+		size}, &low.calls[0]
 }
 
 // byOldClone makes the task one for the plain clone(2), which clears no handlers and
@@ -219,7 +220,8 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 		}
 		_ = unix.Kill(-p.command, unix.SIGKILL)
 	}
-	return &StepError{Index: from.step, Step: s.Steps[from.step], Call: from.name, Errno: syscall.Errno(t.c.errno)}
+	return &StepError{Index: from.step, Step: s.Steps[from.step], Call: from.name,
+		Errno: syscall.Errno(t.c.errno)}
 }
 
 // spawnBlocked blocks all signals around spawn, so that no handler of the Go
@@ -232,7 +234,8 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 func spawnBlocked(c *context) int64 {
 	all, old := ^uint64(0), uint64(0)
 	entersyscallblock()
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)),
+		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	pid := int64(0)
 	if c.script != nil {
 		pid = spawn(c)

@@ -67,7 +67,8 @@ func usualModes() *kernelTermios {
 	// INIT_C_CC of asm-generic/termios.h.
 	for at, c := range map[int]uint8{
 		unix.VINTR: 3, unix.VQUIT: 28, unix.VERASE: 127, unix.VKILL: 21, unix.VEOF: 4, unix.VMIN: 1,
-		unix.VSTART: 17, unix.VSTOP: 19, unix.VSUSP: 26, unix.VREPRINT: 18, unix.VDISCARD: 15, unix.VWERASE: 23, unix.VLNEXT: 22,
+		unix.VSTART: 17, unix.VSTOP: 19, unix.VSUSP: 26, unix.VREPRINT: 18, unix.VDISCARD: 15,
+		unix.VWERASE: 23, unix.VLNEXT: 22,
 	} {
 		t.cc[at] = c
 	}

@@ -87,7 +87,8 @@ func (b *Bounds) At(level string, writable []string, shared bool) (plan.Entry, e
 	}
 	g, err := b.group()
 	if err != nil {
-		return e, &sandbox.UnsupportedError{Need: "a control group for the limits", Have: err.Error(), Hint: noLimits}
+		return e, &sandbox.UnsupportedError{Need: "a control group for the limits", Have: err.Error(),
+			Hint: noLimits}
 	}
 	b.level, b.held, b.watch = level, nil, watch{}
 	if g != nil {
@@ -96,11 +97,13 @@ func (b *Bounds) At(level string, writable []string, shared bool) (plan.Entry, e
 		}
 		if b.want.PIDs > 0 {
 			if err := g.allowPIDs(b.want.PIDs + reapers + b.others()); err != nil {
-				return e, &sandbox.UnsupportedError{Need: "a limit on processes", Have: err.Error(), Hint: hostfacts.SeeDoctor}
+				return e, &sandbox.UnsupportedError{Need: "a limit on processes", Have: err.Error(),
+					Hint: hostfacts.SeeDoctor}
 			}
 		}
 	}
-	if b.want.Memory > 0 && b.hold(executor.LimitMemory, float64(b.want.Memory), g.by(memory), executor.ByWatch) {
+	if b.want.Memory > 0 && b.hold(executor.LimitMemory, float64(b.want.Memory), g.by(memory),
+		executor.ByWatch) {
 		b.watch.memory = b.want.Memory
 	}
 	if b.want.CPUs > 0 && b.hold(executor.LimitCPUs, b.want.CPUs, g.by(cpu), executor.ByAffinity) {
@@ -116,7 +119,8 @@ func (b *Bounds) At(level string, writable []string, shared bool) (plan.Entry, e
 	if b.want.Disk > 0 {
 		if level == plan.LevelNone {
 			return e, &sandbox.UnsupportedError{
-				Need: "a limit on disk", Have: "with full access the command may write everywhere, so its writes cannot be measured",
+				Need: "a limit on disk",
+				Have: "with full access the command may write everywhere, so its writes cannot be measured",
 				Hint: "use a sandbox that names its writable directories, or leave the limit out",
 			}
 		}
@@ -147,7 +151,8 @@ func (b *Bounds) hold(limit string, value float64, group, otherwise string) bool
 }
 
 // holdPIDs holds the limit on processes. A resource limit counts per user in a user
-// namespace. Only the native level makes a new one for each command, unless that is shared, and the kernel does
+// namespace. Only the native level makes a new one for each command, unless that is shared, and the
+// kernel does
 // not apply resource limits to the system's root user.
 func (b *Bounds) holdPIDs(g *group, shared bool) []launch.Step {
 	watched := b.level != plan.LevelNative || shared || hostfacts.SystemRoot()
@@ -164,7 +169,8 @@ func (b *Bounds) holdPIDs(g *group, shared bool) []launch.Step {
 	}
 	n := uint64(b.want.PIDs + reapers)
 	l := lowered(plan.Limit{Resource: unix.RLIMIT_NPROC, Soft: n, Hard: n})
-	return []launch.Step{{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard, Label: "processes, with the reaper"}}
+	return []launch.Step{{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard,
+		Label: "processes, with the reaper"}}
 }
 
 // affinity restricts the command to as many processors as it may use, rounded up: the
@@ -173,7 +179,8 @@ func (b *Bounds) affinity() (launch.Step, error) {
 	var own unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &own); err != nil {
 		return launch.Step{}, &sandbox.UnsupportedError{
-			Need: "a limit on processors", Have: "the kernel does not list them: " + err.Error(), Hint: "leave it out",
+			Need: "a limit on processors", Have: "the kernel does not list them: " + err.Error(),
+			Hint: "leave it out",
 		}
 	}
 	const most = len(own) * 64
@@ -201,7 +208,8 @@ func (b *Bounds) Explain(err error) error {
 	var enter *launch.CgroupError
 	if errors.As(err, &enter) || errors.As(err, &step) && step.Index >= 0 && step.Step.Op == launch.OpJoin {
 		return &sandbox.UnsupportedError{
-			Need: "a control group for the limits", Have: "the command could not enter the one that was made: " + err.Error(), Hint: noLimits,
+			Need: "a control group for the limits",
+			Have: "the command could not enter the one that was made: " + err.Error(), Hint: noLimits,
 		}
 	}
 	return err
@@ -240,7 +248,8 @@ func (b *Bounds) Finish(used launch.Usage) (held []executor.Enforced, limit stri
 		limit = executor.LimitMemory
 	}
 	reached := map[string]bool{
-		executor.LimitMemory: count.oomKills > 0, executor.LimitPIDs: count.refused > 0, executor.LimitDisk: seen.disk,
+		executor.LimitMemory: count.oomKills > 0, executor.LimitPIDs: count.refused > 0,
+		executor.LimitDisk: seen.disk,
 	}
 	for i := range b.held {
 		l := &b.held[i]

@@ -73,7 +73,10 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 func mountsBelow(dirs []string) []string {
 	var out []string
 	for _, m := range hostfacts.ParseMounts(read("/proc/self", "mountinfo")) {
-		if slices.ContainsFunc(dirs, func(top string) bool { return m.Point != top && hostfacts.Below(m.Point, top) }) {
+		if slices.ContainsFunc(dirs, func(top string) bool {
+			return m.Point != top &&
+				hostfacts.Below(m.Point, top)
+		}) {
 			out = append(out, m.Point)
 		}
 	}
@@ -167,7 +170,8 @@ func (c *count) walk(dir int, name string, depth int) {
 	}
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		c.blind = c.blind || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP)
+		c.blind = c.blind || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) &&
+			!errors.Is(err, unix.ELOOP)
 		return
 	}
 	f := os.NewFile(uintptr(fd), name)
@@ -265,7 +269,8 @@ const deletedMark = " (deleted)"
 
 // inMemory reports whether a name in /proc/PID/maps is of a deleted file that no disk holds.
 func inMemory(name string) bool {
-	return slices.ContainsFunc([]string{"/memfd:", "/SYSV", "/dev/", "/anon_hugepage"}, func(s string) bool { return strings.HasPrefix(name, s) })
+	return slices.ContainsFunc([]string{"/memfd:", "/SYSV", "/dev/", "/anon_hugepage"},
+		func(s string) bool { return strings.HasPrefix(name, s) })
 }
 
 // unnamed counts a deleted file by a link of /proc that leads to it.

@@ -173,7 +173,8 @@ func (g *group) makeSingle(c controller, r executor.Resources) error {
 	case pids:
 		return put(dir, "pids.max", fmt.Sprint(r.PIDs))
 	case cpu:
-		return errors.Join(put(dir, "cpu.cfs_period_us", fmt.Sprint(cpuPeriod)), put(dir, "cpu.cfs_quota_us", fmt.Sprint(quota(r.CPUs))))
+		return errors.Join(put(dir, "cpu.cfs_period_us", fmt.Sprint(cpuPeriod)),
+			put(dir, "cpu.cfs_quota_us", fmt.Sprint(quota(r.CPUs))))
 	}
 	if err := put(dir, "memory.limit_in_bytes", fmt.Sprint(r.Memory)); err != nil {
 		return err
@@ -291,7 +292,8 @@ func (g *group) read() counted {
 	dir := g.dirs[memory]
 	switch g.by(memory) {
 	case executor.ByCgroupV1:
-		u.peak, u.oomKills = int64(count(dir, "memory.max_usage_in_bytes")), key(dir, "memory.oom_control", "oom_kill")
+		u.peak, u.oomKills = int64(count(dir, "memory.max_usage_in_bytes")),
+			key(dir, "memory.oom_control", "oom_kill")
 	case executor.ByCgroupV2:
 		u.peak, u.oomKills = int64(count(dir, "memory.peak")), key(dir, "memory.events", "oom_kill")
 	}

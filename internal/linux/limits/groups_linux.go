@@ -119,7 +119,8 @@ func (g *Groups) Describe() string {
 	}
 	return strings.Join([]string{
 		by(executor.LimitMemory, memory, executor.ByWatch), by(executor.LimitCPUs, cpu, executor.ByAffinity),
-		by(executor.LimitPIDs, pids, processes), executor.LimitDisk + " by " + executor.ByWatch, executor.LimitOutput + " by " + executor.ByWatch,
+		by(executor.LimitPIDs, pids, processes), executor.LimitDisk + " by " + executor.ByWatch,
+		executor.LimitOutput + " by " + executor.ByWatch,
 	}, ", ")
 }
 

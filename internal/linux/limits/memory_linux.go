@@ -65,7 +65,8 @@ func (h *held) inFileSystems(pid int, ours map[string]bool) {
 	for _, o := range hostfacts.ParseMounts(readProc(pid, "mountinfo")) {
 		device := mapsDevice(o.Device)
 		var st unix.Statfs_t
-		if ours[o.Device] || h.systems[device] || unix.Statfs(fmt.Sprintf("/proc/%d/root%s", pid, o.Point), &st) != nil || st.Type != unix.TMPFS_MAGIC {
+		if ours[o.Device] || h.systems[device] || unix.Statfs(fmt.Sprintf("/proc/%d/root%s", pid, o.Point),
+			&st) != nil || st.Type != unix.TMPFS_MAGIC {
 			continue
 		}
 		h.systems[device] = true
@@ -77,7 +78,8 @@ func (h *held) inFileSystems(pid int, ours map[string]bool) {
 func (h *held) unnamed(pid int) {
 	openFiles(pid, func(at, to string) {
 		var st unix.Statx_t
-		if !strings.HasPrefix(to, "/memfd:") || unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS, &st) != nil {
+		if !strings.HasPrefix(to, "/memfd:") ||
+			unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS, &st) != nil {
 			return
 		}
 		id := fmt.Sprintf("%02x:%02x %d", st.Dev_major, st.Dev_minor, st.Ino)

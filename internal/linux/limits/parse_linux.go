@@ -66,7 +66,8 @@ func parseMounts(text string) []hierarchy {
 
 // directory returns where the group own of a hierarchy is visible, or "".
 func (h hierarchy) directory(own string) string {
-	if own == "" || !path.IsAbs(h.root) || !path.IsAbs(h.at) || slices.Contains(strings.Split(own, "/"), "..") {
+	if own == "" || !path.IsAbs(h.root) || !path.IsAbs(h.at) ||
+		slices.Contains(strings.Split(own, "/"), "..") {
 		return ""
 	}
 	rest, ok := strings.CutPrefix(own, path.Clean(h.root))
@@ -137,7 +138,8 @@ func (o owner) name(n uint64) string {
 // form.
 func parseName(name string) (o owner, ok bool) {
 	var n uint64
-	if _, err := fmt.Sscanf(name, namePrefix+"%d-%d-%d-%d", &o.namespace, &o.pid, &o.started, &n); err != nil {
+	if _, err := fmt.Sscanf(name, namePrefix+"%d-%d-%d-%d", &o.namespace, &o.pid, &o.started,
+		&n); err != nil {
 		return owner{}, false
 	}
 	return o, o.pid > 0 && o.pid <= math.MaxInt32 && o.name(n) == name

@@ -77,7 +77,8 @@ func (t *Total) begin(w, last *watch, processes func() []int, kill func(executor
 		return
 	}
 	t.watch = w
-	values := map[string]float64{executor.LimitMemory: float64(w.memory), executor.LimitPIDs: float64(w.pids), executor.LimitDisk: float64(t.want.Disk)}
+	values := map[string]float64{executor.LimitMemory: float64(w.memory), executor.LimitPIDs: float64(w.pids),
+		executor.LimitDisk: float64(t.want.Disk)}
 	w.begin(processes, func(limit string) {
 		kill(executor.Enforced{Limit: limit, Value: values[limit], By: executor.ByWatch, Hit: true})
 		t.begin(&watch{memory: w.memory, pids: w.pids, disk: w.disk, files: w.files}, w, processes, kill)

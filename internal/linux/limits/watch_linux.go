@@ -47,7 +47,8 @@ const (
 	latest     = 250 * time.Millisecond // between two measurements, however far the limit is
 	share      = 10                     // the pause after a measurement, in multiples of its own duration
 	lastCount  = 250 * time.Millisecond // the longest measurement of the disk after the end of the tree
-	longest    = 40 * time.Millisecond  // the most of that pause where the measurement only waited for a busy machine
+	// the most of that pause where the measurement only waited for a busy machine
+	longest = 40 * time.Millisecond
 )
 
 // begin starts the watch. exceed is called from another goroutine with the limit that

@@ -199,7 +199,8 @@ func (c *connecting) poll(a *sockets.Address, limit time.Duration) syscall.Errno
 	for {
 		errno := sockets.TryConnect(c.sock, a)
 		switch {
-		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY && errno != unix.EINTR:
+		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY &&
+			errno != unix.EINTR:
 			return errno
 		case limit > 0 && time.Since(begin) >= limit:
 			return errno

@@ -100,7 +100,8 @@ func (r *request) fileWall(p *place) syscall.Errno {
 // pathWall is the wall of a level without mounts: only the listed paths, and what lies
 // below them, can be written to.
 func (r *request) pathWall(path string) syscall.Errno {
-	if path == "" || slices.ContainsFunc(r.cfg.Writable, func(at string) bool { return hostfacts.Below(path, at) }) {
+	if path == "" || slices.ContainsFunc(r.cfg.Writable,
+		func(at string) bool { return hostfacts.Below(path, at) }) {
 		return 0
 	}
 	return unix.EACCES
@@ -212,13 +213,15 @@ func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Err
 // notFound is for names that lead to no file. Where that is because the policy hides the
 // file, the kernel's own answer is noted as a denial.
 func (r *request) notFound(op sandbox.Op, lerr *lookupError) syscall.Errno {
-	if lerr.path == "" || r.cfg.Judge == nil || lerr.errno != unix.EACCES && lerr.errno != unix.ENOENT || !r.cfg.Judge.Hidden(op, lerr.path) {
+	if lerr.path == "" || r.cfg.Judge == nil || lerr.errno != unix.EACCES && lerr.errno != unix.ENOENT ||
+		!r.cfg.Judge.Hidden(op, lerr.path) {
 		return 0
 	}
 	errno := lerr.errno
 	// The look of this process may have come further than the command can: a directory
 	// that covers a denied one is closed for the command.
-	if ruling := r.cfg.Judge.Rule(protect.Access{Op: sandbox.Read, Path: path.Dir(lerr.path), Thread: int(r.n.pid)}); ruling.Answer() != 0 {
+	if ruling := r.cfg.Judge.Rule(protect.Access{Op: sandbox.Read, Path: path.Dir(lerr.path),
+		Thread: int(r.n.pid)}); ruling.Answer() != 0 {
 		errno = unix.EACCES
 	}
 	return r.denyFile(op, lerr.path, errno)

@@ -125,7 +125,8 @@ func (r *request) checkOpened(p *place, fd int, how *handing, mode uint32) sysca
 		return unix.EACCES
 	case r.linkedElsewhere(fd, &opened.facts):
 		p.facts = opened.facts
-		return r.refuseLink(p, unix.EPERM, "hard link, "+strconv.Itoa(int(max(opened.links, 2)))+" names"+byFlag)
+		return r.refuseLink(p, unix.EPERM, "hard link, "+strconv.Itoa(int(max(opened.links, 2)))+
+			" names"+byFlag)
 	}
 	const permissions = 0o1777
 	if how.creates && uint32(opened.mode)&permissions != mode && !r.hasDefaultACL(p) {
@@ -149,7 +150,8 @@ func (r *request) checkOpened(p *place, fd int, how *handing, mode uint32) sysca
 // refuseLink notes a denial that no grant changes, with its reason.
 func (r *request) refuseLink(p *place, errno syscall.Errno, why string) syscall.Errno {
 	denied := r.deny(sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Write, Path: strings.TrimSuffix(r.pathOf(p), deleted)}, Rule: why, NoGrant: true,
+		Access: sandbox.Access{Op: sandbox.Write, Path: strings.TrimSuffix(r.pathOf(p), deleted)}, Rule: why,
+		NoGrant: true,
 	}, errno)
 	if denied == 0 {
 		return errno // the task has ended

@@ -160,7 +160,10 @@ func (r *request) keep(sock int) bool {
 
 // listens reports whether a file is that of a socket of the command.
 func (s *Supervisor) listens(f *facts) bool {
-	return slices.ContainsFunc(s.listening, func(l listening) bool { return l.dev == f.dev && l.ino == f.ino })
+	return slices.ContainsFunc(s.listening, func(l listening) bool {
+		return l.dev == f.dev &&
+			l.ino == f.ino
+	})
 }
 
 // makeRoom forgets files where there are too many.
@@ -195,7 +198,8 @@ func fileTime() time.Time {
 func (s *Supervisor) young(fd int) bool {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
-	return err == nil && st.Mask&unix.STATX_BTIME != 0 && !time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Before(s.began)
+	return err == nil && st.Mask&unix.STATX_BTIME != 0 &&
+		!time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Before(s.began)
 }
 
 // boundName is sockets.BoundFile for a socket of this process's own network: it opens the name that

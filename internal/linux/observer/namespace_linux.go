@@ -23,7 +23,8 @@ func (r *request) sees(fd int) bool { return r.mountOf(fd) != nil }
 // there, or cannot be asked about.
 func (r *request) mountOf(fd int) *hostfacts.Mount {
 	var st unix.Statx_t
-	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
+	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st) != nil ||
+		st.Mask&unix.STATX_MNT_ID == 0 {
 		return nil
 	}
 	mounts := r.mounts()

@@ -159,7 +159,8 @@ func (r *request) judgeRefused() syscall.Errno {
 		return 0
 	}
 	errno := syscall.Errno(refused.Errno)
-	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter, NoGrant: refused.Openings == nil}
+	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter,
+		NoGrant: refused.Openings == nil}
 	if r.n.nr == unix.SYS_SOCKET && r.cfg.NoSockets && r.inetSocket(&d.Access) {
 		d.Rule, d.NoGrant = "", false
 	}

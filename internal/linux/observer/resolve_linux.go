@@ -36,7 +36,8 @@ func (f *facts) special() bool { return !f.is(unix.S_IFREG) && !f.is(unix.S_IFDI
 
 // A place is what a name leads to for one task.
 type place struct {
-	dir    int    // the directory that holds the name; -1 when a descriptor or a link of /proc led to the file itself
+	// the directory that holds the name; -1 when a descriptor or a link of /proc led to the file itself
+	dir    int
 	shared bool   // dir is not this place's to close
 	name   string // in dir
 	parent facts  // of dir
@@ -205,13 +206,16 @@ func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 	)
 	st := &r.statx
 	b := append(append(r.buf[:0], name...), 0)
-	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&b[0])), flags, want, uintptr(unsafe.Pointer(st)), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&b[0])), flags, want,
+		uintptr(unsafe.Pointer(st)), 0)
 	if errno != 0 {
 		return errno
 	}
 	*f = facts{
-		mode: st.Mode, uid: st.Uid, gid: st.Gid, ino: st.Ino, dev: uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
-		mount: st.Mnt_id, unique: st.Mask&unix.STATX_MNT_ID_UNIQUE != 0, root: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, links: st.Nlink,
+		mode: st.Mode, uid: st.Uid, gid: st.Gid, ino: st.Ino,
+		dev:   uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
+		mount: st.Mnt_id, unique: st.Mask&unix.STATX_MNT_ID_UNIQUE != 0,
+		root: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, links: st.Nlink,
 		born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
 	}
 	return 0

@@ -105,7 +105,8 @@ func (c *connecting) tell(at uint64, n int) syscall.Errno {
 	if !c.valid() {
 		return unix.EINTR
 	}
-	if _, err := unix.ProcessVMWritev(int(c.n.pid), []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0); err != nil {
+	if _, err := unix.ProcessVMWritev(int(c.n.pid), []unix.Iovec{local},
+		[]unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0); err != nil {
 		return unix.EFAULT
 	}
 	return 0
@@ -123,7 +124,8 @@ func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags 
 	c.addr = m.To
 	c.unsent = &sockets.Send{
 		Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
-		Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf, As: c.asSender,
+		Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf,
+		As: c.asSender,
 	}
 	return c.transmit(c.unsent)
 }
@@ -200,7 +202,8 @@ func (c *connecting) asSender(f func() syscall.Errno) syscall.Errno {
 // can send no others than its own, which the kernel fills in.
 func (c *connecting) credentials(named unix.Ucred) (*unix.Ucred, syscall.Errno) {
 	own := unix.Ucred{Uid: uint32(unix.Geteuid()), Gid: uint32(unix.Getegid())}
-	if lastWord(c.status("NStgid:")) != strconv.Itoa(int(named.Pid)) || named.Uid != own.Uid || named.Gid != own.Gid {
+	if lastWord(c.status("NStgid:")) != strconv.Itoa(int(named.Pid)) || named.Uid != own.Uid ||
+		named.Gid != own.Gid {
 		return nil, unix.EPERM
 	}
 	if !hasRight(unix.CAP_SYS_ADMIN) {

@@ -91,8 +91,10 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN), sender: sockets.NewSender(), root: -1, done: make(chan struct{}),
-		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
+		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN),
+		sender: sockets.NewSender(), root: -1, done: make(chan struct{}),
+		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign),
+		connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.join()
@@ -217,8 +219,9 @@ func (s *Supervisor) Close() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted,
-		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, OwnershipIgnored: int(s.ownership.Load()),
-		Renamed: s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
+		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted,
+		OwnershipIgnored: int(s.ownership.Load()),
+		Renamed:          s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
 }
 
 func (s *Supervisor) closeFiles() {

@@ -90,7 +90,8 @@ func (r *request) workdir() (fd int, shared bool, errno syscall.Errno) {
 		}
 	}
 	fd, errno = r.openLink("/cwd")
-	if errno != 0 || r.cfg.OwnRoots || r.cfg.ProtectHardLinks || now.Sub(r.moved) < movedTime { // setns(2) changes it, too
+	if errno != 0 || r.cfg.OwnRoots || r.cfg.ProtectHardLinks || now.Sub(r.moved) < movedTime {
+		// setns(2) changes it, too
 		return fd, false, errno
 	}
 	var f facts
@@ -146,7 +147,8 @@ func (r *request) openAt(dir int32) (int, syscall.Errno) {
 func (r *request) openLink(name string) (int, syscall.Errno) {
 	b := strconv.AppendUint(r.buf[:0], uint64(r.n.pid), 10)
 	b = append(append(b, name...), 0)
-	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(r.proc), uintptr(unsafe.Pointer(&b[0])), unix.O_PATH|unix.O_CLOEXEC, 0, 0, 0)
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(r.proc), uintptr(unsafe.Pointer(&b[0])),
+		unix.O_PATH|unix.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
 		return -1, errno
 	}

@@ -53,25 +53,30 @@ type bwrapPlan struct {
 // every process can read the arguments of a program. Bubblewrap itself gets no
 // environment, because it is not confined and the command's may hold LD_PRELOAD.
 func bwrapped(h *Host, r *Request) (*Plan, error) {
-	b := &bwrapPlan{host: h, req: r, plan: &Plan{Level: LevelBwrap, Weaker: weaker(h, r), Pipes: true}, args: BwrapBase()}
+	b := &bwrapPlan{host: h, req: r, plan: &Plan{Level: LevelBwrap, Weaker: weaker(h, r), Pipes: true},
+		args: BwrapBase()}
 	switch {
 	case r.Bwrap == nil:
 		return nil, unsupported("bubblewrap", "none was found", "install bubblewrap 0.5 or newer")
 	case r.Root == sandbox.LevelDeny:
-		return nil, unsupported("a root that shows only listed paths", "the bwrap level cannot enforce it", "use a machine with the native level")
+		return nil, unsupported("a root that shows only listed paths", "the bwrap level cannot enforce it",
+			"use a machine with the native level")
 	}
 	if err := r.unproxied("bubblewrap makes the private network, and no socket in it that leads out"); err != nil {
 		return nil, err
 	}
 	if r.network() == sandbox.NetworkNone && slices.Contains(r.Spec.Allow, seccomp.OpenICMP) {
-		return nil, unsupported("a network of the command's own for the opening icmp", "bubblewrap cannot open them there",
+		return nil, unsupported("a network of the command's own for the opening icmp",
+			"bubblewrap cannot open them there",
 			"leave the opening icmp out, use the host's network, or a machine with the native level")
 	}
 	if len(r.Spec.Files) > 0 {
-		return nil, unsupported("descriptors beyond the three standard ones", "the bwrap level cannot pass them on", "leave them out, or use a machine with the native level")
+		return nil, unsupported("descriptors beyond the three standard ones",
+			"the bwrap level cannot pass them on", "leave them out, or use a machine with the native level")
 	}
 	if r.Spec.TTY != nil {
-		b.plan.Weaker = append(b.plan.Weaker, "the terminal has no job control and no name inside: bubblewrap starts the command in a session without one")
+		b.plan.Weaker = append(b.plan.Weaker,
+			"the terminal has no job control and no name inside: bubblewrap starts the command in a session without one")
 	}
 	b.plan.Mechanism = []string{"bwrap", "userns", "mountns", "pidns", "ipcns", "utsns", "seccomp"}
 	if r.network() == sandbox.NetworkNone {
@@ -89,7 +94,8 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	for _, s := range append(b.sealed, "/dev", "/sys") {
 		b.add("--remount-ro", s)
 	}
-	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(bwrapStatus), "--chdir", r.Spec.Dir, "--clearenv")
+	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(bwrapStatus), "--chdir",
+		r.Spec.Dir, "--clearenv")
 	label := strings.Join(b.args, " ") // without the environment
 	for _, entry := range r.environ() {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
@@ -100,7 +106,8 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 		b.add("--argv0", r.argv()[0])
 	}
 	if len(b.args) > bwrapMost {
-		b.fail("a policy and an environment that bubblewrap can take", fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
+		b.fail("a policy and an environment that bubblewrap can take",
+			fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
 			"deny directories instead of many files, pass fewer variables, or use a machine with the native level")
 	}
 	if b.err != nil {
@@ -154,7 +161,8 @@ func (b *bwrapPlan) place(u Rule) {
 			continue
 		}
 		if u.Level != sandbox.LevelRead {
-			b.fail("rules outside the system's own directories", fmt.Sprintf("%s cannot be made %s at the bwrap level", u.Path, levelWord(u.Level)),
+			b.fail("rules outside the system's own directories",
+				fmt.Sprintf("%s cannot be made %s at the bwrap level", u.Path, levelWord(u.Level)),
 				"leave /dev, /proc and /sys out of the policy")
 		}
 		return
@@ -172,7 +180,8 @@ func (b *bwrapPlan) place(u Rule) {
 		return // nothing of the host's is visible there
 	}
 	if inTmp {
-		b.plan.Points = append(b.plan.Points, Point{Below: t.Source.Path, Path: below(u.Path, t.At), Dir: u.Kind == KindDirectory})
+		b.plan.Points = append(b.plan.Points, Point{Below: t.Source.Path, Path: below(u.Path, t.At),
+			Dir: u.Kind == KindDirectory})
 	}
 	switch u.Level {
 	case sandbox.LevelWrite:
@@ -195,7 +204,8 @@ func (b *bwrapPlan) mask(u Rule) {
 		b.sealed = append(b.sealed, u.Path)
 	case o != nil:
 		b.fail(fmt.Sprintf("the entry %s=%s below the denied %s", o.Path, o.Level, u.Path),
-			"the bwrap level cannot enforce it", "leave one of them out, or use a machine with the native level")
+			"the bwrap level cannot enforce it",
+			"leave one of them out, or use a machine with the native level")
 	case u.Kind == KindDirectory:
 		b.add("--ro-bind", b.req.Bwrap.Directory, u.Path)
 	default:
@@ -217,15 +227,18 @@ func (b *bwrapPlan) write(label string) {
 	p.add(subreaper(r)...)
 	p.add(limited(r)...)
 	if len(r.Guard) > 0 {
-		p.add(launch.Step{Op: launch.OpNoNewPrivs}, launch.Step{Op: launch.OpSeccomp, Filter: r.Guard, Label: "around bubblewrap"})
+		p.add(launch.Step{Op: launch.OpNoNewPrivs}, launch.Step{Op: launch.OpSeccomp, Filter: r.Guard,
+			Label: "around bubblewrap"})
 	}
 	p.add(
 		launch.Step{Op: launch.OpChdir, Path: "/"},
 		launch.Step{Op: launch.OpPass, Value: bwrapStatus, Label: "bubblewrap's status"},
 		launch.Step{Op: launch.OpPass, Value: bwrapGate, Label: "the same"},
 		launch.Step{Op: launch.OpCloseFiles, Value: bwrapGate + 1},
-		launch.Step{Op: launch.OpMemory, Value: bwrapFilter, Data: filter, Label: fmt.Sprintf("a filter of %d instructions", len(r.Filter))},
-		launch.Step{Op: launch.OpMemory, Value: bwrapArgs, Data: []byte(strings.Join(b.args, "\x00") + "\x00"), Label: label},
+		launch.Step{Op: launch.OpMemory, Value: bwrapFilter, Data: filter,
+			Label: fmt.Sprintf("a filter of %d instructions", len(r.Filter))},
+		launch.Step{Op: launch.OpMemory, Value: bwrapArgs,
+			Data: []byte(strings.Join(b.args, "\x00") + "\x00"), Label: label},
 		launch.Step{Op: launch.OpResetSignals},
 		launch.Step{Op: launch.OpExec, Path: r.Bwrap.Program, Argv: argv})
 }

@@ -51,7 +51,8 @@ func subreaper(r *Request) []launch.Step {
 // if it gets one. That comes first, so that its own descriptors of the terminal are as free as
 // they are without a sandbox.
 func start(r *Request, multiplexer string) []launch.Step {
-	return slices.Concat(terminal(r, multiplexer), []launch.Step{{Op: launch.OpStartCommand}}, r.Entry.Command, []launch.Step{{Op: launch.OpNewGroup}})
+	return slices.Concat(terminal(r, multiplexer), []launch.Step{{Op: launch.OpStartCommand}},
+		r.Entry.Command, []launch.Step{{Op: launch.OpNewGroup}})
 }
 
 func terminal(r *Request, multiplexer string) []launch.Step {
@@ -62,7 +63,8 @@ func terminal(r *Request, multiplexer string) []launch.Step {
 	if r.Spec.Stderr != nil {
 		replaced = 2
 	}
-	return []launch.Step{{Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced}}
+	return []launch.Step{{Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows,
+		Stdio: replaced}}
 }
 
 // ProxyAddress is where commands with a managed network find the proxy, each in a network
@@ -110,7 +112,8 @@ type Names struct {
 
 // privateNetwork returns what a network namespace gets before the command is in it: its loopback
 // interface, and with a managed network the sockets that lead to the proxy. They are sent in this
-// order: the proxy, for connections and for datagrams; connections that are redirected, by IPv4 and by IPv6; names, likewise.
+// order: the proxy, for connections and for datagrams; connections that are redirected, by IPv4 and by
+// IPv6; names, likewise.
 func privateNetwork(r *Request) []launch.Step {
 	switch r.network() {
 	case sandbox.NetworkHost:
@@ -133,14 +136,17 @@ func managedNetwork(r *Request) []launch.Step {
 	}
 	steps = append(steps, here(r.Redirect.Routes)...)
 	steps = append(steps,
-		launch.Step{Op: launch.OpNetlink, Value: netlinkNetfilter, Data: r.Redirect.Rules, Label: "connections are led to the proxy"},
+		launch.Step{Op: launch.OpNetlink, Value: netlinkNetfilter, Data: r.Redirect.Rules,
+			Label: "connections are led to the proxy"},
 		launch.Step{Op: launch.OpListen, Path: redirected4.String()})
 	if r.Redirect.IPv6 {
 		steps = append(steps, launch.Step{Op: launch.OpListen, Path: redirected6.String()})
 	}
-	steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names4.String(), Label: "names"})
+	steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names4.String(),
+		Label: "names"})
 	if r.Redirect.IPv6 {
-		steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names6.String(), Label: "names"})
+		steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names6.String(),
+			Label: "names"})
 	}
 	return steps
 }
@@ -148,7 +154,8 @@ func managedNetwork(r *Request) []launch.Step {
 // here has a network namespace take every address for its own.
 func here(routes [][]byte) (steps []launch.Step) {
 	for _, route := range routes {
-		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: route, Label: "every address is here"})
+		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: route,
+			Label: "every address is here"})
 	}
 	return steps
 }
@@ -163,9 +170,11 @@ func (d *Routed) steps() []launch.Step {
 		every = netip.IPv6Unspecified()
 	}
 	for _, port := range d.Ports {
-		steps = append(steps, launch.Step{Op: launch.OpListen, Path: netip.AddrPortFrom(every, port).String(), Label: "connections to this port of every address"})
+		steps = append(steps, launch.Step{Op: launch.OpListen, Path: netip.AddrPortFrom(every, port).String(),
+			Label: "connections to this port of every address"})
 	}
-	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: d.Names.String(), Label: "names"})
+	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: d.Names.String(),
+		Label: "names"})
 }
 
 // weaker says what is missing without rules of the kernel.
@@ -178,7 +187,8 @@ func (d *Routed) weaker() []string {
 			own = append(own, strconv.Itoa(int(port)))
 		}
 	}
-	out := []string{"programs that do not use the proxy reach hosts at these ports only: " + strings.Join(all, ", ") + ": " + d.Why}
+	out := []string{"programs that do not use the proxy reach hosts at these ports only: " +
+		strings.Join(all, ", ") + ": " + d.Why}
 	if len(own) > 0 {
 		out = append(out, "the command cannot listen at ports that entries name: "+strings.Join(own, ", "))
 	}
@@ -191,7 +201,8 @@ func (d *Routed) weaker() []string {
 // published makes the sockets with which published ports are reached.
 func (r *Request) published() (steps []launch.Step) {
 	for range r.Publish {
-		steps = append(steps, launch.Step{Op: launch.OpListen, Value: familyIPv4, Label: "a way to published ports"})
+		steps = append(steps, launch.Step{Op: launch.OpListen, Value: familyIPv4,
+			Label: "a way to published ports"})
 		if !r.PublishIPv4 {
 			steps = append(steps, launch.Step{Op: launch.OpListen, Value: familyIPv6})
 		}
@@ -205,9 +216,11 @@ func (n *Names) steps() (steps []launch.Step) {
 		return nil
 	}
 	if n.Route != nil {
-		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: n.Route, Label: "the address of the name server, and no other, is here"})
+		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: n.Route,
+			Label: "the address of the name server, and no other, is here"})
 	}
-	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: n.Server.String(), Label: "names, of which none is found"})
+	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: n.Server.String(),
+		Label: "names, of which none is found"})
 }
 
 // environ returns the environment of the command.
@@ -242,7 +255,8 @@ const runDir = "/run"
 
 // showsStore reports whether the command gets the certificates for Java: its /run must be one of ours.
 func (r *Request) showsStore() bool {
-	if u := r.rule(runDir); r.Trust == nil || u != nil && u.Level == sandbox.LevelWrite && u.Kind != KindMissing {
+	if u := r.rule(runDir); r.Trust == nil || u != nil && u.Level == sandbox.LevelWrite &&
+		u.Kind != KindMissing {
 		return false
 	}
 	return r.Hides(storePlace)
@@ -253,7 +267,8 @@ func (r *Request) trustPlaces() []Spot {
 	if r.Trust == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(r.Trust.Files), func(s Spot) bool { return r.LevelAt(s.Path) == sandbox.LevelDeny || r.Hides(s.Path) })
+	return slices.DeleteFunc(slices.Clone(r.Trust.Files),
+		func(s Spot) bool { return r.LevelAt(s.Path) == sandbox.LevelDeny || r.Hides(s.Path) })
 }
 
 // limited gives the command its standard descriptors and resource limits.
@@ -261,7 +276,8 @@ func limited(r *Request) []launch.Step {
 	const more = 6 // steps that command adds
 	steps := append(make([]launch.Step, 0, 1+len(r.Limits)+more), launch.Step{Op: launch.OpStdio})
 	for _, l := range r.Limits {
-		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
+		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft,
+			Hard: l.Hard})
 	}
 	return steps
 }

@@ -34,7 +34,10 @@ func (e *Exec) String() string {
 			b.WriteString(e.Path)
 		case i > 1 && e.Args[i-1] == "-p":
 			b.WriteString(a)
-		case strings.ContainsFunc(a, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }):
+		case strings.ContainsFunc(a, func(r rune) bool {
+			return r <= ' ' || r == '"' ||
+				!strconv.IsPrint(r)
+		}):
 			b.WriteString(strconv.Quote(a))
 		default:
 			b.WriteString(a)

@@ -59,7 +59,8 @@ func landlocked(h *Host, r *Request) (*Plan, error) {
 // landlockable returns an error that names the entry that this level cannot enforce.
 func landlockable(h *Host, r *Request) error {
 	if h.Arch != "amd64" && h.Arch != "arm64" {
-		return unsupported("amd64 or arm64", "this is "+h.Arch, "run it with full access inside another sandbox")
+		return unsupported("amd64 or arm64", "this is "+h.Arch,
+			"run it with full access inside another sandbox")
 	}
 	if err := h.landlockFrom(LandlockLeast, "6.2"); err != nil {
 		return err
@@ -67,17 +68,23 @@ func landlockable(h *Host, r *Request) error {
 	if err := r.unproxied("the landlock level has no private network in which only the proxy is reached"); err != nil {
 		return err
 	}
-	no := func(need, hint string) error { return unsupported(need, "the landlock level cannot enforce it", hint) }
+	no := func(need, hint string) error {
+		return unsupported(need,
+			"the landlock level cannot enforce it", hint)
+	}
 	const leave = "leave it out, or use a machine with the native level"
 	if r.Root == sandbox.LevelDeny {
-		return no("a root that shows only listed paths", "use a machine with the native level, or the read-only policy")
+		return no("a root that shows only listed paths",
+			"use a machine with the native level, or the read-only policy")
 	}
 	if r.Tmp != nil && r.Tmp.Asked {
 		return no("the directory "+r.Tmp.Source.Path+" at /tmp", "use a private /tmp, or the host's")
 	}
 	for _, o := range r.Spec.Allow {
-		if r.network() == sandbox.NetworkNone && slices.Contains([]string{seccomp.OpenICMP, "netlink", "io_uring"}, o) {
-			return no(fmt.Sprintf("a network of the command's own for the opening %s", o), "leave it out, or use the host's network")
+		if r.network() == sandbox.NetworkNone &&
+			slices.Contains([]string{seccomp.OpenICMP, "netlink", "io_uring"}, o) {
+			return no(fmt.Sprintf("a network of the command's own for the opening %s", o),
+				"leave it out, or use the host's network")
 		}
 	}
 	for _, n := range r.Narrow {
@@ -85,7 +92,8 @@ func landlockable(h *Host, r *Request) error {
 			return no(fmt.Sprintf("the entry %s=deny", n.Path), leave)
 		}
 		if n.Level == sandbox.LevelRead && r.writableAbove(n.Path) {
-			return no(fmt.Sprintf("the entry %s=read below a writable directory", n.Path), "leave it out, or name the writable directories beside it")
+			return no(fmt.Sprintf("the entry %s=read below a writable directory", n.Path),
+				"leave it out, or name the writable directories beside it")
 		}
 	}
 	for _, u := range r.Rules {

@@ -26,7 +26,8 @@ func (r *Request) linksProtectable(h *Host) error {
 	case r.unconfined():
 		return no("full access builds no sandbox", "use another policy, or "+leave)
 	case h.System != "linux" || r.Level != LevelNative && r.Level != "":
-		return no("only the native level on Linux can enforce it", leave+", or use a machine with the native level")
+		return no("only the native level on Linux can enforce it", leave+
+			", or use a machine with the native level")
 	case !r.Observe && r.Unobserved == "":
 		return no("the observer, which opens the files, is turned off", "turn the observer on")
 	case !r.Observe:

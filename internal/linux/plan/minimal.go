@@ -69,7 +69,8 @@ func (n *nativePlan) pivot(m masks) {
 	for _, c := range n.covers {
 		if c.at == "/" {
 			n.add(
-				launch.Step{Op: launch.OpAttach, Tree: c.tree, Path: staging, Label: "a root for what is listed"},
+				launch.Step{Op: launch.OpAttach, Tree: c.tree, Path: staging,
+					Label: "a root for what is listed"},
 				launch.Step{Op: launch.OpPivot, Path: staging, Label: "the host's tree is gone"})
 		}
 	}
@@ -87,7 +88,8 @@ func (n *nativePlan) check() error {
 	}
 	for i, s := range n.req.Stdio {
 		if s.Directory && s.Reopen != nil && !n.shows(s.Reopen.Path) {
-			return &sandbox.HiddenError{What: "standard " + stdioNames[i] + ", the directory", Path: s.Reopen.Path}
+			return &sandbox.HiddenError{What: "standard " + stdioNames[i] + ", the directory",
+				Path: s.Reopen.Path}
 		}
 	}
 	return nil
@@ -104,7 +106,8 @@ func (n *nativePlan) sees(need Need) bool {
 		if slices.ContainsFunc(c.links, func(l Link) bool { return l.Path == need.Path }) {
 			return true
 		}
-		if need.Dir && slices.ContainsFunc(c.points, func(p Point) bool { return within(p.Path, need.Path) }) {
+		if need.Dir && slices.ContainsFunc(c.points,
+			func(p Point) bool { return within(p.Path, need.Path) }) {
 			return true
 		}
 	}
@@ -120,7 +123,8 @@ func (n *nativePlan) shows(name string) bool {
 	case n.isCover(name):
 		return n.mountAt(name, true) != nil
 	case n.coverOver(name) == "":
-		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.req.denies(name)) && !n.req.isTmp(name)
+		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.req.denies(name)) &&
+			!n.req.isTmp(name)
 	case shown:
 		return !n.req.denies(name)
 	}

@@ -117,7 +117,8 @@ func (n *nativePlan) layout() {
 	// what is shown by default.
 	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
 		u := n.req.rule(s.Path)
-		if ruled := u != nil && u.Kind != KindMissing; !ruled && !n.req.denies(s.Path) && n.coverOver(s.Path) != "" {
+		if ruled := u != nil && u.Kind != KindMissing; !ruled && !n.req.denies(s.Path) &&
+			n.coverOver(s.Path) != "" {
 			n.shown = append(n.shown, s)
 		}
 	}
@@ -153,7 +154,8 @@ func (n *nativePlan) place(r Rule) {
 	}
 	if within(r.Path, "/proc") || r.Path == "/sys" || r.Path == "/dev" {
 		if r.Level != sandbox.LevelRead {
-			n.fail("rules outside the system's own directories", fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
+			n.fail("rules outside the system's own directories",
+				fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
 				"leave /dev, /proc and /sys out of the policy")
 		}
 		return
@@ -173,7 +175,8 @@ func (n *nativePlan) place(r Rule) {
 	switch {
 	case r.Level != sandbox.LevelDeny:
 		// Above a pin is a writable mount, whose attributes it takes on.
-		m.pin = r.Pin && r.Kind == KindDirectory && !covered && !isCover && n.levelAbove(r.Path) == sandbox.LevelWrite
+		m.pin = r.Pin && r.Kind == KindDirectory && !covered && !isCover &&
+			n.levelAbove(r.Path) == sandbox.LevelWrite
 		if !m.pin {
 			m.tree = n.newTree()
 		}
@@ -205,7 +208,8 @@ func (n *nativePlan) coverOver(name string) string {
 	}
 	// A rule that makes the covered directory itself writable brings the host's back;
 	// but where /tmp is private, that is what is writable.
-	if u := n.req.rule(at); u != nil && u.Level == sandbox.LevelWrite && u.Kind != KindMissing && !n.req.isTmp(at) {
+	if u := n.req.rule(at); u != nil && u.Level == sandbox.LevelWrite && u.Kind != KindMissing &&
+		!n.req.isTmp(at) {
 		return ""
 	}
 	for _, s := range n.shown {

@@ -14,10 +14,11 @@ import (
 // An Overlay shows a directory of the host to a command that may write to it, while
 // writes go to a directory of ours.
 type Overlay struct {
-	Spot         // the host's directory, and where the command sees it
-	Upper Spot   // gets what is written
-	Work  Spot   // the kernel's own
-	Lower []Spot // at most launch.MaxLower, shown between Upper and the host's directory, the first one uppermost
+	Spot       // the host's directory, and where the command sees it
+	Upper Spot // gets what is written
+	Work  Spot // the kernel's own
+	// at most launch.MaxLower, shown between Upper and the host's directory, the first one uppermost
+	Lower []Spot
 	Why   string // for the printed script
 
 	// Private says that the directory is one of ours: a rule of the request makes it
@@ -32,7 +33,8 @@ func (r *Request) Fits(name string) string {
 	switch {
 	case !path.IsAbs(name) || path.Clean(name) != name || name == "/":
 		return "it is not a directory of its own"
-	case slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(s string) bool { return within(name, s) || within(s, name) }):
+	case slices.ContainsFunc([]string{"/dev", "/proc", "/sys"},
+		func(s string) bool { return within(name, s) || within(s, name) }):
 		return "it is among the system's own directories"
 	case slices.ContainsFunc(r.covers(), func(s string) bool { return within(s, name) }):
 		return "it holds a directory that is private to the command"
@@ -72,7 +74,8 @@ func (n *nativePlan) layoutOverlays() {
 			n.fail("one overlay over "+o.Path, "the request has two", "leave one out")
 			return
 		}
-		n.mounts = append(n.mounts, mount{at: o.Path, overlay: i + 1, tree: n.newTree(), id: o.ID, why: o.Why})
+		n.mounts = append(n.mounts, mount{at: o.Path, overlay: i + 1, tree: n.newTree(),
+			id: o.ID, why: o.Why})
 	}
 }
 
@@ -85,7 +88,8 @@ func (n *nativePlan) overlays() {
 			continue
 		}
 		o := n.req.Overlays[m.overlay-1]
-		layers := &launch.Layers{Upper: launch.Layer{Path: o.Upper.Path, ID: o.Upper.ID}, Work: launch.Layer{Path: o.Work.Path, ID: o.Work.ID}}
+		layers := &launch.Layers{Upper: launch.Layer{Path: o.Upper.Path, ID: o.Upper.ID},
+			Work: launch.Layer{Path: o.Work.Path, ID: o.Work.ID}}
 		for i, l := range o.Lower {
 			layers.Lower[i] = launch.Layer{Path: l.Path, ID: l.ID}
 		}

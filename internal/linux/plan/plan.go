@@ -86,7 +86,8 @@ func Make(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	if len(r.Spec.Files) > 0 && h.System != "linux" {
-		return nil, unsupported("descriptors beyond the three standard ones", "only Linux passes them on", "leave them out")
+		return nil, unsupported("descriptors beyond the three standard ones", "only Linux passes them on",
+			"leave them out")
 	}
 	if err := r.publishable(h); err != nil {
 		return nil, err
@@ -101,14 +102,17 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	case "windows":
 		return nil, windowsRefusal(r)
 	default:
-		return nil, unsupported("Linux", "this is "+h.System, "run it with full access, or on a Linux machine")
+		return nil, unsupported("Linux", "this is "+h.System,
+			"run it with full access, or on a Linux machine")
 	}
 	switch {
 	case r.Spec.Policy.Mode() != sandbox.Managed:
 		return nil, unsupported("a network of its own for a command that is confined elsewhere",
-			"this version confines files and network together", "use the host's network, or a policy that confines files too")
+			"this version confines files and network together",
+			"use the host's network, or a policy that confines files too")
 	case r.Root >= sandbox.LevelWrite:
-		return nil, unsupported("a writable root directory inside a sandbox", "the whole disk cannot be a writable root",
+		return nil, unsupported("a writable root directory inside a sandbox",
+			"the whole disk cannot be a writable root",
 			"name the directories to write to, or ask for full access")
 	}
 	switch r.Level {
@@ -127,9 +131,12 @@ func (r *Request) publishable(h *Host) error {
 	case len(r.Spec.Publish) == 0:
 		return nil
 	case r.unconfined() || r.network() == sandbox.NetworkHost:
-		return unsupported(need, "the command uses the network of this machine, where its ports are reached without", "leave out --publish")
+		return unsupported(need,
+			"the command uses the network of this machine, where its ports are reached without",
+			"leave out --publish")
 	case h.System != "linux" || r.Level != "" && r.Level != LevelNative:
-		return unsupported(need, "only the native level makes one", "use a Linux machine with the native level")
+		return unsupported(need, "only the native level makes one",
+			"use a Linux machine with the native level")
 	}
 	return nil
 }
@@ -146,7 +153,8 @@ func unconfined(h *Host, r *Request) *Plan {
 	case "windows":
 		return &Plan{Level: LevelNone, Mechanism: []string{"job-object"}, Exec: direct(r)}
 	}
-	return &Plan{Level: LevelNone, Mechanism: []string{"process-group"}, Weaker: []string{groupOnly}, Exec: direct(r)}
+	return &Plan{Level: LevelNone, Mechanism: []string{"process-group"}, Weaker: []string{groupOnly},
+		Exec: direct(r)}
 }
 
 // missing returns the error for the first fact that the host lacks, or nil.

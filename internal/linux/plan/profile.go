@@ -124,7 +124,8 @@ func (s *seatbelt) writePins() {
 		out = append(out, "(literal "+s.param(fmt.Sprintf("PIN_%d", i), name)+")")
 	}
 	for i, pin := range s.patternPins() {
-		out = append(out, fmt.Sprintf("(require-all (vnode-type DIRECTORY) (regex %s))", s.param(fmt.Sprintf("PIN_PATTERN_%d", i), pin)))
+		out = append(out, fmt.Sprintf("(require-all (vnode-type DIRECTORY) (regex %s))",
+			s.param(fmt.Sprintf("PIN_PATTERN_%d", i), pin)))
 	}
 	if len(out) > 0 {
 		s.printf("\n; directories that stay where they are, because rules are about what is in them\n(deny file-write-unlink\n  %s)\n",
@@ -153,7 +154,8 @@ func (s *seatbelt) filters(word string, regions []region, hides []string) []stri
 			not = append(not, s.without(fmt.Sprintf("%s_EXCLUDED_%d", key, j), x)...)
 		}
 		for j, h := range hides {
-			not = append(not, fmt.Sprintf("(require-not (regex %s))", s.param(fmt.Sprintf("%s_PATTERN_%d", word, j), h)))
+			not = append(not, fmt.Sprintf("(require-not (regex %s))",
+				s.param(fmt.Sprintf("%s_PATTERN_%d", word, j), h)))
 		}
 		if len(not) > 0 {
 			self = fmt.Sprintf("(require-all\n    %s\n    %s)", self, strings.Join(not, "\n    "))
@@ -169,7 +171,8 @@ func (s *seatbelt) without(key string, x Rule) []string {
 	var out []string
 	if x.Kind != KindMissing {
 		p := s.param(key, x.Path)
-		out = append(out, fmt.Sprintf("(require-not (literal %s))", p), fmt.Sprintf("(require-not (subpath %s))", p))
+		out = append(out, fmt.Sprintf("(require-not (literal %s))", p),
+			fmt.Sprintf("(require-not (subpath %s))", p))
 	}
 	return append(out, fmt.Sprintf("(require-not (regex %s))", s.param(key+"_ANY_CASE", treeExpr(x.Path))))
 }

@@ -181,7 +181,8 @@ func (r *Request) unproxied(have string) error {
 	if r.network() != sandbox.NetworkProxy {
 		return nil
 	}
-	return unsupported("a proxy for the managed network", have, "use no network or the host's, or a Linux machine with the native level")
+	return unsupported("a proxy for the managed network", have,
+		"use no network or the host's, or a Linux machine with the native level")
 }
 
 // argv returns the arguments as the program sees them.
@@ -231,7 +232,8 @@ func (r *Request) sortRules() {
 
 // rule returns the rule for exactly this path, or nil.
 func (r *Request) rule(name string) *Rule {
-	i, ok := slices.BinarySearchFunc(r.Rules, name, func(u Rule, name string) int { return strings.Compare(u.Path, name) })
+	i, ok := slices.BinarySearchFunc(r.Rules, name,
+		func(u Rule, name string) int { return strings.Compare(u.Path, name) })
 	if !ok {
 		return nil
 	}
@@ -308,7 +310,8 @@ func (r *Request) shown(name, at string) bool {
 // or nil.
 func (r *Request) reopened(denied string) *Rule {
 	i := slices.IndexFunc(r.Rules, func(u Rule) bool {
-		return u.Path != denied && within(u.Path, denied) && u.Level != sandbox.LevelDeny && u.Kind != KindMissing
+		return u.Path != denied && within(u.Path, denied) && u.Level != sandbox.LevelDeny &&
+			u.Kind != KindMissing
 	})
 	if i < 0 {
 		return nil
@@ -319,7 +322,10 @@ func (r *Request) reopened(denied string) *Rule {
 // Hides reports whether a path is in a directory of ours that covers the host's, and no
 // rule between the two brings the host's files back.
 func (r *Request) Hides(name string) bool {
-	return slices.ContainsFunc(r.covers(), func(at string) bool { return within(name, at) && !r.shown(name, at) })
+	return slices.ContainsFunc(r.covers(), func(at string) bool {
+		return within(name, at) &&
+			!r.shown(name, at)
+	})
 }
 
 // isTmp reports whether the private /tmp stands at a path.
@@ -334,5 +340,6 @@ func (r *Request) covers() []string {
 }
 
 func levelWord(l sandbox.Level) string {
-	return [...]string{sandbox.LevelDeny: "unreadable", sandbox.LevelRead: "readable", sandbox.LevelWrite: "writable"}[l]
+	return [...]string{sandbox.LevelDeny: "unreadable", sandbox.LevelRead: "readable",
+		sandbox.LevelWrite: "writable"}[l]
 }

@@ -51,10 +51,12 @@ func (n *nativePlan) write() {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
 	if r.Trust != nil && len(r.trustPlaces()) == 0 {
-		p.Weaker = append(p.Weaker, "programs do not trust the certificates of the proxy, which opens TLS: the command sees none of the system's files of certificates")
+		p.Weaker = append(p.Weaker,
+			"programs do not trust the certificates of the proxy, which opens TLS: the command sees none of the system's files of certificates")
 	}
 	if r.Trust != nil && !r.showsStore() {
-		p.Weaker = append(p.Weaker, "Java does not trust the certificates of the proxy, which opens TLS: the command sees the host's "+runDir)
+		p.Weaker = append(p.Weaker,
+			"Java does not trust the certificates of the proxy, which opens TLS: the command sees the host's "+runDir)
 	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")
@@ -76,12 +78,15 @@ func (n *nativePlan) write() {
 	n.add(refuseSettings()...)
 	// One capability is left until the reaper's program is executed: until then its task shares the
 	// caller's memory, and the command, which has none, may not trace a task that has more.
-	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
+	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap,
+		Label: "the least that keeps the command from tracing this task"})
 	if !r.Observe { // else a supervisor has to answer some
 		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
 	}
 	n.add(start(r, ownMultiplexer)...)
-	if !r.Shared.pids() { // else other commands see this task, which shares the caller's memory until its program is executed
+	if !r.Shared.pids() {
+		// else other commands see this task, which shares the caller's memory until its program is
+		// executed
 		n.add(launch.Step{Op: launch.OpCaps, Label: "none left"})
 	}
 	n.add(launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})
@@ -94,7 +99,8 @@ func (n *nativePlan) ownMounts() {
 	shm, masks := n.fill()
 	proc := n.makeProc()
 	n.pivot(masks)
-	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
+	n.mounts = append(n.mounts, mount{at: "/dev/pts",
+		tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
 	n.attach(shm, masks)
 	n.reopen(true)
 	n.proc(proc, masks)
@@ -125,13 +131,17 @@ func (n *nativePlan) cloneWritable() {
 		}
 		if m := n.mountAt(r.Path, true); m != nil {
 			n.add(
-				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: "writable"},
-				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
+				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true,
+					Label: "writable"},
+				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Private: true,
+					Set: launch.AttrNoSuid | launch.AttrNoDev})
 		}
 	}
 	if t := n.req.Tmp; t != nil {
-		tree := n.tree(launch.Step{Op: launch.OpClone, Path: t.Source.Path, ID: t.Source.ID, Label: "private " + t.At})
-		n.add(launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: t.Source.Path, ID: t.Source.ID,
+			Label: "private " + t.At})
+		n.add(launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true,
+			Set: launch.AttrNoSuid | launch.AttrNoDev})
 		n.mounts = append(n.mounts, mount{at: t.At, tree: tree, why: "private"})
 	}
 }
@@ -153,7 +163,8 @@ func (n *nativePlan) cloneDevices() {
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
 	for _, d := range n.devices {
-		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: n.tree(launch.Step{Op: launch.OpClone, Path: "/dev/" + d}), own: true})
+		n.mounts = append(n.mounts, mount{at: "/dev/" + d,
+			tree: n.tree(launch.Step{Op: launch.OpClone, Path: "/dev/" + d}), own: true})
 	}
 }
 
@@ -164,8 +175,10 @@ func (n *nativePlan) mountDevices() {
 	for _, d := range n.otherDevices() {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: d.Path, ID: d.ID})
 		n.add(
-			launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec},
-			launch.Step{Op: launch.OpAttach, Tree: tree, Path: d.Path, ID: d.ID, Label: "a device that is a standard descriptor"})
+			launch.Step{Op: launch.OpSetTree, Tree: tree,
+				Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec},
+			launch.Step{Op: launch.OpAttach, Tree: tree, Path: d.Path, ID: d.ID,
+				Label: "a device that is a standard descriptor"})
 	}
 }
 
@@ -196,8 +209,9 @@ func (n *nativePlan) ownDevice(name string) bool {
 func (n *nativePlan) reopen(own bool) {
 	for i, s := range n.req.Stdio {
 		if r := s.Reopen; r != nil && own == (s.Directory || s.Device && n.ownDevice(r.Path)) {
-			n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags, Offset: r.Offset,
-				Label: "a mode or time that changes through it would change outside"})
+			n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags,
+				Offset: r.Offset,
+				Label:  "a mode or time that changes through it would change outside"})
 		}
 	}
 }
@@ -216,11 +230,13 @@ func (n *nativePlan) cloneReadable() {
 				shown++
 				continue
 			}
-			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
+			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true,
+				Label: r.Why})
 		}
 	}
 	if shown < len(n.req.Copies) { // the file itself would be seen
-		n.fail("copies of files with credentials", "nothing can be mounted in the place of one", "use files outside /proc, /sys and /dev")
+		n.fail("copies of files with credentials", "nothing can be mounted in the place of one",
+			"use files outside /proc, /sys and /dev")
 	}
 	for _, s := range n.shown {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: s.Path, ID: s.ID, Recursive: true})
@@ -228,11 +244,14 @@ func (n *nativePlan) cloneReadable() {
 		n.point(s)
 	}
 	for _, s := range n.req.trustPlaces() {
-		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Bundle.Path, ID: n.req.Trust.Bundle.ID})
-		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: s.ID, why: "certificates, with the authority of the proxy"})
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Bundle.Path,
+			ID: n.req.Trust.Bundle.ID})
+		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: s.ID,
+			why: "certificates, with the authority of the proxy"})
 	}
 	if n.req.showsStore() {
-		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Store.Path, ID: n.req.Trust.Store.ID})
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Store.Path,
+			ID: n.req.Trust.Store.ID})
 		n.mounts = append(n.mounts, mount{at: storePlace, tree: tree, own: true, why: "the same for Java"})
 		n.point(Spot{Path: storePlace, Kind: KindFile})
 	}
@@ -268,11 +287,13 @@ func (n *nativePlan) stage() (shm int, m masks) {
 	n.mkdir("none", 0)
 	n.mkfile("nothing", 0)
 	if n.req.Shared.trees() && len(shared.points) == 0 { // else something of the policy is in it
-		shm = n.tree(launch.Step{Op: launch.OpTake, From: sharedMemoryTree, Label: "commands of this sandbox share it"})
+		shm = n.tree(launch.Step{Op: launch.OpTake, From: sharedMemoryTree,
+			Label: "commands of this sandbox share it"})
 	} else {
 		shm = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/shm", Own: true})
 	}
-	n.add(launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own directories, full"})
+	n.add(launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly,
+		Label: "our own directories, full"})
 	for _, c := range n.covers {
 		c.tree = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/" + c.name, Own: true})
 	}
@@ -335,7 +356,8 @@ func (n *nativePlan) coverDirs(c *cover) {
 		n.dirsAbove(c, name, made)
 		if !linked[name] && !made[name] {
 			linked[name] = true
-			n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/" + path.Join(c.name, name), Dest: l.Dest})
+			n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/" + path.Join(c.name, name),
+				Dest: l.Dest})
 		}
 	}
 	if c.mode == 0o755 && c.at != "/" {
@@ -384,11 +406,13 @@ func (n *nativePlan) attach(shm int, m masks) {
 			if o.tree == 0 {
 				o.tree = n.copyMask(m, o.dir, o.why)
 			}
-			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Own: o.own, Label: "mask"})
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Own: o.own,
+				Label: "mask"})
 		case o.pin:
 			n.add(launch.Step{Op: launch.OpPin, Path: o.at, ID: o.id, Label: o.why})
 		default:
-			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Label: o.why, Own: o.own})
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id,
+				Label: o.why, Own: o.own})
 		}
 	}
 }
@@ -413,7 +437,8 @@ func (n *nativePlan) makeProc() int {
 	settings := n.watchSettings()
 	if pings(n.req.Spec) {
 		settings = append(settings, launch.Step{Path: "sys/net/ipv4/ping_group_range",
-			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"})
+			Data:  fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID),
+			Label: "ping sockets, of both kinds of addresses"})
 	}
 	if len(settings) == 0 {
 		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly, Value: visible})
@@ -443,7 +468,8 @@ func (n *nativePlan) watchSettings() []launch.Step {
 		{"max_inotify_watches", func(all int) int { return all / 4 * 3 }},
 	} {
 		if all := n.host.Watch[l.name]; all > 0 {
-			out = append(out, launch.Step{Path: "sys/user/" + l.name, Data: fmt.Append(nil, max(l.part(all), 1)), Label: "the rest is for watches outside"})
+			out = append(out, launch.Step{Path: "sys/user/" + l.name,
+				Data: fmt.Append(nil, max(l.part(all), 1)), Label: "the rest is for watches outside"})
 		}
 	}
 	return out
@@ -463,13 +489,16 @@ func (n *nativePlan) proc(tree int, m masks) {
 		covers[i] = n.tree(launch.Step{Op: launch.OpClone, Path: "/proc/" + c, Own: true})
 	}
 	for i, c := range n.host.ProcCovers {
-		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Own: true, Label: "read-only"})
+		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Own: true,
+			Label: "read-only"})
 	}
 	for i, c := range n.host.ProcMasks {
 		if len(n.procMasks) == i {
 			n.procMasks = append(n.procMasks, n.copyMask(m, false, ""))
 		}
-		n.add(launch.Step{Op: launch.OpAttach, Tree: n.procMasks[i], Path: "/proc/" + c, Own: true, Label: "mask"})
+		n.add(launch.Step{Op: launch.OpAttach, Tree: n.procMasks[i], Path: "/proc/" + c, Own: true,
+			Label: "mask"})
 	}
-	n.add(launch.Step{Op: launch.OpSetMount, Path: "/proc", Clear: launch.AttrReadOnly, Label: "processes may write to their own entries"})
+	n.add(launch.Step{Op: launch.OpSetMount, Path: "/proc", Clear: launch.AttrReadOnly,
+		Label: "processes may write to their own entries"})
 }

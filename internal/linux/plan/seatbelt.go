@@ -32,7 +32,8 @@ var loader = []string{"/private/var/db/dyld", "/private/var/db/timezone", "/priv
 // macPath returns the one spelling of a path by which the kernel knows it.
 func macPath(name string) string {
 	if rest, ok := strings.CutPrefix(name, dataVolume); ok && rest != "" && rest[0] == '/' {
-		for _, top := range []string{"/Applications", "/Library", "/Users", "/Volumes", "/cores", "/opt", "/private", "/usr/local"} {
+		for _, top := range []string{"/Applications", "/Library", "/Users", "/Volumes", "/cores", "/opt",
+			"/private", "/usr/local"} {
 			if within(rest, top) {
 				name = rest
 				break
@@ -91,7 +92,8 @@ const groupOnly = "what leaves the command's process group is neither found nor 
 // seatbelted plans a command for macOS.
 func seatbelted(h *Host, r *Request) (*Plan, error) {
 	if r.Spec.Policy.Mode() != sandbox.Managed {
-		return nil, unsupported("a network of its own for a command that is confined elsewhere", "macOS has no private networks",
+		return nil, unsupported("a network of its own for a command that is confined elsewhere",
+			"macOS has no private networks",
 			"use the host's network, or a policy that confines files too")
 	}
 	if err := h.missing(); err != nil {
@@ -101,11 +103,13 @@ func seatbelted(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	if len(r.Spec.Allow) > 0 {
-		return nil, unsupported("the opening "+r.Spec.Allow[0], "such openings belong to the system call filter of Linux",
+		return nil, unsupported("the opening "+r.Spec.Allow[0],
+			"such openings belong to the system call filter of Linux",
 			"leave it out, or run it with full access")
 	}
 	if r.Root > sandbox.LevelWrite {
-		return nil, unsupported("a policy that this version knows", "it has a level beyond the known ones", "use a newer version")
+		return nil, unsupported("a policy that this version knows", "it has a level beyond the known ones",
+			"use a newer version")
 	}
 	s := &seatbelt{req: *r}
 	if err := s.bind(); err != nil {
@@ -189,7 +193,8 @@ func (s *seatbelt) device(r Rule) error {
 	case r.Level == sandbox.LevelDeny && r.Path != "/dev":
 		return nil // it is denied anyway
 	}
-	return unsupported("rules outside the system's own directories", fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
+	return unsupported("rules outside the system's own directories",
+		fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
 		"leave /dev out of the policy")
 }
 
@@ -297,6 +302,7 @@ func (s *seatbelt) plan() *Plan {
 	}
 	return &Plan{
 		Level: LevelSeatbelt, Mechanism: []string{"seatbelt", "process-group"}, Exec: e,
-		Weaker: []string{groupOnly, "POSIX semaphores are shared with programs outside that use the same names"},
+		Weaker: []string{groupOnly,
+			"POSIX semaphores are shared with programs outside that use the same names"},
 	}
 }

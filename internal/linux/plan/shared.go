@@ -83,7 +83,8 @@ func Holder(h *Host, r *Request) (*Plan, error) {
 		add(launch.Step{Op: launch.OpShare, Path: "/proc/self/ns/" + name})
 	}
 	add(
-		launch.Step{Op: launch.OpTmpfs, Tree: sharedMemoryTree, Mode: 0o1777, Label: "/dev/shm of all commands"},
+		launch.Step{Op: launch.OpTmpfs, Tree: sharedMemoryTree, Mode: 0o1777,
+			Label: "/dev/shm of all commands"},
 		launch.Step{Op: launch.OpTmpfs, Tree: maskTree, Mode: 0, Label: "a mask"},
 		launch.Step{Op: launch.OpMkfile, Tree: maskTree, Path: maskFile},
 		launch.Step{Op: launch.OpSetTree, Tree: maskTree, Set: launch.AttrReadOnly},
@@ -133,13 +134,15 @@ func (n *nativePlan) sharedMounts() {
 	keep := n.keepsTree()
 	if keep {
 		n.add(
-			launch.Step{Op: launch.OpShare, Path: "/proc/self/ns/mnt", Label: "other commands begin with these mounts"})
+			launch.Step{Op: launch.OpShare, Path: "/proc/self/ns/mnt",
+				Label: "other commands begin with these mounts"})
 	}
 	shm, m := n.fill()
 	if !keep {
 		proc := n.makeProc()
 		n.pivot(m)
-		n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
+		n.mounts = append(n.mounts, mount{at: "/dev/pts",
+			tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
 		n.attach(shm, m)
 		n.reopen(true)
 		n.proc(proc, m)
@@ -148,7 +151,8 @@ func (n *nativePlan) sharedMounts() {
 	n.attach(shm, m)
 	p := n.plan
 	p.Tree = slices.Clone(p.Script.Steps[before:])
-	if i := slices.IndexFunc(n.req.Shared.Trees, func(t []launch.Step) bool { return launch.SameSteps(t, p.Tree) }); i >= 0 {
+	if i := slices.IndexFunc(n.req.Shared.Trees,
+		func(t []launch.Step) bool { return launch.SameSteps(t, p.Tree) }); i >= 0 {
 		p.Known = i + 1
 		p.Script.Steps, n.trees = p.Script.Steps[:before], 0
 		n.ownInside()
@@ -174,7 +178,8 @@ func (n *nativePlan) ownInside() {
 	n.add(launch.Step{Op: launch.OpAttach, Tree: pts, Path: "/dev/pts", Own: true})
 	proc := n.makeProc()
 	for range n.host.ProcMasks {
-		n.procMasks = append(n.procMasks, n.tree(launch.Step{Op: launch.OpTake, From: maskTree, Path: maskFile}))
+		n.procMasks = append(n.procMasks,
+			n.tree(launch.Step{Op: launch.OpTake, From: maskTree, Path: maskFile}))
 	}
 	n.proc(proc, masks{})
 }

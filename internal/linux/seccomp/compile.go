@@ -65,7 +65,8 @@ func (f Filter) Compile() ([]Instruction, error) {
 	nr := c.load(offNR, root)
 	c.load(offArch, c.branch(opJEq, a.audit, nr, foreign))
 	if len(c.rev) > maxProgram {
-		return nil, fmt.Errorf("%w: %d instructions, the kernel takes at most %d; use fewer rules", ErrFilter, len(c.rev), maxProgram)
+		return nil, fmt.Errorf("%w: %d instructions, the kernel takes at most %d; use fewer rules", ErrFilter,
+			len(c.rev), maxProgram)
 	}
 	slices.Reverse(c.rev)
 	return c.rev, nil
@@ -142,7 +143,10 @@ func (f Filter) rulesByNumber(a *arch) (map[uint32][]Rule, error) {
 
 // sameRules reports whether two lists have equal conditions and answers.
 func sameRules(a, b []Rule) bool {
-	return slices.EqualFunc(a, b, func(x, y Rule) bool { return x.Action == y.Action && slices.Equal(x.When, y.When) })
+	return slices.EqualFunc(a, b, func(x, y Rule) bool {
+		return x.Action == y.Action &&
+			slices.Equal(x.When, y.When)
+	})
 }
 
 // A label is an instruction, counted from the end of the program.

@@ -238,7 +238,8 @@ func namespaceRules(open map[string]bool) []Rule {
 	rules = append(rules, deny("setns", "chroot", "sethostname", "setdomainname")...)
 	// Of these Landlock denies what matters in any namespace, so the opening is no help.
 	mounts := deny("mount", "umount2", "pivot_root",
-		"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr")
+		"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
+		"mount_setattr")
 	return append(openedBy(openUserns, rules...), mounts...)
 }
 
@@ -260,7 +261,8 @@ func hostRules() []Rule {
 		"lookup_dcookie", "nfsservctl", "_sysctl", "uselib", "ustat", "sysfs",
 	)
 	// Other personalities turn off protections of memory.
-	return append(rules, denyIf("personality", num(0, Ne, personaQuery), bits(0, 0xffffffff&^personaFine, MaskedNe, 0)))
+	return append(rules, denyIf("personality", num(0, Ne, personaQuery),
+		bits(0, 0xffffffff&^personaFine, MaskedNe, 0)))
 }
 
 // ioctlRules protect the terminal, which the command shares with its caller. The first
@@ -335,7 +337,8 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	refuse(Errno(eProtoNoSupport), openNetlink, num(0, Eq, afNetlink))
 	add(Errno(eAFNoSupport), num(0, Ne, afInet), num(0, Ne, afInet6))
 	add(Errno(ePerm), bits(1, sockTypeMask, MaskedEq, sockRaw))
-	add(Errno(eSockTNoSupport), bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockDgram))
+	add(Errno(eSockTNoSupport), bits(1, sockTypeMask, MaskedNe, sockStream),
+		bits(1, sockTypeMask, MaskedNe, sockDgram))
 	ping := Errno(eProtoNoSupport)
 	if o.HostNetwork || open[OpenICMP] {
 		ping = Allow
@@ -359,7 +362,8 @@ func (o Options) judgesSends() bool { return o.Observe && !o.HostSpaces && !o.Ho
 func pairRules(open map[string]bool, o Options) []Rule {
 	rules := []Rule{{Name: "socketpair", When: []Cond{num(0, Ne, afUnix)}, Action: Errno(eAFNoSupport)}}
 	if !open[openUnix] {
-		when := []Cond{bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockSeqpk)}
+		when := []Cond{bits(1, sockTypeMask, MaskedNe, sockStream),
+			bits(1, sockTypeMask, MaskedNe, sockSeqpk)}
 		if o.judgesSends() {
 			when = append(when, bits(1, sockTypeMask, MaskedNe, sockDgram))
 		}
@@ -404,7 +408,8 @@ func modeRules(open map[string]bool) []Rule {
 func sharedRules() []Rule {
 	rules := deny("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl",
 		"msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink")
-	for _, name := range []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"} {
+	for _, name := range []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam",
+		"sched_setscheduler"} {
 		rules = append(rules, denyIf(name, num(0, Ne, 0))) // of another task
 	}
 	return append(rules,

@@ -57,7 +57,8 @@ func observeRules(o Options) []Rule {
 		"truncate",
 		"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
 		"utime", "utimes", "futimesat", "utimensat",
-		"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
+		"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr",
+		"removexattrat",
 		"connect", "bind")...)
 	if !o.HostSpaces && !slices.Contains(o.Allow, openUnix) {
 		rules = append(rules, always(Notify, "listen")...) // where connects to unix sockets are judged

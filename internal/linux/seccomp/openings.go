@@ -83,7 +83,8 @@ func Complete(names []string) error {
 	if !slices.Contains(names, openIOUring) {
 		return nil
 	}
-	missing := slices.DeleteFunc([]string{openUnix, openSetuid}, func(n string) bool { return slices.Contains(names, n) })
+	missing := slices.DeleteFunc([]string{openUnix, openSetuid},
+		func(n string) bool { return slices.Contains(names, n) })
 	if len(missing) > 0 {
 		return &MissingOpeningsError{openIOUring, missing}
 	}

@@ -57,7 +57,8 @@ func (r *Refusals) Refused(arch, nr uint32, args [6]uint64) (Refusal, bool) {
 		case rule.Action <= errnoBase || rule.Action > errnoBase+maxErrno:
 			return Refusal{}, false
 		default:
-			return Refusal{Call: spell(rule.Name, args), Errno: uint16(rule.Action - errnoBase), Openings: r.openings(rule.Opening)}, true
+			return Refusal{Call: spell(rule.Name, args), Errno: uint16(rule.Action - errnoBase),
+				Openings: r.openings(rule.Opening)}, true
 		}
 	}
 	return Refusal{}, false
@@ -108,9 +109,12 @@ var (
 		{afUnix, "AF_UNIX"}, {afInet, "AF_INET"}, {afInet6, "AF_INET6"}, {afNetlink, "AF_NETLINK"}, {15, "AF_KEY"}, {17, "AF_PACKET"},
 		{21, "AF_RDS"}, {29, "AF_CAN"}, {30, "AF_TIPC"}, {31, "AF_BLUETOOTH"}, {38, "AF_ALG"}, {40, "AF_VSOCK"}, {42, "AF_QIPCRTR"}, {44, "AF_XDP"},
 	}
-	socketTypes  = words{{sockStream, "SOCK_STREAM"}, {sockDgram, "SOCK_DGRAM"}, {sockRaw, "SOCK_RAW"}, {4, "SOCK_RDM"}, {sockSeqpk, "SOCK_SEQPACKET"}, {6, "SOCK_DCCP"}, {10, "SOCK_PACKET"}}
-	ipProtocols  = words{{protoICMP, "IPPROTO_ICMP"}, {protoICMP6, "IPPROTO_ICMPV6"}, {33, "IPPROTO_DCCP"}, {132, "IPPROTO_SCTP"}, {136, "IPPROTO_UDPLITE"}, {255, "IPPROTO_RAW"}, {protoMPTCP, "IPPROTO_MPTCP"}}
-	netlinks     = words{{4, "NETLINK_SOCK_DIAG"}, {6, "NETLINK_XFRM"}, {9, "NETLINK_AUDIT"}, {12, "NETLINK_NETFILTER"}, {15, "NETLINK_KOBJECT_UEVENT"}, {16, "NETLINK_GENERIC"}}
+	socketTypes = words{{sockStream, "SOCK_STREAM"}, {sockDgram, "SOCK_DGRAM"}, {sockRaw, "SOCK_RAW"},
+		{4, "SOCK_RDM"}, {sockSeqpk, "SOCK_SEQPACKET"}, {6, "SOCK_DCCP"}, {10, "SOCK_PACKET"}}
+	ipProtocols = words{{protoICMP, "IPPROTO_ICMP"}, {protoICMP6, "IPPROTO_ICMPV6"}, {33, "IPPROTO_DCCP"},
+		{132, "IPPROTO_SCTP"}, {136, "IPPROTO_UDPLITE"}, {255, "IPPROTO_RAW"}, {protoMPTCP, "IPPROTO_MPTCP"}}
+	netlinks = words{{4, "NETLINK_SOCK_DIAG"}, {6, "NETLINK_XFRM"}, {9, "NETLINK_AUDIT"},
+		{12, "NETLINK_NETFILTER"}, {15, "NETLINK_KOBJECT_UEVENT"}, {16, "NETLINK_GENERIC"}}
 	terminalCtls = words{{tiocsti, "TIOCSTI"}, {tioclinux, "TIOCLINUX"}, {tiocsetd, "TIOCSETD"}}
 	fileControls = words{{fSetLease, "F_SETLEASE"}, {fNotify, "F_NOTIFY"}, {fSetDeleg, "F_SETDELEG"}}
 )

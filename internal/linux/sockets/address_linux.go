@@ -117,7 +117,8 @@ func Connect(sock int, a *Address) syscall.Errno {
 
 // TryConnect is Connect, which returns EINTR where a signal came between.
 func TryConnect(sock int, a *Address) syscall.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.Raw)), uintptr(a.Len))
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.Raw)),
+		uintptr(a.Len))
 	return errno
 }
 

@@ -56,7 +56,8 @@ func AbstractName(sock int) (string, bool) { return boundTo(sock).Abstract() }
 func boundTo(sock int) *Address {
 	var a Address
 	size := uint32(len(a.Raw))
-	if _, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock), uintptr(unsafe.Pointer(&a.Raw)), uintptr(unsafe.Pointer(&size))); errno == 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock), uintptr(unsafe.Pointer(&a.Raw)),
+		uintptr(unsafe.Pointer(&size))); errno == 0 {
 		a.Len = min(int(size), len(a.Raw))
 	}
 	return &a
@@ -75,7 +76,8 @@ func Bound(sock int) (dev string, ino uint32, ok bool) {
 		return "", 0, false
 	}
 	defer unix.Close(link)
-	if unix.Sendto(link, diagRequest(uint32(st.Ino), cookie), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+	if unix.Sendto(link, diagRequest(uint32(st.Ino), cookie), 0,
+		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
 		return "", 0, false
 	}
 	answer := make([]byte, 4096)

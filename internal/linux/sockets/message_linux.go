@@ -136,7 +136,8 @@ func (m *Message) parse(domain int) (c control, errno syscall.Errno) {
 			}
 		case kind == unix.SCM_CREDENTIALS && len(data) == unix.SizeofUcred:
 			e := binary.NativeEndian
-			c.credentials = &unix.Ucred{Pid: int32(e.Uint32(data)), Uid: e.Uint32(data[4:]), Gid: e.Uint32(data[8:])}
+			c.credentials = &unix.Ucred{Pid: int32(e.Uint32(data)), Uid: e.Uint32(data[4:]),
+				Gid: e.Uint32(data[8:])}
 		default:
 			return control{}, unix.EINVAL
 		}

@@ -31,7 +31,8 @@ func NewWaiter(fd int) (*Waiter, error) {
 	}
 	err = unix.SetNonblock(own, true)
 	if err == nil {
-		err = unix.EpollCtl(own, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(fd)})
+		err = unix.EpollCtl(own, unix.EPOLL_CTL_ADD, fd,
+			&unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(fd)})
 	}
 	if err != nil {
 		unix.Close(own)

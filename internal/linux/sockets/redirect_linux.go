@@ -42,7 +42,8 @@ func route(family int, to []byte) []byte {
 	var m netlinkMessage
 	m.begin(unix.RTM_NEWROUTE, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
 	// struct rtmsg
-	m.add(byte(family), byte(8*len(to)), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL)
+	m.add(byte(family), byte(8*len(to)), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST,
+		unix.RTN_LOCAL)
 	m.u32(0)
 	if to != nil {
 		m.attribute(unix.RTA_DST, to)
@@ -103,7 +104,8 @@ func protocol(number byte) []expression {
 
 // port is the destination port of TCP or UDP.
 func port(number uint16) []expression {
-	return []expression{load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2), compare(unix.NFT_CMP_EQ, binary.BigEndian.AppendUint16(nil, number)...)}
+	return []expression{load(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2),
+		compare(unix.NFT_CMP_EQ, binary.BigEndian.AppendUint16(nil, number)...)}
 }
 
 // toLoopback4 are packets of IPv4 to 127.0.0.0/8, or to other addresses.
@@ -127,7 +129,8 @@ func redirectTo(number uint16) []expression {
 	return []expression{
 		{"immediate", join(
 			numbered(unix.NFTA_IMMEDIATE_DREG, register),
-			nested(unix.NFTA_IMMEDIATE_DATA, attribute(unix.NFTA_DATA_VALUE, binary.BigEndian.AppendUint16(nil, number))),
+			nested(unix.NFTA_IMMEDIATE_DATA, attribute(unix.NFTA_DATA_VALUE,
+				binary.BigEndian.AppendUint16(nil, number))),
 		)},
 		{"redir", numbered(unix.NFTA_REDIR_REG_PROTO_MIN, register)},
 	}
@@ -155,7 +158,8 @@ func refuse() []expression {
 }
 
 func meta(key uint32) expression {
-	return expression{"meta", join(numbered(unix.NFTA_META_DREG, register), numbered(unix.NFTA_META_KEY, key))}
+	return expression{"meta", join(numbered(unix.NFTA_META_DREG, register),
+		numbered(unix.NFTA_META_KEY, key))}
 }
 
 func load(base, offset, length uint32) expression {

@@ -110,7 +110,8 @@ func (b *batch) rule(chain string, last bool, parts ...[]expression) {
 	b.attribute(unix.NFTA_RULE_CHAIN, text(chain))
 	var list []byte
 	for _, e := range slices.Concat(parts...) {
-		list = append(list, nested(unix.NFTA_LIST_ELEM, join(attribute(unix.NFTA_EXPR_NAME, text(e.name)), nested(unix.NFTA_EXPR_DATA, e.data)))...)
+		list = append(list, nested(unix.NFTA_LIST_ELEM, join(attribute(unix.NFTA_EXPR_NAME, text(e.name)),
+			nested(unix.NFTA_EXPR_DATA, e.data)))...)
 	}
 	b.add(nested(unix.NFTA_RULE_EXPRESSIONS, list)...)
 	b.end()

@@ -14,7 +14,8 @@ type File struct {
 	Ino uint64
 }
 
-// A Registry knows the unix sockets of a shared sandbox. A group is the same text for commands of equal rights,
+// A Registry knows the unix sockets of a shared sandbox. A group is the same text for commands of equal
+// rights,
 // and an owner is a command. The zero Registry is ready for use.
 type Registry struct {
 	mu     sync.Mutex
@@ -80,7 +81,8 @@ func (r *Registry) Named(owner any, group, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := claimed{owner, group}
-	if all := r.names[name]; r.names != nil && !slices.Contains(all, b) && (all != nil || len(r.names) < most) {
+	if all := r.names[name]; r.names != nil && !slices.Contains(all, b) &&
+		(all != nil || len(r.names) < most) {
 		r.names[name] = append(all, b)
 	}
 }
@@ -93,7 +95,8 @@ func (r *Registry) ReachesFile(group string, f File) bool {
 	return ok && b.group == group
 }
 
-// ReachesName reports whether a command of the group may connect to an abstract name: it was seen at a socket of the group and of no other, or there are no
+// ReachesName reports whether a command of the group may connect to an abstract name: it was seen at a
+// socket of the group and of no other, or there are no
 // commands of other groups at all.
 func (r *Registry) ReachesName(group, name string) bool {
 	r.mu.Lock()

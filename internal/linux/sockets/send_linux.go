@@ -42,7 +42,8 @@ type Sender struct {
 
 // NewSender returns a Sender, which holds nothing yet.
 func NewSender() *Sender {
-	s := &Sender{tries: make(chan []byte, maxTries), waits: make(chan []byte, maxWaits), rights: make(chan struct{}, 1)}
+	s := &Sender{tries: make(chan []byte, maxTries), waits: make(chan []byte, maxWaits),
+		rights: make(chan struct{}, 1)}
 	for range maxTries {
 		s.tries <- nil
 	}
@@ -168,10 +169,12 @@ func (s *Sender) wait(ctx context.Context, d *Send, size int) (int, syscall.Errn
 // block has the kernel wait until a message is sent, with the time limit of the socket. The
 // result is EINTR when it should not wait any more. A call that a signal interrupts starts
 // again by itself, so its argument is spoiled before.
-func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int, limited bool) (n int, errno syscall.Errno) {
+func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int,
+	limited bool) (n int, errno syscall.Errno) {
 	spoiled := false
 	Interruptible(func() { n, errno = sendmsg(d.Sock, h, flags) }, func() bool {
-		over := ctx.Err() != nil || !d.Waits() || s.queued.Load() > 0 || len(d.control.descriptors) > 0 || d.Signal(limited) != 0
+		over := ctx.Err() != nil || !d.Waits() || s.queued.Load() > 0 || len(d.control.descriptors) > 0 ||
+			d.Signal(limited) != 0
 		if over {
 			h.Iovlen = maxPieces + 1 // EMSGSIZE
 			spoiled = true
@@ -185,7 +188,8 @@ func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int, 
 }
 
 // attempt copies a part of a message into a buffer of a pool and has it sent.
-func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, size int, send func(*unix.Msghdr, int) (int, syscall.Errno)) (int, syscall.Errno) {
+func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, size int,
+	send func(*unix.Msghdr, int) (int, syscall.Errno)) (int, syscall.Errno) {
 	data, errno := s.take(ctx, pool, d, size)
 	if errno != 0 {
 		return 0, errno

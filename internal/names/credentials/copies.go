@@ -68,14 +68,17 @@ func mask(f form, text string) (copied string, changed, ok bool) {
 func suspicious(f form, text string) bool {
 	lower := strings.ToLower(text)
 	return environ.SecretValue(text) || f != git && slices.ContainsFunc(
-		[]string{"passw", "token", "secret", "_auth", "apikey", "api_key", "api-key", "private key"}, func(w string) bool { return strings.Contains(lower, w) })
+		[]string{"passw", "token", "secret", "_auth", "apikey", "api_key", "api-key", "private key"},
+		func(w string) bool { return strings.Contains(lower, w) })
 }
 
 // harmlessKeys are parts of names of settings that [environ.SecretName] takes for secrets and that
 // are none: which program keeps secrets, where a file is, who signs.
 var harmlessKeys = []string{
-	"keyring", "credsstore", "credhelper", "credentialprovider", "credentialhelper", "credentialprocess", "tokenhelper", "alwaysauth", "authtype", "authmethod", "signingkey",
-	"keyfile", "certfile", "cafile", "keyserver", "keyid", "keychain", "authorname", "authoremail", "authorurl", "authprompt", "sslkey", "sslcert", "askpass",
+	"keyring", "credsstore", "credhelper", "credentialprovider", "credentialhelper", "credentialprocess",
+	"tokenhelper", "alwaysauth", "authtype", "authmethod", "signingkey",
+	"keyfile", "certfile", "cafile", "keyserver", "keyid", "keychain", "authorname", "authoremail",
+	"authorurl", "authprompt", "sslkey", "sslcert", "askpass",
 }
 
 // secretParts are parts of names of settings whose values are secrets beside those of environment
@@ -92,7 +95,8 @@ func secretKey(name string) bool {
 	if slices.ContainsFunc(harmlessKeys, func(part string) bool { return strings.Contains(plain, part) }) {
 		return false
 	}
-	return environ.SecretName(name) || slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(plain, part) })
+	return environ.SecretName(name) || slices.ContainsFunc(secretParts,
+		func(part string) bool { return strings.Contains(plain, part) })
 }
 
 // noSecret reports whether a value is no secret whatever its name is: a word for a switch, a short number, or
@@ -131,7 +135,8 @@ func (m *masking) isSecret(name string) bool {
 	}
 	if m.form == bundle { // BUNDLE_GEMS__EXAMPLE__COM is the host gems.example.com
 		upper := strings.ToUpper(strings.Trim(name, `"'`))
-		if strings.Contains(upper, "__") && !strings.HasPrefix(upper, "BUNDLE_MIRROR__") && !strings.HasPrefix(upper, "BUNDLE_LOCAL__") && !strings.HasPrefix(upper, "BUNDLE_BUILD__") {
+		if strings.Contains(upper, "__") && !strings.HasPrefix(upper, "BUNDLE_MIRROR__") &&
+			!strings.HasPrefix(upper, "BUNDLE_LOCAL__") && !strings.HasPrefix(upper, "BUNDLE_BUILD__") {
 			return true
 		}
 	}
@@ -193,7 +198,8 @@ func (m *masking) addresses(text string) string {
 		}
 		i += len(mark)
 		scheme := text[:i-len(mark)]
-		scheme = scheme[strings.LastIndexFunc(scheme, func(r rune) bool { return !strings.ContainsRune("+-.", r) && !isLetter(r) })+1:]
+		scheme = scheme[strings.LastIndexFunc(scheme,
+			func(r rune) bool { return !strings.ContainsRune("+-.", r) && !isLetter(r) })+1:]
 		b.WriteString(text[:i])
 		rest := text[i:]
 		end := strings.IndexAny(rest, " \t\r\n\"'<>")
@@ -217,11 +223,13 @@ func (m *masking) address(scheme, address string) string {
 	}
 	at := strings.LastIndexByte(authority, '@')
 	colon := strings.IndexByte(authority, ':')
-	if at < 0 && colon >= 0 && !strings.HasPrefix(authority, "[") && strings.Trim(authority[colon+1:], "0123456789") != "" && strings.Contains(rest, "@") {
+	if at < 0 && colon >= 0 && !strings.HasPrefix(authority, "[") &&
+		strings.Trim(authority[colon+1:], "0123456789") != "" && strings.Contains(rest, "@") {
 		m.failed = true // a password with a slash that was not escaped
 		return ""
 	}
-	if at >= 0 && (strings.Contains(authority[:at], ":") || strings.HasPrefix(strings.ToLower(scheme), "http") && at >= longUser) {
+	if at >= 0 && (strings.Contains(authority[:at], ":") ||
+		strings.HasPrefix(strings.ToLower(scheme), "http") && at >= longUser) {
 		m.note(authority[:at])
 		authority = Dummy + authority[at:]
 	}

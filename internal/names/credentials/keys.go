@@ -26,7 +26,8 @@ const (
 )
 
 // keyMarks are in the first lines of a file with a private key: in PEM, of PuTTY, of age, of minisign.
-var keyMarks = []string{"PRIVATE KEY", "PuTTY-User-Key-File", "AGE-SECRET-KEY-1", "minisign encrypted secret key", "untrusted comment: signify secret key"}
+var keyMarks = []string{"PRIVATE KEY", "PuTTY-User-Key-File", "AGE-SECRET-KEY-1",
+	"minisign encrypted secret key", "untrusted comment: signify secret key"}
 
 // keys returns the files with a private key in a directory, and what cannot be looked into. Links to
 // directories are followed, unless they lead to the home or above.
@@ -119,7 +120,8 @@ func hasKey(path string) bool {
 }
 
 func isKey(text []byte) bool {
-	return slices.ContainsFunc(keyMarks, func(mark string) bool { return bytes.Contains(text, []byte(mark)) }) ||
+	return slices.ContainsFunc(keyMarks,
+		func(mark string) bool { return bytes.Contains(text, []byte(mark)) }) ||
 		bytes.Contains(text, []byte("[Interface]")) && bytes.Contains(text, []byte("PrivateKey"))
 }
 

@@ -31,7 +31,8 @@ func (k *Known) Search(home string) (found []Store, complete bool) {
 	if k.home == nil || now-k.since > int64(maxAge) || now < k.since {
 		k.home, k.since, k.changed = new(node), now, true
 	}
-	s := &seeking{known: k, fd: fd, home: home, now: now, directories: mostDirectories, names: mostNames, looks: mostLooks}
+	s := &seeking{known: k, fd: fd, home: home, now: now, directories: mostDirectories, names: mostNames,
+		looks: mostLooks}
 	s.choose()
 	s.visitAll()
 	return s.found, !s.partial
@@ -97,12 +98,14 @@ func (s *seeking) visitAll() {
 func (s *seeking) visit(n *node) {
 	if n.depth < 2 || s.chosen() || n.stamp == (stamp{}) {
 		var st unix.Stat_t
-		if unix.Fstatat(s.fd, at(n.path), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if unix.Fstatat(s.fd, at(n.path), &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+			st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			n.stamp, n.files, n.dirs = stamp{}, nil, nil // it is gone; the one above has changed
 			return
 		}
 		// Its owner can open it again.
-		if n.path != "" && n.path[0] == '.' && st.Mode&0o500 != 0o500 && int(st.Uid) == os.Geteuid() && st.Uid != 0 {
+		if n.path != "" && n.path[0] == '.' && st.Mode&0o500 != 0o500 &&
+			int(st.Uid) == os.Geteuid() && st.Uid != 0 {
 			n.stamp, n.files, n.dirs = stamp{}, nil, nil
 			s.found = append(s.found, Store{Name: other, Path: filepath.Join(s.home, n.path)})
 			return
@@ -143,7 +146,8 @@ func (s *seeking) read(n *node) {
 	s.known.changed = true
 	old := *n
 	n.files, n.dirs = nil, nil
-	fd, err := unix.Openat(s.fd, at(n.path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(s.fd, at(n.path),
+		unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return // nor can a command list it
 	}
@@ -182,7 +186,8 @@ func deeper(path string, depth int) bool {
 		return false
 	}
 	switch name := filepath.Base(path); {
-	case name == ".git" || name == "node_modules" || name == "Cache" || name == "Code Cache" || name == "GPUCache" || name == "CachedData":
+	case name == ".git" || name == "node_modules" || name == "Cache" || name == "Code Cache" ||
+		name == "GPUCache" || name == "CachedData":
 		return false
 	case depth == 0:
 		return true

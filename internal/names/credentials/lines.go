@@ -58,7 +58,11 @@ func settingName(text string) bool {
 	if len(text) > 1 && (text[0] == '"' || text[0] == '\'') {
 		return strings.IndexByte(text[1:], text[0]) == len(text)-2
 	}
-	return text != "" && text[0] != '-' && text[0] != '[' && strings.IndexFunc(text, func(r rune) bool { return !isLetter(r) && !strings.ContainsRune("_@/.:*-[]", r) }) < 0
+	return text != "" && text[0] != '-' && text[0] != '[' &&
+		strings.IndexFunc(text, func(r rune) bool {
+			return !isLetter(r) &&
+				!strings.ContainsRune("_@/.:*-[]", r)
+		}) < 0
 }
 
 func (m *masking) line(g grammar, at *reading, line string) string {
@@ -84,7 +88,8 @@ func (m *masking) line(g grammar, at *reading, line string) string {
 	}
 	name, sep, value := split(m.form, g, trimmed)
 	indented := g.indents && indent != "" && at.name != ""
-	if sep == "" || !settingName(name) || strings.Contains(line[:len(indent)+len(name)+len(sep)], "://") || strings.HasPrefix(value, "//") && strings.Contains(sep, ":") {
+	if sep == "" || !settingName(name) || strings.Contains(line[:len(indent)+len(name)+len(sep)], "://") ||
+		strings.HasPrefix(value, "//") && strings.Contains(sep, ":") {
 		return m.bare(at, line, indented)
 	}
 	if indented && m.isSecret(at.name) {
@@ -220,7 +225,8 @@ func (m *masking) probe(text string) bool {
 
 // secretKeyIn reports whether a word of a text is the name of a secret.
 func secretKeyIn(text string) bool {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t=:,{}\"'", r) }) {
+	for _, word := range strings.FieldsFunc(text,
+		func(r rune) bool { return strings.ContainsRune(" \t=:,{}\"'", r) }) {
 		if secretKey(word) {
 			return true
 		}

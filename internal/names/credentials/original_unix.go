@@ -29,10 +29,22 @@ const racyTime = int64(20 * time.Millisecond)
 var unsearched = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for _, name := range []string{
-		".cache", ".npm", ".rustup", ".cargo/registry", ".cargo/git", ".nvm", ".pyenv", ".rbenv", ".nodenv", ".sdkman", ".asdf", ".deno", ".bun", ".volta", ".fnm", ".pnpm-store", ".yarn", ".ghcup", ".stack", ".cabal", ".opam", ".julia", ".conan", ".conan2",
-		".m2/repository", ".gradle/caches", ".gradle/wrapper", ".gradle/daemon", ".ivy2/cache", ".ivy2/local", ".sbt/boot", ".nuget/packages", ".dotnet", ".android", ".gem/ruby", ".gem/specs", ".bundle/cache", ".terraform.d/plugins", ".terraform.d/plugin-cache", ".pub-cache", ".cpan", ".cpanm", ".local/lib", ".local/bin",
-		".local/share/Trash", ".local/share/containers", ".local/share/pnpm", ".local/share/virtualenvs", ".local/share/uv", ".local/share/mise", ".local/share/flatpak", ".local/share/Steam", ".steam", ".wine", ".var", ".docker/contexts", ".docker/cli-plugins", ".docker/buildx", ".docker/models", ".docker/desktop", ".docker/scout", ".vscode", ".vscode-server", ".vscode-oss", ".cursor-server", ".cursor/extensions",
-		".local/share/nvim", ".local/share/icons", ".local/share/fonts", ".fonts", ".icons", ".themes", ".oh-my-zsh", ".local/share/zinit", ".emacs.d", ".vim", ".jupyter", ".nv", ".java", ".ccache", ".texlive", ".thumbnails", ".config/sallyport", ".local/state/sallyport", "snap", "go", "node_modules", "Library",
+		".cache", ".npm", ".rustup", ".cargo/registry", ".cargo/git", ".nvm", ".pyenv", ".rbenv", ".nodenv",
+		".sdkman", ".asdf", ".deno", ".bun", ".volta", ".fnm", ".pnpm-store", ".yarn", ".ghcup", ".stack",
+		".cabal", ".opam", ".julia", ".conan", ".conan2",
+		".m2/repository", ".gradle/caches", ".gradle/wrapper", ".gradle/daemon", ".ivy2/cache", ".ivy2/local",
+		".sbt/boot", ".nuget/packages", ".dotnet", ".android", ".gem/ruby", ".gem/specs", ".bundle/cache",
+		".terraform.d/plugins", ".terraform.d/plugin-cache", ".pub-cache", ".cpan", ".cpanm",
+		".local/lib", ".local/bin",
+		".local/share/Trash", ".local/share/containers", ".local/share/pnpm", ".local/share/virtualenvs",
+		".local/share/uv", ".local/share/mise", ".local/share/flatpak", ".local/share/Steam", ".steam",
+		".wine", ".var", ".docker/contexts", ".docker/cli-plugins", ".docker/buildx", ".docker/models",
+		".docker/desktop", ".docker/scout", ".vscode", ".vscode-server", ".vscode-oss", ".cursor-server",
+		".cursor/extensions",
+		".local/share/nvim", ".local/share/icons", ".local/share/fonts", ".fonts", ".icons", ".themes",
+		".oh-my-zsh", ".local/share/zinit", ".emacs.d", ".vim", ".jupyter", ".nv", ".java", ".ccache",
+		".texlive", ".thumbnails", ".config/sallyport", ".local/state/sallyport", "snap", "go",
+		"node_modules", "Library",
 	} {
 		m[name] = true
 	}
@@ -41,7 +53,9 @@ var unsearched = sync.OnceValue(func() map[string]bool {
 
 // copyOf returns the name of which another one is an editor's or a person's copy; false for none.
 func copyOf(name string) (string, bool) {
-	for _, suffix := range []string{".un~", "~", ".bak", ".backup", ".orig", ".old", ".save", ".rej", ".tmp", ".dpkg-old", ".rpmsave", ".copy", " (copy)", "_backup", "-backup", "_bak", "-bak", ".bk", "_old", "-old", ".new", ".lock", ".corrupted", ".pacsave", ",v", ".swp", ".swo", ".swn", ".kate-swp"} {
+	for _, suffix := range []string{".un~", "~", ".bak", ".backup", ".orig", ".old", ".save", ".rej", ".tmp",
+		".dpkg-old", ".rpmsave", ".copy", " (copy)", "_backup", "-backup", "_bak", "-bak", ".bk", "_old",
+		"-old", ".new", ".lock", ".corrupted", ".pacsave", ",v", ".swp", ".swo", ".swn", ".kate-swp"} {
 		if base, ok := strings.CutSuffix(name, suffix); ok && base != "" {
 			return base, true
 		}
@@ -75,7 +89,8 @@ var table = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// original returns the path in the table of which the file or directory at a path below the home is a copy; "" for none.
+// original returns the path in the table of which the file or directory at a path below the home is a
+// copy; "" for none.
 func original(path string) string {
 	dir, name := filepath.Split(path)
 	for tries := 0; tries < 3; tries++ {
@@ -83,7 +98,8 @@ func original(path string) string {
 		if !ok {
 			return ""
 		}
-		for _, found := range []string{base, strings.TrimPrefix(base, "."), "." + base} { // .X.swp is of X, ..X.swp of .X
+		for _, found := range []string{base, strings.TrimPrefix(base, "."), "." + base} {
+			// .X.swp is of X, ..X.swp of .X
 			if _, ok := table()[dir+found]; ok {
 				return dir + found
 			}

@@ -44,7 +44,8 @@ func (m *masking) json(text string) string {
 func (m *masking) node(name string, v any, secret bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		secret = secret || name != "auths" && name != "auth" && secretKey(name) // agents say in auth how one logs in
+		// agents say in auth how one logs in
+		secret = secret || name != "auths" && name != "auth" && secretKey(name)
 		for k, below := range v {
 			v[k] = m.node(k, below, secret)
 			if name == "auths" {
@@ -129,7 +130,8 @@ func (m *masking) element(path []string, text string) string {
 	}
 	last := path[len(path)-1]
 	for i, name := range path[:len(path)-1] {
-		if name == "server" && i > 0 && path[i-1] == "servers" && !(len(path) == i+2 && harmlessServer(last)) {
+		if name == "server" && i > 0 && path[i-1] == "servers" &&
+			!(len(path) == i+2 && harmlessServer(last)) {
 			return m.replace(text, Dummy)
 		}
 		if secretKey(name) {
@@ -148,7 +150,8 @@ func (m *masking) attributes(path []string, list []xml.Attr) string {
 		}
 	}
 	for _, name := range path {
-		secret = secret || secretKey(name) || strings.EqualFold(name, "apikeys") || strings.EqualFold(name, "packageSourceCredentials")
+		secret = secret || secretKey(name) || strings.EqualFold(name, "apikeys") ||
+			strings.EqualFold(name, "packageSourceCredentials")
 	}
 	secret = secret && !strings.EqualFold(key, "Username")
 	var b strings.Builder

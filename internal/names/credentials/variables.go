@@ -86,7 +86,8 @@ func (s *Search) named(git []string) []Store {
 	for i := range fileVariables {
 		v := &fileVariables[i]
 		if value := s.Env(v.name); value != "" && !s.granted(v.kind) {
-			for part := range strings.SplitSeq(strings.TrimPrefix(value, "FILE:"), string(filepath.ListSeparator)) {
+			for part := range strings.SplitSeq(strings.TrimPrefix(value, "FILE:"),
+				string(filepath.ListSeparator)) {
 				out = append(out, s.file(v, part)...)
 			}
 		}

@@ -33,7 +33,8 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, errTooBig
 	}
 	var text bytes.Buffer
-	text.Grow(int(info.Size()) + bytes.MinRead) // an index can have megabytes, which growing would copy again and again
+	// an index can have megabytes, which growing would copy again and again
+	text.Grow(int(info.Size()) + bytes.MinRead)
 	_, err = text.ReadFrom(io.LimitReader(f, limit+1))
 	if err == nil && int64(text.Len()) > limit {
 		err = errTooBig
@@ -44,7 +45,8 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 // absent reports whether the error says that nothing has a name: also if one of the
 // name's directories is a file, and if the name is longer than a name can be.
 func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // lstat returns the type of what has the path, without permissions.

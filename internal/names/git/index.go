@@ -100,7 +100,8 @@ func parseIndex(text []byte, hash int) (names []string, shared, why string) {
 	if len(text) < indexHeader+hash || string(text[:4]) != "DIRC" {
 		return nil, "", "is not an index"
 	}
-	p := indexParser{text: text[:len(text)-hash], at: indexHeader, hash: hash, version: binary.BigEndian.Uint32(text[4:])}
+	p := indexParser{text: text[:len(text)-hash], at: indexHeader, hash: hash,
+		version: binary.BigEndian.Uint32(text[4:])}
 	if p.version < 2 || p.version > 4 {
 		return nil, "", fmt.Sprintf("has the unknown version %d", p.version)
 	}

@@ -320,7 +320,8 @@ func (m *Matches) Save(path string) error {
 			e.string(name)
 		}
 	}
-	if err := safefile.Replace(path, binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))); err != nil {
+	if err := safefile.Replace(path, binary.LittleEndian.AppendUint32(e.text,
+		crc32.ChecksumIEEE(e.text))); err != nil {
 		return err
 	}
 	m.changed = false

@@ -21,14 +21,16 @@ func Inside(dir, path string) bool {
 	if dir == path || !within(dir, path) {
 		return false
 	}
-	first, _, deep := strings.Cut(strings.TrimPrefix(path[len(dir):], string(filepath.Separator)), string(filepath.Separator))
+	first, _, deep := strings.Cut(strings.TrimPrefix(path[len(dir):], string(filepath.Separator)),
+		string(filepath.Separator))
 	return !deep || slices.Contains(strings.Split(dir, string(filepath.Separator)), linkName) || ownDir(first)
 }
 
 // ownDir reports whether a directory with this name in a git directory is git's own.
 func ownDir(name string) bool {
 	switch name {
-	case "rebase-merge", "rebase-apply", "sequencer", "rr-cache", "reftable", "NOTES_MERGE_WORKTREE", "gitweb", "svn", "annex",
+	case "rebase-merge", "rebase-apply", "sequencer", "rr-cache", "reftable", "NOTES_MERGE_WORKTREE",
+		"gitweb", "svn", "annex",
 		"fsmonitor--daemon", "subtree-cache":
 		return true
 	}

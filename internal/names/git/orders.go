@@ -84,7 +84,8 @@ func (o *orderWalk) entry(path, name string, mode fs.FileMode) {
 	case mode != 0 && mode != fs.ModeDir:
 		o.add(isOdd, path, oddValue(path, mode), whyOdd)
 	case !ok && o.shared && filepath.Dir(path) == o.dir:
-	case !ok, mode == 0 && (k.Use == gitstate.Tree || k.Use == gitstate.State), mode == fs.ModeDir && k.Use == gitstate.File && !strings.HasPrefix(filepath.Base(name), ".sallyport-"):
+	case !ok, mode == 0 && (k.Use == gitstate.Tree || k.Use == gitstate.State), mode == fs.ModeDir &&
+		k.Use == gitstate.File && !strings.HasPrefix(filepath.Base(name), ".sallyport-"):
 		st, _ := lstatStamp(path)
 		value := "a directory"
 		if mode == 0 {

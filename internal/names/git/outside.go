@@ -67,7 +67,8 @@ func givenSettings(get func(string) string) (given []gitstate.Entry) {
 			middle, last = rest[:at+1], rest[at+1:]
 		}
 		key := strings.ToLower(section) + "." + middle + strings.ToLower(last)
-		if value := get("GIT_CONFIG_VALUE_" + strconv.Itoa(i)); kindOf(key) != 0 { // git refuses relative includes there
+		if value := get("GIT_CONFIG_VALUE_" + strconv.Itoa(i)); kindOf(key) != 0 {
+			// git refuses relative includes there
 			given = append(given, gitstate.Entry{Key: key, Value: value})
 		}
 	}
@@ -143,7 +144,8 @@ func (e *ConfigError) Error() string {
 	if e.Err != nil {
 		return message(e.Path, "cannot be read", e.Err, "fix it or move it away")
 	}
-	return message(e.Path, fmt.Sprintf("is not a git configuration at line %d", e.Line), nil, "fix it or move it away")
+	return message(e.Path, fmt.Sprintf("is not a git configuration at line %d", e.Line), nil,
+		"fix it or move it away")
 }
 
 // Unwrap returns why reading could not begin, or nil.
@@ -212,7 +214,8 @@ func (c *configReader) entries(entries []gitstate.Entry, dir string, depth int) 
 		switch key := entry.Key; {
 		case key == "core.prefersymlinkrefs":
 			c.linkRefs = true // or false, and git does not make them
-		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(entry.Value, "!") && !strings.HasSuffix(key, ".command"):
+		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(entry.Value, "!") &&
+			!strings.HasSuffix(key, ".command"):
 			// words of git's own
 		case kindOf(key) == setsProgram:
 			for _, word := range programWords(entry.Value) {
@@ -228,7 +231,8 @@ func (c *configReader) entries(entries []gitstate.Entry, dir string, depth int) 
 			if strings.EqualFold(entry.Value, "sha256") {
 				c.hash = sha256Size
 			}
-		case key == "include.path", strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path") && len(key) > len("includeif.path"):
+		case key == "include.path", strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path") &&
+			len(key) > len("includeif.path"):
 			path, ok := expand(entry.Value, c.home)
 			switch {
 			case !ok || entry.Plain:

@@ -208,7 +208,8 @@ func (r *Repository) unpopulated(links []string) []Path {
 	var missing []Path
 	for _, name := range links {
 		if at, err := follow(r.Work, join(name, linkName)); err == nil && at.missing {
-			missing = append(missing, Path{Path: at.real, Missing: true, Why: "git directory of the submodule " + name})
+			missing = append(missing, Path{Path: at.real, Missing: true,
+				Why: "git directory of the submodule " + name})
 		}
 	}
 	return missing

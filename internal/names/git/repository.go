@@ -24,7 +24,9 @@ type Path struct {
 
 // A Repository is one work tree with its git directories. The zero value is none.
 type Repository struct {
-	Work   string // directory that contains .git, with symbolic links resolved; for a bare repository the git directory
+	// directory that contains .git, with symbolic links resolved; for a bare repository the git
+	// directory
+	Work   string
 	Link   string // .git in Work; empty for a bare repository
 	Dir    string // git directory of this work tree, resolved: Link, or where Link points
 	Common string // git directory that linked work trees share, resolved; Dir if there is no commondir
@@ -139,7 +141,8 @@ func (r *Repository) Usable() bool {
 		return false
 	}
 	for _, name := range []string{"objects", "refs"} {
-		if info, err := os.Lstat(join(r.Common, name)); err != nil || !info.IsDir() || info.Mode()&0o100 == 0 {
+		if info, err := os.Lstat(join(r.Common, name)); err != nil || !info.IsDir() ||
+			info.Mode()&0o100 == 0 {
 			return false
 		}
 	}
@@ -180,7 +183,8 @@ func (r *Repository) pointed(dir, name, prefix string) (target string, missing b
 	case err != nil:
 		return "", false, &LinkError{Path: file, Why: "names a directory that cannot be read", Err: err}
 	case at.closed:
-		return "", false, &LinkError{Path: file, Why: "names a directory behind " + at.real + ", which cannot be entered", Err: fs.ErrPermission}
+		return "", false, &LinkError{Path: file, Why: "names a directory behind " + at.real +
+			", which cannot be entered", Err: fs.ErrPermission}
 	case !at.missing && !at.mode.IsDir():
 		return "", false, &LinkError{Path: file, Why: "names " + at.real + ", which is not a directory"}
 	}

@@ -31,7 +31,8 @@ const freeEntries = 512
 
 // Found is the result of a [Scan].
 type Found struct {
-	Repositories []string // directories below the root to [Open], sorted: they contain .git or are bare repositories
+	// directories below the root to [Open], sorted: they contain .git or are bare repositories
+	Repositories []string
 	Shut         []string // directories that may not be listed, sorted: what is in them is not known
 	Complete     bool     // every directory has been read
 	Stopped      string   // if not Complete: the first directory that was not read, or not to its end
@@ -63,7 +64,8 @@ func Scan(root string, limit Limit) Found {
 		return Found{Stopped: root}
 	}
 	defer t.close()
-	s := scanner{Found: Found{Complete: true}, root: at.real, tree: t, limit: limit, begin: begin, dirs: []string{""}, empty: map[uint64]bool{}}
+	s := scanner{Found: Found{Complete: true}, root: at.real, tree: t, limit: limit, begin: begin,
+		dirs: []string{""}, empty: map[uint64]bool{}}
 	for i := 0; i < len(s.dirs); i++ {
 		if s.over() || s.read(s.dirs[i]) {
 			s.stop(s.dirs[i])
@@ -89,7 +91,8 @@ type scanner struct {
 
 // over reports whether the limit is reached.
 func (s *scanner) over() bool {
-	return s.Scanned >= s.limit.Entries || s.limit.Time < 0 || s.Scanned >= freeEntries && time.Since(s.begin) >= s.limit.Time
+	return s.Scanned >= s.limit.Entries || s.limit.Time < 0 || s.Scanned >= freeEntries &&
+		time.Since(s.begin) >= s.limit.Time
 }
 
 // stop notes the first directory that was not read to its end.
@@ -123,7 +126,8 @@ func (s *scanner) read(path string) (cut bool) {
 	}
 	for _, name := range names {
 		if !m.bare() || !inner(name) {
-			s.dirs = append(s.dirs, strings.TrimPrefix(path+string(filepath.Separator)+name, string(filepath.Separator)))
+			s.dirs = append(s.dirs, strings.TrimPrefix(path+string(filepath.Separator)+name,
+				string(filepath.Separator)))
 		}
 	}
 	return cut
@@ -218,7 +222,8 @@ func Marks(name string) bool {
 // what is in it. It asks for what git's is_git_directory asks for: HEAD, and objects and refs,
 // here or in the directory that commondir names.
 func IsBare(dir string) bool {
-	return exists(join(dir, headName)) && (exists(join(dir, commonName)) || exists(join(dir, "objects")) && exists(join(dir, "refs")))
+	return exists(join(dir, headName)) && (exists(join(dir, commonName)) || exists(join(dir, "objects")) &&
+		exists(join(dir, "refs")))
 }
 
 // linkLike reports whether a file system that folds names may take the name for
@@ -230,7 +235,8 @@ func linkLike(name string) bool {
 	}
 	switch name[0] {
 	case '.':
-		return strings.EqualFold(name, linkName) || strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 })
+		return strings.EqualFold(name, linkName) ||
+			strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 })
 	case 'g', 'G':
 		return strings.EqualFold(name, "git~1")
 	case 0xe2, 0xef: // the first byte of what macOS leaves out

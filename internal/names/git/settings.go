@@ -59,9 +59,12 @@ func kindOf(key string) settingKind {
 func programWords(value string) []string {
 	const between = " \t\n;&|()<>\"'`="
 	var words []string
-	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(value, "!"), func(r rune) bool { return strings.ContainsRune(between, r) }) {
-		path := strings.Contains(word, "/") || strings.Contains(strings.Trim(word, "."), ".") // else it is a word, or in PATH
-		if path && !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "$%*") && len(words) < maxWords {
+	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(value, "!"),
+		func(r rune) bool { return strings.ContainsRune(between, r) }) {
+		// else it is a word, or in PATH
+		path := strings.Contains(word, "/") || strings.Contains(strings.Trim(word, "."), ".")
+		if path && !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "$%*") &&
+			len(words) < maxWords {
 			words = append(words, word)
 		}
 	}

@@ -73,7 +73,8 @@ func Take(work string, r *Repository, o Outside, closed func(path string) bool) 
 // shut notes what the command cannot change at the top of the git directories.
 func (s *Snapshot) shut(closed func(path string) bool) {
 	for _, dir := range s.repos[0].gitDirs() {
-		names := []string{commonName, gitdirName, configName, worktreeName, hooksName, "info", "modules", "branches", "remotes"}
+		names := []string{commonName, gitdirName, configName, worktreeName, hooksName, "info", "modules",
+			"branches", "remotes"}
 		for _, entry := range entries(dir) {
 			names = append(names, entry.Name())
 		}
@@ -130,7 +131,9 @@ func (s *Snapshot) Adopt(text []byte) error {
 		return nil
 	}
 	for f := range own {
-		if f.kind == isTree || f.kind == isSubmodule || f.kind == isName && f.path == join(r.Work, headName) || f.kind == isFile && within(r.Dir, f.path) && !within(r.Common, f.path) {
+		if f.kind == isTree || f.kind == isSubmodule || f.kind == isName &&
+			f.path == join(r.Work, headName) || f.kind == isFile && within(r.Dir, f.path) &&
+			!within(r.Common, f.path) {
 			s.before[f] = true
 		}
 	}
@@ -212,11 +215,13 @@ func (r *Repository) obeyed() []finding {
 	add := func(path, why string) {
 		st, err := lstatStamp(path)
 		if err == nil || !absent(err) {
-			found = append(found, finding{newFact(isFile, path, fmt.Sprint(st.inode, st.size, st.modified)), why})
+			found = append(found, finding{newFact(isFile, path,
+				fmt.Sprint(st.inode, st.size, st.modified)), why})
 		}
 	}
 	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
-		add(join(dir, commonName), "git would take its configuration and hooks from the directory that it names")
+		add(join(dir, commonName),
+			"git would take its configuration and hooks from the directory that it names")
 		add(join(dir, worktreeName), "git would obey it as a configuration")
 		add(join(dir, gitdirName), "git would take it for the name of a work tree")
 	}
@@ -378,14 +383,16 @@ func (s *Snapshot) checkOdd(l *list, closed func(path string) bool) error {
 // core.preferSymlinkRefs.
 func (s *Snapshot) isRef(path, what string) bool {
 	target, ok := strings.CutPrefix(what, oddLink+"refs/")
-	ref := path == join(s.repos[0].Dir, headName) || path == join(s.common, headName) || within(join(s.common, "refs"), path)
+	ref := path == join(s.repos[0].Dir, headName) || path == join(s.common, headName) ||
+		within(join(s.common, "refs"), path)
 	return ok && ref && gitstate.InsideName(target)
 }
 
 // checkEmpty looks at a directory that was no repository.
 func (s *Snapshot) checkEmpty() []Path {
 	var l list
-	if link := join(s.empty, linkName); exists(link) && !s.late && !s.shutAt(link) { // or a user has made it since
+	if link := join(s.empty, linkName); exists(link) && !s.late && !s.shutAt(link) {
+		// or a user has made it since
 		l.add(planted(link, "it appeared; git would take the directory for a repository and obey its configuration"))
 	}
 	if bare, err := openBare(s.empty); bare != nil || err != nil {

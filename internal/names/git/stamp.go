@@ -87,5 +87,6 @@ func (d *decoder) string() string {
 }
 
 func (d *decoder) stamp() stamp {
-	return stamp{modified: int64(d.number()), changed: int64(d.number()), inode: d.number(), device: d.number(), size: int64(d.number())}
+	return stamp{modified: int64(d.number()), changed: int64(d.number()), inode: d.number(),
+		device: d.number(), size: int64(d.number())}
 }

@@ -20,7 +20,8 @@ type tree struct{ fd int }
 // openTree opens a directory. It fails if a symbolic link is on the way to it.
 func openTree(path string) (tree, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, path,
+		&unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if filtered(err) {
 		if real, evalErr := filepath.EvalSymlinks(path); evalErr != nil || real != path {
 			return tree{}, unix.ELOOP
@@ -68,8 +69,10 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 // without files that last.
 func (t tree) holdsNoFiles(path string) bool {
 	switch t.fileSystem(path) {
-	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.AUTOFS_SUPER_MAGIC,
-		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC, unix.DEVPTS_SUPER_MAGIC:
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC,
+		unix.AUTOFS_SUPER_MAGIC,
+		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC,
+		unix.DEVPTS_SUPER_MAGIC:
 		return true
 	}
 	return false
@@ -94,7 +97,8 @@ func (t tree) fileSystem(path string) int64 {
 // below the tree, or give itself the right to.
 func (t tree) enterable(path string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(t.fd, dotted(path), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() ||
+	return unix.Fstatat(t.fd, dotted(path), &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		int(st.Uid) == os.Geteuid() ||
 		unix.Faccessat(t.fd, dotted(path), unix.X_OK, unix.AT_EACCESS) == nil
 }
 
@@ -104,7 +108,8 @@ func (t tree) enterable(path string) bool {
 func (t tree) keepsTimes(path string) bool {
 	const f2fs, zfs, bcachefs = 0xf2f52010, 0x2fc12fc1, 0xca451a4e
 	switch t.fileSystem(path) {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, f2fs, zfs, bcachefs:
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+		unix.OVERLAYFS_SUPER_MAGIC, f2fs, zfs, bcachefs:
 		return true // the first one is of ext2 and ext3 as well
 	}
 	return false
@@ -121,7 +126,8 @@ func (t tree) readlink(path string) (string, error) {
 // a symbolic link: there was none when the path was found.
 func (t tree) open(path string) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat2(t.fd, dotted(path), &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(t.fd, dotted(path),
+		&unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if filtered(err) {
 		fd, err = unix.Openat(t.fd, dotted(path), flags, 0)
 	}

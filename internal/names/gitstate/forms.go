@@ -59,12 +59,14 @@ var (
 
 	// objects are lines of names of objects with blanks between.
 	objects = byLine(func(line string) bool {
-		return !slices.ContainsFunc(strings.Fields(line), func(word string) bool { return !objectID(word) }) && plainText(line)
+		return !slices.ContainsFunc(strings.Fields(line),
+			func(word string) bool { return !objectID(word) }) && plainText(line)
 	})
 	refsAndObjects = byLine(func(line string) bool { return objectID(line) || fullRef(line) })
 	fixups         = byLine(func(line string) bool {
 		word, id, _ := strings.Cut(line, " ")
-		return (word == "fixup" || word == "squash") && objectID(strings.TrimPrefix(strings.TrimPrefix(id, "-C "), "-c "))
+		return (word == "fixup" || word == "squash") &&
+			objectID(strings.TrimPrefix(strings.TrimPrefix(id, "-C "), "-c "))
 	})
 	quotedLines = byLine(func(line string) bool { _, ok := quoted(line); return ok })
 	todo        = byLine(step)
@@ -101,7 +103,8 @@ func fullRef(v string) bool { return strings.HasPrefix(v, "refs/") && refName(v)
 // refName reports whether git takes a word for the name of a ref (check_refname_format in
 // refs.c), which does not look like an option.
 func refName(v string) bool {
-	if v == "" || v == "@" || v[0] == '-' || strings.HasSuffix(v, ".") || strings.Contains(v, "..") || strings.Contains(v, "@{") {
+	if v == "" || v == "@" || v[0] == '-' || strings.HasSuffix(v, ".") || strings.Contains(v, "..") ||
+		strings.Contains(v, "@{") {
 		return false
 	}
 	for part := range strings.SplitSeq(v, "/") {
@@ -109,7 +112,10 @@ func refName(v string) bool {
 			return false
 		}
 	}
-	return !strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("~^:?*[\\", r) })
+	return !strings.ContainsFunc(v, func(r rune) bool {
+		return r <= ' ' || r == 0x7f ||
+			strings.ContainsRune("~^:?*[\\", r)
+	})
 }
 
 // plainText reports whether a line has no control characters but tabs.
@@ -150,7 +156,8 @@ func step(line string) bool {
 	case line == "":
 		return true
 	case strings.Trim(line[:1], wordChars) != "":
-		return line[0] != '`' && !strings.HasPrefix(line, "$(") && !strings.HasPrefix(line, "${") // a comment, or an error
+		// a comment, or an error
+		return line[0] != '`' && !strings.HasPrefix(line, "$(") && !strings.HasPrefix(line, "${")
 	case !ok:
 		// What is being written may end in the middle of a word, which git would not take.
 		return rest == "" && len(word) == len(line) && isPrefix(word)
@@ -163,7 +170,8 @@ func step(line string) bool {
 		return rest == "" || rest[0] != '-'
 	case kind == ofName:
 		name, more, _ := strings.Cut(rest, " ")
-		return name == "[new" && strings.HasPrefix(more, "root]") || name == "" || refName(name) || objectID(name)
+		return name == "[new" && strings.HasPrefix(more, "root]") || name == "" || refName(name) ||
+			objectID(name)
 	}
 	return mergeStep(rest)
 }
@@ -206,7 +214,8 @@ func isPrefix(word string) bool {
 func bisectStep(line string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "git bisect ")
 	if !ok {
-		return line[0] == '#' || strings.HasPrefix("git bisect ", line) || strings.HasPrefix(line, "git bisect") && len(line) <= len("git bisect ")
+		return line[0] == '#' || strings.HasPrefix("git bisect ", line) ||
+			strings.HasPrefix(line, "git bisect") && len(line) <= len("git bisect ")
 	}
 	word, rest, _ := strings.Cut(rest, " ")
 	if word == "start" {
@@ -331,8 +340,10 @@ func sequencerOpt(entry Entry) bool {
 		return digits(entry.Value)
 	case "options.default-msg-cleanup":
 		return strings.Trim(entry.Value, wordChars) == ""
-	case "options.no-commit", "options.edit", "options.signoff", "options.record-origin", "options.allow-ff", "options.allow-empty",
-		"options.allow-empty-message", "options.drop-redundant-commits", "options.keep-redundant-commits", "options.allow-rerere-auto":
+	case "options.no-commit", "options.edit", "options.signoff", "options.record-origin", "options.allow-ff",
+		"options.allow-empty",
+		"options.allow-empty-message", "options.drop-redundant-commits", "options.keep-redundant-commits",
+		"options.allow-rerere-auto":
 		return slices.Contains([]string{"true", "false", "1", "0", "", "yes", "no"}, entry.Value)
 	}
 	return false
@@ -347,7 +358,8 @@ func applyWords(text []byte) []string {
 	return slices.DeleteFunc(words, func(word string) bool {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
-		case "--whitespace", "--ignore-space-change", "--ignore-whitespace", "--directory", "--exclude", "--include", "--reject":
+		case "--whitespace", "--ignore-space-change", "--ignore-whitespace", "--directory", "--exclude",
+			"--include", "--reject":
 			return true
 		}
 		return value == "" && (strings.HasPrefix(name, "-C") || strings.HasPrefix(name, "-p"))

@@ -138,7 +138,8 @@ func LookUp(name string) (Name, bool) {
 	}
 	if locked, ok := strings.CutSuffix(base, ".lock"); ok { // git does not read these, it renames them
 		k, listed := gitNames()[strings.TrimSuffix(name, ".lock")]
-		ok = listed && (k.Use == File || locked == "config" || locked == "config.worktree") || temporary(dir, locked)
+		ok = listed && (k.Use == File || locked == "config" || locked == "config.worktree") ||
+			temporary(dir, locked)
 		return Name{Use: File}, ok
 	}
 	return Name{Use: File}, temporary(dir, base) || editorsFile(dir, base)
@@ -149,7 +150,8 @@ func LookUp(name string) (Name, bool) {
 func temporary(dir, base string) bool {
 	switch dir {
 	case "":
-		return numbered(base, "sharedindex.", "sharedindex_", "index.", "index.stash.", "next-index-", "shallow_", "fast_import_crash_")
+		return numbered(base, "sharedindex.", "sharedindex_", "index.", "index.stash.", "next-index-",
+			"shallow_", "fast_import_crash_")
 	case "rebase-apply":
 		return digits(base) // mails
 	case "rebase-merge":
@@ -177,14 +179,16 @@ func editorsFile(dir, base string) bool {
 		if !ok || k.Use != File || k.Form != nil && !k.Whole {
 			continue
 		}
-		return rest != base || strings.Trim(strings.TrimPrefix(base, name), wordChars+".") == "" && base[len(name)] == '.'
+		return rest != base || strings.Trim(strings.TrimPrefix(base, name), wordChars+".") == "" &&
+			base[len(name)] == '.'
 	}
 	random, ok := strings.CutPrefix(base, "sed")
 	if python, isTmp := strings.CutPrefix(base, "tmp"); isTmp {
 		return len(python) == 8 && strings.Trim(python, wordChars) == ""
 	}
 	return digits(base) || ok && len(random) == 6 && strings.Trim(random, wordChars) == "" ||
-		len(base) == 8 && strings.Trim(base, wordChars) == "" && strings.ContainsAny(base, upperOrDigit) // perl
+		// perl
+		len(base) == 8 && strings.Trim(base, wordChars) == "" && strings.ContainsAny(base, upperOrDigit)
 }
 
 // upperOrDigit are characters that random names have, and that no name which is obeyed has.

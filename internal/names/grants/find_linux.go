@@ -95,7 +95,8 @@ func (f *FoundServices) findSocket(g Service, env []string) error {
 	case variable(env, g.Variable) == "":
 		have = "the variable " + g.Variable + " is not set"
 	}
-	return &sandbox.UnsupportedError{Need: "a running service for the grant " + g.Name, Have: have, Hint: hint(g.Name)}
+	return &sandbox.UnsupportedError{Need: "a running service for the grant " + g.Name, Have: have,
+		Hint: hint(g.Name)}
 }
 
 // hint is the fix for a service that is not there.
@@ -164,7 +165,8 @@ func openSocket(path string, roots bool) (*os.File, error) {
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
 		err = fmt.Errorf("%s is not a socket", text.Word(path))
 	case !own && !(roots && st.Uid == 0):
-		err = fmt.Errorf("the socket %s belongs to the user with the number %d and not to this one (%d)", text.Word(path), st.Uid, os.Geteuid())
+		err = fmt.Errorf("the socket %s belongs to the user with the number %d and not to this one (%d)",
+			text.Word(path), st.Uid, os.Geteuid())
 	default:
 		return f, nil
 	}

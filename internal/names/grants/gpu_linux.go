@@ -27,7 +27,8 @@ type Device struct {
 // devices are patterns of the device files. The nodes /dev/dri/card* are not among them: they
 // set display modes, and no program needs them to compute or to render.
 var devices = []string{
-	"dri/renderD*",                                              // Mesa and all that use the kernel's graphics drivers
+	// Mesa and all that use the kernel's graphics drivers
+	"dri/renderD*",
 	"nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-caps/*", // NVIDIA's own driver
 	"kfd", // AMD, for computing
 	"dxg", // Windows, for Linux inside of it
@@ -69,7 +70,10 @@ func (f *FoundServices) addDevice(root, name string, number uint64) {
 	link := fmt.Sprintf("/sys/dev/char/%d:%d", unix.Major(number), unix.Minor(number))
 	entry, err := filepath.EvalSymlinks(filepath.Join(root, link))
 	if err == nil {
-		inRoot := func(path string) string { return "/" + strings.TrimPrefix(strings.TrimPrefix(path, root), "/") }
+		inRoot := func(path string) string {
+			return "/" +
+				strings.TrimPrefix(strings.TrimPrefix(path, root), "/")
+		}
 		d.Links = []string{link}
 		base := filepath.Base(name)
 		if dir, kind := filepath.Split(filepath.Dir(entry)); kind == "drm" {

@@ -64,7 +64,8 @@ func HostGrants() []HostGrant {
 		{
 			// What sources.list names after an installation: wiki.debian.org/SourcesList. Apt
 			// uses http, and checks signatures.
-			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443", "security.debian.org:80", "security.debian.org:443"},
+			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443",
+				"security.debian.org:80", "security.debian.org:443"},
 			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",
 			Keeps: "other mirrors, snapshots, and other distributions",
 		},
@@ -115,7 +116,8 @@ func GrantOfHost(host string) (HostGrant, bool) {
 	}
 	name := HostLoopbackPrefix + host[strings.LastIndexByte(host, ':')+1:]
 	if hosts := Hosts(name); slices.Contains(hosts, host) {
-		return HostGrant{Name: name, Hosts: hosts, Opens: "the service of this machine at that port of its loopback"}, true
+		return HostGrant{Name: name, Hosts: hosts,
+			Opens: "the service of this machine at that port of its loopback"}, true
 	}
 	return HostGrant{}, false
 }

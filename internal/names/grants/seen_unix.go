@@ -59,7 +59,8 @@ func LookForTools(root string) ([]SeenTool, error) {
 	return out, nil
 }
 
-// inTable returns the names of the table in a directory. What patterns match is there; the others may be missing.
+// inTable returns the names of the table in a directory. What patterns match is there; the others may be
+// missing.
 func inTable(listed []string) []ToolName {
 	out := make([]ToolName, 0, len(names))
 	found := matched(listed)
@@ -93,8 +94,12 @@ func topNames(root string) (listed []string, whole bool) {
 	}
 	defer f.Close()
 	listed, err = f.Readdirnames(maxTop) // what was read before an error counts
-	other := func(name string) bool { return strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) }
-	return listed, (err == nil || errors.Is(err, io.EOF)) && len(listed) <= fewNames && !slices.ContainsFunc(listed, other)
+	other := func(name string) bool {
+		return strings.ContainsFunc(name,
+			func(r rune) bool { return r >= 0x80 })
+	}
+	return listed, (err == nil || errors.Is(err, io.EOF)) && len(listed) <= fewNames &&
+		!slices.ContainsFunc(listed, other)
 }
 
 // isListed reports whether a name, or the directory that it is in, is listed, in whatever case: the file
@@ -107,13 +112,17 @@ func isListed(listed []string, name string) bool {
 // matched returns those of the names in a directory that patterns match, sorted.
 func matched(listed []string) []string {
 	found := slices.DeleteFunc(slices.Clone(listed), func(name string) bool {
-		return !slices.ContainsFunc(names, func(n ToolName) bool { return n.Name[0] == '*' && n.matches(name) })
+		return !slices.ContainsFunc(names, func(n ToolName) bool {
+			return n.Name[0] == '*' &&
+				n.matches(name)
+		})
 	})
 	slices.Sort(found)
 	return found
 }
 
-// LookAgain returns those of the seen names at which something may be now, with what patterns of the table match
+// LookAgain returns those of the seen names at which something may be now, with what patterns of the
+// table match
 // now in the directories roots and was not among them. New tells the rest.
 func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 	var out []SeenTool
@@ -127,7 +136,8 @@ func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 		tops[root] = top{listed, whole}
 		for _, name := range matched(listed) {
 			at := filepath.Join(root, name)
-			if n, ok := FindTool(name); ok && !slices.ContainsFunc(seen, func(s SeenTool) bool { return s.Path == at }) {
+			if n, ok := FindTool(name); ok &&
+				!slices.ContainsFunc(seen, func(s SeenTool) bool { return s.Path == at }) {
 				out = append(out, SeenTool{ToolName: n, Path: at})
 			}
 		}
@@ -145,7 +155,8 @@ func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 // means that nothing is.
 func (s *SeenTool) New() (files []string, more int) {
 	var now syscall.Stat_t
-	if syscall.Lstat(s.Path, &now) != nil || s.Stat != nil && s.Stat.Dev == now.Dev && s.Stat.Ino == now.Ino && !s.changed(&now) {
+	if syscall.Lstat(s.Path, &now) != nil || s.Stat != nil && s.Stat.Dev == now.Dev &&
+		s.Stat.Ino == now.Ino && !s.changed(&now) {
 		return nil, 0
 	}
 	if now.Mode&syscall.S_IFMT == syscall.S_IFDIR {

@@ -80,7 +80,8 @@ func Services() []Service {
 
 // KnownService reports whether a name is one of a grant of the table.
 func KnownService(name string) bool {
-	return isLoopback(name) || slices.ContainsFunc(Services(), func(g Service) bool { return g.Name == name && name != LoopbackPrefix+"PORT" })
+	return isLoopback(name) || slices.ContainsFunc(Services(),
+		func(g Service) bool { return g.Name == name && name != LoopbackPrefix+"PORT" })
 }
 
 // isLoopback reports whether a name is a grant for one port of the host's loopback.
@@ -98,9 +99,11 @@ func checkNetwork(names []string, network sandbox.Network) error {
 		return nil
 	}
 	return &sandbox.UnsupportedError{
-		Need: "a way to port " + strings.TrimPrefix(names[i], LoopbackPrefix) + " of the host for the grant " + names[i],
+		Need: "a way to port " + strings.TrimPrefix(names[i], LoopbackPrefix) +
+			" of the host for the grant " + names[i],
 		Have: "the command has a network of its own, and only the proxy leads out of it",
-		Hint: "use an allow entry for localhost:" + strings.TrimPrefix(names[i], LoopbackPrefix) + " of the managed network, or the host's network, which opens all of it",
+		Hint: "use an allow entry for localhost:" + strings.TrimPrefix(names[i], LoopbackPrefix) +
+			" of the managed network, or the host's network, which opens all of it",
 	}
 }
 

@@ -14,14 +14,17 @@ const (
 	GrantEditors = "editor-config"
 )
 
-// A ToolName is one name at the top of a workspace, or a pattern of such names with one star at its beginning.
+// A ToolName is one name at the top of a workspace, or a pattern of such names with one star at its
+// beginning.
 type ToolName struct {
 	Name  string // with slashes for one further below
 	Grant string // the one grant that opens it
-	// Tracked says that it is a file of the project that git changes in daily work, such as instructions: where
+	// Tracked says that it is a file of the project that git changes in daily work, such as
+	// instructions: where
 	// git may write, it may be changed, and is then named.
 	Tracked bool
-	// Linked says that a link is usual there: what it leads to is protected. A link at another name is refused.
+	// Linked says that a link is usual there: what it leads to is protected. A link at another name is
+	// refused.
 	Linked bool
 }
 
@@ -195,7 +198,8 @@ func FindTool(name string) (ToolName, bool) {
 
 func (n *ToolName) matches(name string) bool {
 	suffix, isPattern := strings.CutPrefix(n.Name, "*")
-	return n.Name == name || isPattern && len(name) > len(suffix) && strings.HasSuffix(name, suffix) && !strings.Contains(name, "/")
+	return n.Name == name || isPattern && len(name) > len(suffix) && strings.HasSuffix(name, suffix) &&
+		!strings.Contains(name, "/")
 }
 
 // Below returns the line of the name in root that a path is or lies in, and where that is;

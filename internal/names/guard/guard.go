@@ -118,7 +118,8 @@ func (e *ExistsError) Error() string {
 	if e.Kind == KindGone {
 		return text.Word(e.Path) + " was removed while the sandbox was prepared; try again"
 	}
-	return fmt.Sprintf("a %s appeared at %s while the sandbox was prepared; try again", e.Kind, text.Word(e.Path))
+	return fmt.Sprintf("a %s appeared at %s while the sandbox was prepared; try again", e.Kind,
+		text.Word(e.Path))
 }
 
 // A HoldError says why a name cannot be protected.
@@ -155,7 +156,8 @@ type BrokenError struct {
 func (e *BrokenError) Error() string {
 	switch {
 	case e.Again:
-		return fmt.Sprintf("%s %s by the command, so it was ended; look at what it does", text.Word(e.Path), e.What)
+		return fmt.Sprintf("%s %s by the command, so it was ended; look at what it does",
+			text.Word(e.Path), e.What)
 	case e.Unwatched:
 		return text.Line(e.What) + "; the command was ended"
 	}
@@ -172,7 +174,8 @@ type QuarantineError struct {
 
 // Error is one sentence with the fix.
 func (e *QuarantineError) Error() string {
-	return fmt.Sprintf("cannot quarantine %s: %s; look at it before you use the directory", text.Word(e.Path), text.Line(e.Err.Error()))
+	return fmt.Sprintf("cannot quarantine %s: %s; look at it before you use the directory", text.Word(e.Path),
+		text.Line(e.Err.Error()))
 }
 
 // Unwrap returns the cause.

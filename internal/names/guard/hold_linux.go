@@ -55,7 +55,8 @@ func (h *Hold) Lock() *os.File { return h.protector.Lock() }
 func (h *Hold) Weaker() []string { return h.weaker }
 
 // OnBroken has f called with a [*BrokenError], in a goroutine of its own, when what a mount covers
-// was replaced: at once when that has happened already. What ran until then was protected: it was done by a program
+// was replaced: at once when that has happened already. What ran until then was protected: it was done
+// by a program
 // outside of the sandbox. The f of an earlier call is not called any more.
 func (h *Hold) OnBroken(f func(cause error)) {
 	h.protector.mu.Lock()
@@ -189,7 +190,8 @@ func (k *Protector) lookBehind(h *Hold, d *directory) error {
 		switch {
 		case n.dir != d:
 		case err != nil:
-			errs = append(errs, &QuarantineError{Path: n.path, Err: fmt.Errorf("its directory was replaced: %w", err)})
+			errs = append(errs, &QuarantineError{Path: n.path,
+				Err: fmt.Errorf("its directory was replaced: %w", err)})
 		default:
 			errs = append(errs, k.lastLook(other, n))
 		}
@@ -329,7 +331,8 @@ func (k *Protector) quarantineNow(path, why string) (Found, error) {
 	}
 	defer unix.Close(fd)
 	h := &Hold{protector: k}
-	n := &watched{path: path, name: filepath.Base(path), dir: &directory{fd: fd, wd: -1}, holds: map[*Hold]string{h: why}}
+	n := &watched{path: path, name: filepath.Base(path), dir: &directory{fd: fd, wd: -1},
+		holds: map[*Hold]string{h: why}}
 	if err := k.lastLook(fd, n); err != nil {
 		return Found{Path: path, Why: why}, err
 	}

@@ -106,7 +106,8 @@ func distinct(claims []Claim) ([]*request, error) {
 	seen := make(map[string]*request, len(claims))
 	for _, c := range claims {
 		if !validPath(c.Path) {
-			return nil, &HoldError{Path: c.Path, Op: "invalid path", Err: unix.EINVAL, Fix: "give an absolute path without . and .."}
+			return nil, &HoldError{Path: c.Path, Op: "invalid path", Err: unix.EINVAL,
+				Fix: "give an absolute path without . and .."}
 		}
 		if old := seen[c.Path]; old != nil {
 			old.ReportOnly = old.ReportOnly && c.ReportOnly
@@ -134,7 +135,9 @@ func (k *Protector) fill(h *Hold, requests []*request) error {
 	}
 	for _, d := range h.dirs {
 		if err := k.arm(d); err != nil {
-			h.weaker = append(h.weaker, fmt.Sprintf("changes in %s are noticed only at the end of a run: inotify: %v", text.Word(d.path), err))
+			h.weaker = append(h.weaker,
+				fmt.Sprintf("changes in %s are noticed only at the end of a run: inotify: %v",
+					text.Word(d.path), err))
 		}
 	}
 	// From here on inotify reports every change, so what is true now stays true.
@@ -173,7 +176,8 @@ func (k *Protector) open(h *Hold, r *request) error {
 	}
 	if errors.Is(err, unix.EACCES) {
 		if closedByUser(r.Path) {
-			return &HoldError{Path: r.Path, Op: "inspect it", Err: err, Fix: "a command could open the directories above it; chmod u+x them"}
+			return &HoldError{Path: r.Path, Op: "inspect it", Err: err,
+				Fix: "a command could open the directories above it; chmod u+x them"}
 		}
 		return nil
 	}
@@ -185,7 +189,10 @@ func (k *Protector) open(h *Hold, r *request) error {
 		unix.Close(fd)
 		return holdError(r.Path, "inspect its directory", err)
 	}
-	if i := slices.IndexFunc(k.dirs, func(d *directory) bool { return d.path == path && d.id.same(s.ident) }); i >= 0 {
+	if i := slices.IndexFunc(k.dirs, func(d *directory) bool {
+		return d.path == path &&
+			d.id.same(s.ident)
+	}); i >= 0 {
 		unix.Close(fd)
 		r.dir = k.dirs[i]
 	} else {

@@ -65,7 +65,8 @@ func openQuarantine(state string, create bool) (*quarantine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &quarantine{dir: dir, path: filepath.Join(state, quarantineDir), now: time.Now, max: maxQuarantine}, nil
+	return &quarantine{dir: dir, path: filepath.Join(state, quarantineDir), now: time.Now,
+		max: maxQuarantine}, nil
 }
 
 func (q *quarantine) close() { q.dir.Close() }
@@ -84,7 +85,8 @@ func (q *quarantine) item() (string, error) {
 // name has the time, so a failure is not reported.
 func (q *quarantine) writeNote(item string, n *watched, s status, notCopied int) {
 	about := note{
-		Path: n.path, When: q.now().UTC().Format(time.RFC3339Nano), Why: slices.Compact(slices.Sorted(maps.Values(n.holds))),
+		Path: n.path, When: q.now().UTC().Format(time.RFC3339Nano),
+		Why:  slices.Compact(slices.Sorted(maps.Values(n.holds))),
 		Kind: s.kind(), Mode: fmt.Sprintf("%o", s.mode&0o7777), NotCopied: notCopied,
 	}
 	if !utf8.ValidString(n.path) {
@@ -97,7 +99,8 @@ func (q *quarantine) writeNote(item string, n *watched, s status, notCopied int)
 
 // store calls put to move or copy what exists at n into a new item, and returns where it
 // is then. Put counts what it has not copied. After an error nothing is left of the item.
-func (k *Protector) store(n *watched, s status, put func(item *os.Root) (notCopied int, err error)) (string, error) {
+func (k *Protector) store(n *watched, s status,
+	put func(item *os.Root) (notCopied int, err error)) (string, error) {
 	if k.quarantine == nil {
 		q, err := openQuarantine(k.State, true)
 		if err != nil {

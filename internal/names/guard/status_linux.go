@@ -45,7 +45,8 @@ func statAt(dir int, name string) (status, error) {
 	}); err != nil {
 		return status{}, err
 	}
-	s := status{ident: ident{dev: unix.Mkdev(stx.Dev_major, stx.Dev_minor), ino: stx.Ino}, mode: stx.Mode, uid: stx.Uid}
+	s := status{ident: ident{dev: unix.Mkdev(stx.Dev_major, stx.Dev_minor), ino: stx.Ino},
+		mode: stx.Mode, uid: stx.Uid}
 	if stx.Mask&unix.STATX_BTIME != 0 {
 		s.born = stx.Btime.Sec*1e9 + int64(stx.Btime.Nsec)
 	}

@@ -48,7 +48,8 @@ func startWatcher(k *Protector) (*watcher, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	w := &watcher{fd: fd, waiter: waiter, done: make(chan struct{}), quit: make(chan struct{}), buf: make([]byte, 16<<10)}
+	w := &watcher{fd: fd, waiter: waiter, done: make(chan struct{}), quit: make(chan struct{}),
+		buf: make([]byte, 16<<10)}
 	go w.run(k)
 	return w, nil
 }

@@ -55,7 +55,8 @@ func (g *inspection) closeAliasesOf(names []string, r plan.Rule) {
 	for _, name := range names {
 		paths, _ := g.table.Aliases(name)
 		for _, path := range paths {
-			if g.unseen(path) || g.level(path) <= r.Level || slices.ContainsFunc(open, func(dir string) bool { return hostfacts.Below(path, dir) }) {
+			if g.unseen(path) || g.level(path) <= r.Level ||
+				slices.ContainsFunc(open, func(dir string) bool { return hostfacts.Below(path, dir) }) {
 				continue
 			}
 			spot, same := look(name, path)
@@ -64,10 +65,12 @@ func (g *inspection) closeAliasesOf(names []string, r plan.Rule) {
 			}
 			if why := g.openAlias(path, r.Level); why != "" {
 				open = append(open, path)
-				g.warn(fmt.Errorf("%s is %s, but is also visible at %s, %s", name, levelWord(r.Level), path, why))
+				g.warn(fmt.Errorf("%s is %s, but is also visible at %s, %s", name,
+					levelWord(r.Level), path, why))
 				continue
 			}
-			g.rules[path] = plan.Rule{Spot: spot, Level: r.Level, Why: "also visible at " + name + ": " + r.Why, Auto: true}
+			g.rules[path] = plan.Rule{Spot: spot, Level: r.Level, Why: "also visible at " + name + ": " +
+				r.Why, Auto: true}
 			if slices.Contains(g.replaceable, r.Path) {
 				g.replaceable = append(g.replaceable, path)
 			}
@@ -109,7 +112,8 @@ func (g *inspection) openAlias(path string, level sandbox.Level) string {
 	if level != sandbox.LevelDeny {
 		return ""
 	}
-	if r, ok := g.nearest(g.dir); path == "/" || hostfacts.Below(g.dir, path) && (!ok || !hostfacts.Below(r.Path, path)) {
+	if r, ok := g.nearest(g.dir); path == "/" || hostfacts.Below(g.dir, path) &&
+		(!ok || !hostfacts.Below(r.Path, path)) {
 		return "where the command has its working directory"
 	}
 	return ""
@@ -122,7 +126,10 @@ func (g *inspection) writable(path string) bool {
 		return true
 	}
 	paths, _ := g.table.Aliases(path)
-	return slices.ContainsFunc(paths, func(at string) bool { return g.level(at) == sandbox.LevelWrite && !g.unseen(at) })
+	return slices.ContainsFunc(paths, func(at string) bool {
+		return g.level(at) == sandbox.LevelWrite &&
+			!g.unseen(at)
+	})
 }
 
 func levelWord(l sandbox.Level) string {

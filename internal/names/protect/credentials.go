@@ -33,7 +33,8 @@ func searchAnew(home string) []credentials.Store {
 // hideCredentials denies the stores of secrets that exist in home directories, except for those that a grant
 // opens or that an entry of the policy is about. An entry for something in a store opens
 // that and nothing else. Dir is the working directory.
-func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string, dir string, byContent finderOfSecrets) error {
+func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string, dir string,
+	byContent finderOfSecrets) error {
 	private := make(chan []credentials.Store, 1)
 	go func() { private <- s.private(policy, homes, dir, byContent) }() // both take as long
 	search := credentials.Search{Homes: homes, Granted: policy.Named, Env: os.Getenv, Dir: dir}
@@ -49,7 +50,8 @@ func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string, dir 
 
 // private returns the stores below home directories that no table has. The files of the project that the
 // command works on are its own.
-func (s *ruleset) private(policy *sandbox.Resolved, homes []string, dir string, byContent finderOfSecrets) []credentials.Store {
+func (s *ruleset) private(policy *sandbox.Resolved, homes []string, dir string,
+	byContent finderOfSecrets) []credentials.Store {
 	if slices.Contains(policy.Named, credentials.GrantAll) {
 		return nil
 	}
@@ -60,7 +62,10 @@ func (s *ruleset) private(policy *sandbox.Resolved, homes []string, dir string, 
 			continue
 		}
 		for _, store := range byContent(home) {
-			inProject := func(root string) bool { return hostfacts.Below(store.Path, root) && !hostfacts.Below(home, root) }
+			inProject := func(root string) bool {
+				return hostfacts.Below(store.Path, root) &&
+					!hostfacts.Below(home, root)
+			}
 			if !slices.Contains(policy.Named, store.Grant()) && !slices.ContainsFunc(own, inProject) {
 				out = append(out, store)
 			}
@@ -123,5 +128,8 @@ func (s *ruleset) shows(policy *sandbox.Resolved, path string) bool {
 
 // listed reports whether an entry of the policy has one of the names of a store.
 func listed(policy *sandbox.Resolved, names ...string) bool {
-	return slices.ContainsFunc(policy.Paths, func(p sandbox.PathRule) bool { return !p.Auto && slices.Contains(names, p.Path) })
+	return slices.ContainsFunc(policy.Paths, func(p sandbox.PathRule) bool {
+		return !p.Auto &&
+			slices.Contains(names, p.Path)
+	})
 }

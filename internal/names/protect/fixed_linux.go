@@ -66,7 +66,8 @@ func (g *inspection) closeOwn(name string) error {
 		return uninspected(name, err, "")
 	}
 	if spot.Kind == plan.KindFile {
-		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)), Why: whyOwn, Auto: true})
+		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)),
+			Why: whyOwn, Auto: true})
 		g.replaceable = append(g.replaceable, name)
 	}
 	return nil

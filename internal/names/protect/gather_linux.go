@@ -67,11 +67,14 @@ func gather(r *Request) (*inspection, error) {
 	}
 	if _, ok := rules.rules["/"]; ok {
 		// What holds for the root is decided by the policy, not by a link.
-		return nil, &executor.RootError{Path: "/", Why: "is where a symbolic link at a path of the policy leads", Fix: "name the directory that is meant"}
+		return nil, &executor.RootError{Path: "/",
+			Why: "is where a symbolic link at a path of the policy leads",
+			Fix: "name the directory that is meant"}
 	}
 	g := &inspection{
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone,
-		git: slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
+		git: slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(),
+		work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named}, scans: r.Scans,
 	}
 	g.readMounts(r.Table)
@@ -155,7 +158,8 @@ func controlGroups(dir string) bool {
 		return true // the plan refuses /sys
 	}
 	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC)
+	return unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC ||
+		st.Type == unix.CGROUP2_SUPER_MAGIC)
 }
 
 // protectRoot adds the rules for one writable root. At a level without mounts, what exists
@@ -209,7 +213,8 @@ func (g *inspection) protect(real string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		c := claim{Claim: guard.Claim{Path: real, Why: whyName}}
 		if filepath.Base(real) == ".git" {
-			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: sandbox.Grant{Name: GrantGit}.String()}
+			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo},
+				grant: sandbox.Grant{Name: GrantGit}.String()}
 		}
 		g.claim(c)
 		return nil
@@ -307,7 +312,8 @@ func (g *inspection) warnGit(err error) error {
 		g.warn(err)
 	case !closed(path):
 		return &executor.RootError{
-			Path: path, Why: "cannot be read, so what git obeys because of it is not known: " + hostfacts.Reason(why),
+			Path: path, Why: "cannot be read, so what git obeys because of it is not known: " +
+				hostfacts.Reason(why),
 			Fix: "make it readable, or move it away", Err: err,
 		}
 	}
@@ -334,7 +340,8 @@ func (g *inspection) pin() error {
 		for at := filepath.Dir(r.Path); at != "/" && r.Level != sandbox.LevelWrite; at = filepath.Dir(at) {
 			root, ok := g.rules[at]
 			above := filepath.Dir(at)
-			if g.level(at) != sandbox.LevelWrite || ok && (above == g.tmpAt || g.level(above) != sandbox.LevelWrite) {
+			if g.level(at) != sandbox.LevelWrite || ok &&
+				(above == g.tmpAt || g.level(above) != sandbox.LevelWrite) {
 				break // it is a mount already, and so is everything above that needs it
 			}
 			if ok { // a root in another one needs no mount of its own otherwise

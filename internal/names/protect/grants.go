@@ -39,32 +39,37 @@ type NamedGrant struct {
 func NamedGrants() []NamedGrant {
 	given := []NamedGrant{gitGrant()}
 	for _, s := range grants.Services() {
-		g := NamedGrant{Name: s.Name, Opens: s.Opens, Keeps: s.Keeps, Warning: s.Warning, Commands: []string{}, Refused: []string{}}
+		g := NamedGrant{Name: s.Name, Opens: s.Opens, Keeps: s.Keeps, Warning: s.Warning,
+			Commands: []string{}, Refused: []string{}}
 		given = append(given, g)
 	}
 	for _, h := range grants.HostGrants() {
 		given = append(given, NamedGrant{
-			Name: h.Name, Opens: h.Opens + " (" + strings.Join(h.Hosts, ", ") + ")", Keeps: h.Keeps, Warning: h.Warning,
+			Name: h.Name, Opens: h.Opens + " (" + strings.Join(h.Hosts, ", ") + ")", Keeps: h.Keeps,
+			Warning:  h.Warning,
 			Commands: []string{}, Refused: []string{},
 		})
 	}
 	for _, name := range grants.ToolGrants() {
 		given = append(given, NamedGrant{
-			Name: name, Opens: "changing " + strings.Join(grants.Opened(name), ", ") + " where they exist at the top of a writable directory", Keeps: "the other protected names",
+			Name: name, Opens: "changing " + strings.Join(grants.Opened(name), ", ") +
+				" where they exist at the top of a writable directory", Keeps: "the other protected names",
 			Commands: []string{}, Refused: []string{},
 		})
 	}
 	for _, name := range credentials.Grants() {
 		given = append(given, NamedGrant{
-			Name: name, Opens: "reading " + credentials.What(name), Keeps: "the other stores of secrets in home directories",
+			Name: name, Opens: "reading " + credentials.What(name),
+			Keeps:    "the other stores of secrets in home directories",
 			Commands: []string{}, Refused: []string{},
 		})
 	}
 	for _, name := range caches.Grants() {
 		tool := strings.TrimPrefix(name, caches.GrantPrefix)
 		given = append(given, NamedGrant{
-			Name:     name,
-			Opens:    "a private layer over the caches of " + tool + " also where the workspace has none of its files; what is written stays with the workspace",
+			Name: name,
+			Opens: "a private layer over the caches of " + tool +
+				" also where the workspace has none of its files; what is written stays with the workspace",
 			Keeps:    "the host's own caches",
 			Commands: []string{}, Refused: []string{},
 		})
@@ -74,7 +79,8 @@ func NamedGrants() []NamedGrant {
 
 // Known reports whether a name is one of a grant, such as "git" or "loopback:8080".
 func Known(name string) bool {
-	return grants.KnownService(name) || name != grants.LoopbackPrefix+"PORT" && slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name })
+	return grants.KnownService(name) || name != grants.LoopbackPrefix+"PORT" &&
+		slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name })
 }
 
 // CheckNamed refuses grants with unknown names: it is not known what they would open, and
@@ -82,9 +88,11 @@ func Known(name string) bool {
 // they are entries of the network policy, and open nothing here.
 func CheckNamed(names []string) error {
 	for _, name := range names {
-		if hosts := grants.Hosts(name); hosts != nil && !grants.KnownService(name) { // with the host's network it opens nothing more
+		if hosts := grants.Hosts(name); hosts != nil && !grants.KnownService(name) {
+			// with the host's network it opens nothing more
 			return &sandbox.UnsupportedError{
-				Need: fmt.Sprintf("the named grant %q", name), Have: "it stands for hosts in flags and settings, and a policy grants each host",
+				Need: fmt.Sprintf("the named grant %q", name),
+				Have: "it stands for hosts in flags and settings, and a policy grants each host",
 				Hint: "grant " + strings.Join(hosts, ", "),
 			}
 		}
@@ -105,8 +113,10 @@ func gitGrant() NamedGrant {
 		Opens: "history of the repositories in the workspace: objects, refs, packed-refs, logs, index, HEAD and the other state of git commands, in the main repository of a linked work tree too",
 		Keeps: "config, config.worktree, hooks, info, modules, branches, remotes, commondir, gitdir, the pointers of linked work trees, included configuration and the directories that core.hooksPath names",
 		Commands: []string{
-			"git init", "git add", "git commit", "git branch", "git checkout", "git switch", "git merge", "git rebase",
-			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add", "git fetch DIRECTORY", "git gc",
+			"git init", "git add", "git commit", "git branch", "git checkout", "git switch",
+			"git merge", "git rebase",
+			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add",
+			"git fetch DIRECTORY", "git gc",
 		},
 		Refused: []string{
 			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config, which --rw with its path allows on top",

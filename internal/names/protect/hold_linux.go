@@ -134,7 +134,8 @@ func (p *Protection) Closes(a sandbox.Access) error {
 		return nil
 	}
 	r, _ := g.nearest(a.Path)
-	return fmt.Errorf("%s stays %s (%s)", text.Word(cmp.Or(r.Path, "/")), levelWord(g.level(a.Path)), cmp.Or(r.Why, "the policy"))
+	return fmt.Errorf("%s stays %s (%s)", text.Word(cmp.Or(r.Path, "/")), levelWord(g.level(a.Path)),
+		cmp.Or(r.Why, "the policy"))
 }
 
 // Tmp returns what is mounted at /tmp; nil is the host's own. Call it before
@@ -259,7 +260,8 @@ func (p *Protection) spared(path string) bool {
 func (g *inspection) openedIn(r *git.Repository) []string {
 	var out []string
 	for name, rule := range g.rules {
-		inside := name != r.Dir && hostfacts.Below(name, r.Dir) || name != r.Common && hostfacts.Below(name, r.Common)
+		inside := name != r.Dir && hostfacts.Below(name, r.Dir) || name != r.Common &&
+			hostfacts.Below(name, r.Common)
 		if inside && rule.Level == sandbox.LevelWrite && !rule.Auto && rule.Why != whyGrant {
 			out = append(out, name)
 		}
@@ -282,9 +284,11 @@ func (g *inspection) covered() []guard.Claim {
 		dir := filepath.Dir(r.Path)
 		writable := g.level(dir) == sandbox.LevelWrite
 		switch {
-		case slices.Contains(g.replaceable, r.Path), strings.Contains(r.Why, whyLater): // also where it is visible a second time
+		// also where it is visible a second time
+		case slices.Contains(g.replaceable, r.Path), strings.Contains(r.Why, whyLater):
 			continue
-		case r.Level == sandbox.LevelDeny && r.Auto, r.Level == sandbox.LevelRead && !writable, r.Level == sandbox.LevelWrite:
+		case r.Level == sandbox.LevelDeny && r.Auto, r.Level == sandbox.LevelRead && !writable,
+			r.Level == sandbox.LevelWrite:
 			continue
 		case g.tmpAt != "" && hostfacts.Below(r.Path, g.tmpAt) && !writable:
 			continue
@@ -305,7 +309,8 @@ func (p *Protection) Started() {
 		return
 	}
 	g := p.found
-	p.found = &inspection{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
+	p.found = &inspection{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt,
+		claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 }
 
 // OnBroken has f called with the cause, in a goroutine of its own, when what a mount covers was
@@ -330,12 +335,14 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 		for _, f := range found {
 			c := p.claimOf(f.Path)
 			if c.writes == "" {
-				out = append(out, executor.Quarantined{Path: f.Path, MovedTo: f.MovedTo, Why: f.Why, Grant: c.grant})
+				out = append(out, executor.Quarantined{Path: f.Path, MovedTo: f.MovedTo, Why: f.Why,
+					Grant: c.grant})
 				continue
 			}
 			// That the command did it is probable and not known.
 			p.denials = append(p.denials, sandbox.Denial{
-				Access: sandbox.Access{Op: sandbox.Write, Path: c.writes}, Errno: "EBUSY", Source: sandbox.Guessed, Grant: c.grant, Time: f.When,
+				Access: sandbox.Access{Op: sandbox.Write, Path: c.writes}, Errno: "EBUSY",
+				Source: sandbox.Guessed, Grant: c.grant, Time: f.When,
 			})
 		}
 	}
@@ -362,7 +369,8 @@ func (p *Protection) closed(path string) bool {
 	if g == nil {
 		g = p.found
 	}
-	return g.level(path) != sandbox.LevelWrite || slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
+	return g.level(path) != sandbox.LevelWrite ||
+		slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
 }
 
 // claimOf returns the claim for a path.

@@ -27,7 +27,8 @@ func Hides(p *sandbox.Resolved) bool {
 }
 
 func deniesPath(p *sandbox.Resolved) bool {
-	return slices.ContainsFunc(p.Paths, func(r sandbox.PathRule) bool { return r.Level == sandbox.LevelDeny && !r.Auto })
+	return slices.ContainsFunc(p.Paths,
+		func(r sandbox.PathRule) bool { return r.Level == sandbox.LevelDeny && !r.Auto })
 }
 
 // Names lists the names below a command's writable roots that need a judge. All paths
@@ -66,8 +67,9 @@ type PolicyJudge struct {
 	protectedIn map[string]bool // their directories
 	start       time.Time
 
-	mu   sync.Mutex      // guards made: Made may be called while a call is judged
-	made map[string]bool // what the command itself has made: git directories, and directories with files of a bare one
+	mu sync.Mutex // guards made: Made may be called while a call is judged
+	// what the command itself has made: git directories, and directories with files of a bare one
+	made map[string]bool
 }
 
 // maxMade bounds how many of the command's own repositories are remembered. Those beyond
@@ -82,7 +84,8 @@ const searchTime = 100 * time.Millisecond
 // patterns are valid.
 func NewJudge(p *sandbox.Resolved, names Names) *PolicyJudge {
 	j := &PolicyJudge{
-		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS, start: time.Now().Add(-searchTime),
+		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS,
+		start:     time.Now().Add(-searchTime),
 		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
 	}
 	for _, pattern := range p.Globs {
@@ -146,7 +149,8 @@ func (j *PolicyJudge) Made() []string {
 
 // EveryName implements [Judge].
 func (j *PolicyJudge) EveryName(dir string) bool {
-	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") || j.bare(dir) != "" ||
+	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
+		j.bare(dir) != "" ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 

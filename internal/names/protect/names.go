@@ -47,7 +47,8 @@ func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []
 	}
 	for _, link := range s.links {
 		if _, ok := s.rules[link.Path]; !ok {
-			s.rules[link.Path] = plan.Rule{Spot: plan.Spot{Path: link.Path, Kind: plan.KindFile}, Level: sandbox.LevelRead, Why: "link to what is listed"}
+			s.rules[link.Path] = plan.Rule{Spot: plan.Spot{Path: link.Path, Kind: plan.KindFile},
+				Level: sandbox.LevelRead, Why: "link to what is listed"}
 		}
 	}
 	return s.sorted(), s.patterns, nil
@@ -79,7 +80,8 @@ func (s *ruleset) openedSetting(name, real string) error {
 		return nil
 	}
 	return &sandbox.UnsupportedError{
-		Need: s.roots[i] + " read-only, because settings of sallyport are there (" + name + ")", Have: "the policy makes it writable",
+		Need: s.roots[i] + " read-only, because settings of sallyport are there (" + name + ")",
+		Have: "the policy makes it writable",
 		Hint: "change settings outside of the sandbox; leave it out of the policy, or use -s read-only there",
 	}
 }
@@ -105,7 +107,8 @@ func (s *ruleset) protect(name string) error {
 			return err
 		}
 	}
-	if rerr := s.restrict(real, sandbox.LevelRead, whyName); rerr != nil || err != nil || filepath.Base(real) != ".git" {
+	if rerr := s.restrict(real, sandbox.LevelRead, whyName); rerr != nil || err != nil ||
+		filepath.Base(real) != ".git" {
 		return rerr // restrict has returned the error of Lstat
 	}
 	return s.repository(dir)

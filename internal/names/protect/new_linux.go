@@ -76,7 +76,8 @@ func (p *Protection) New(made *Made) []executor.New {
 }
 
 func (s *seen) entry(path, grant string) executor.New {
-	return executor.New{Path: path, Grant: sandbox.Grant{Name: grant}.String(), Granted: slices.Contains(s.granted, grant)}
+	return executor.New{Path: path, Grant: sandbox.Grant{Name: grant}.String(),
+		Granted: slices.Contains(s.granted, grant)}
 }
 
 // repositories returns the repositories that are new: those that the observer saw being made.
@@ -85,7 +86,8 @@ func (s *seen) entry(path, grant string) executor.New {
 func (s *seen) repositories(made *Made) []string {
 	search := false
 	if made == nil {
-		search, made = !slices.ContainsFunc(s.roots, func(r searched) bool { return r.Scanned > cheapSearch }), &Made{}
+		search, made = !slices.ContainsFunc(s.roots,
+			func(r searched) bool { return r.Scanned > cheapSearch }), &Made{}
 	}
 	search = search || len(made.Places) > maxPlaces
 	var out []string
@@ -108,7 +110,8 @@ func (s *seen) known(name string) bool {
 	if filepath.Base(name) == ".git" {
 		name = filepath.Dir(name)
 	}
-	return slices.ContainsFunc(s.roots, func(r searched) bool { return slices.Contains(r.Repositories, name) })
+	return slices.ContainsFunc(s.roots,
+		func(r searched) bool { return slices.Contains(r.Repositories, name) })
 }
 
 // search searches the roots once more, within the bounds of the first search. Where that one

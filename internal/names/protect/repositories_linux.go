@@ -65,7 +65,8 @@ func (g *inspection) protectWork(root string) error {
 			return err
 		}
 		w := g.workTree(root)
-		if own := func(o workTree) bool { return o.dir == root }; w.repo != nil && !w.repo.Usable() && !slices.ContainsFunc(g.granted, own) {
+		if own := func(o workTree) bool { return o.dir == root }; w.repo != nil && !w.repo.Usable() &&
+			!slices.ContainsFunc(g.granted, own) {
 			g.granted = append(g.granted, workTree{dir: root}) // git would take the root for a bare one
 		}
 		return nil
@@ -76,14 +77,16 @@ func (g *inspection) protectWork(root string) error {
 		return g.protectRepository(root, true) // a bare one
 	}
 	if !g.git {
-		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo}, grant: sandbox.Grant{Name: GrantGit}.String()})
+		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo},
+			grant: sandbox.Grant{Name: GrantGit}.String()})
 		g.granted = append(g.granted, workTree{dir: root})
 		return nil
 	}
 	// The grant is for the repository around the workspace then.
 	for at := root; at != "/"; {
 		at = filepath.Dir(at)
-		if st, err := os.Lstat(filepath.Join(at, ".git")); err == nil && (st.IsDir() || st.Mode().IsRegular()) {
+		if st, err := os.Lstat(filepath.Join(at, ".git")); err == nil &&
+			(st.IsDir() || st.Mode().IsRegular()) {
 			return g.protectRepository(at, true)
 		}
 	}
@@ -116,7 +119,8 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 		g.partial = true
 		if g.scans.first("partial\x00" + root) {
 			g.warn(fmt.Errorf("%s has too many directories to find all repositories in them: those that were not looked at begin with %s; "+
-				"there the observer denies changes to them, and without one nothing does; this is said once", root, found.Stopped))
+				"there the observer denies changes to them, and without one nothing does; this is said once",
+				root, found.Stopped))
 		}
 	}
 	return nil
@@ -129,7 +133,10 @@ const maxShut = 256
 // repository there could be found by its name alone. Those that let no one in but another user
 // need nothing.
 func (g *inspection) closeShut(root string, dirs []string) error {
-	dirs = slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return closed(d) || g.level(d) != sandbox.LevelWrite })
+	dirs = slices.DeleteFunc(slices.Clone(dirs), func(d string) bool {
+		return closed(d) ||
+			g.level(d) != sandbox.LevelWrite
+	})
 	if len(dirs) > maxShut {
 		return &executor.RootError{
 			Path: root, Why: fmt.Sprintf("holds %d directories that cannot be listed, such as %s, so repositories in them cannot be found", len(dirs), dirs[0]),
@@ -219,7 +226,8 @@ func (g *inspection) ungrantable(r *git.Repository, own bool, paths []git.Path, 
 	}
 	for _, dir := range []string{r.Dir, r.Common} {
 		// No grant opens what an entry of the policy has closed.
-		if e, ok := g.nearest(dir); ok && (e.Level == sandbox.LevelDeny || e.Level == sandbox.LevelRead && !e.Auto) {
+		if e, ok := g.nearest(dir); ok && (e.Level == sandbox.LevelDeny ||
+			e.Level == sandbox.LevelRead && !e.Auto) {
 			return fmt.Sprintf("an entry of the policy denies writing to %s, and to the git directory %s with it", e.Path, dir)
 		}
 		if g.level(dir) != sandbox.LevelWrite && (!own || !mutual(r)) {
@@ -298,8 +306,9 @@ func (g *inspection) grant(w *workTree, closed []git.Path) error {
 	config := filepath.Join(r.Common, "config")
 	if rule, ok := g.rules[config]; ok && rule.Level == sandbox.LevelRead {
 		g.claim(claim{
-			Claim: guard.Claim{Path: config + ".lock", ReportOnly: true, Why: "git configuration"}, writes: config,
-			grant: sandbox.Grant{Path: config, Level: sandbox.LevelWrite}.String(),
+			Claim:  guard.Claim{Path: config + ".lock", ReportOnly: true, Why: "git configuration"},
+			writes: config,
+			grant:  sandbox.Grant{Path: config, Level: sandbox.LevelWrite}.String(),
 		})
 	}
 	return nil
@@ -314,13 +323,15 @@ func (g *inspection) protectAbove(root string) error {
 		if err := g.warnGit(w.openErr); err != nil {
 			return err
 		}
-		if w.repo == nil || slices.ContainsFunc(g.granted, func(o workTree) bool { return o.dir == w.repo.Work && o.repo != nil }) {
+		if w.repo == nil || slices.ContainsFunc(g.granted,
+			func(o workTree) bool { return o.dir == w.repo.Work && o.repo != nil }) {
 			continue // none, or its paths are closed with the grant
 		}
 		if err := g.warnGit(w.pathsErr); err != nil {
 			return err
 		}
-		inside := slices.DeleteFunc(slices.Clone(w.paths), func(p git.Path) bool { return !hostfacts.Below(p.Path, root) })
+		inside := slices.DeleteFunc(slices.Clone(w.paths),
+			func(p git.Path) bool { return !hostfacts.Below(p.Path, root) })
 		if err := g.close(inside); err != nil {
 			return err
 		}
@@ -343,7 +354,8 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 			continue
 		}
 		if n, ok := grants.FindTool(filepath.Base(at)); ok && !slices.Contains(g.seen.granted, n.Grant) {
-			of, grant = at+", which other programs run or obey later", sandbox.Grant{Name: n.Grant}.String()+" or "
+			of, grant = at+", which other programs run or obey later",
+				sandbox.Grant{Name: n.Grant}.String()+" or "
 			continue
 		}
 		w := g.workTree(at)
@@ -351,7 +363,8 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 			continue
 		}
 		for _, p := range w.paths { // what is wrong there is reported elsewhere
-			if p.IsDir && !p.Missing && hostfacts.Below(root, p.Path) && !(w.repo.Bare && root == w.repo.Work) {
+			if p.IsDir && !p.Missing && hostfacts.Below(root, p.Path) &&
+				!(w.repo.Bare && root == w.repo.Work) {
 				of = fmt.Sprintf("%s (%s)", p.Path, p.Why)
 				break
 			}

@@ -82,7 +82,8 @@ func matchAnew(root, key string, want git.Wanted, most int) ([]string, error) {
 func newRuleset(policy *sandbox.Resolved, byName bool, find finder) (*ruleset, error) {
 	s := &ruleset{
 		byName: byName, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
-		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{}, copies: map[string]Copy{},
+		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
+		copies: map[string]Copy{},
 	}
 	for _, p := range policy.Paths {
 		if p.Level == sandbox.LevelWrite {
@@ -130,9 +131,11 @@ func (s *ruleset) addRoot(p sandbox.PathRule) error {
 	case spot.Kind == plan.KindMissing && p.SkipMissing:
 		return nil
 	case spot.Kind == plan.KindMissing:
-		return &executor.RootError{Path: p.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
+		return &executor.RootError{Path: p.Path, Why: "does not exist, so it cannot be a writable root",
+			Fix: "create it first, or leave it out"}
 	case spot.Kind == plan.KindOther:
-		return &executor.RootError{Path: p.Path, Why: "cannot be a writable root: it is neither a directory nor a regular file"}
+		return &executor.RootError{Path: p.Path,
+			Why: "cannot be a writable root: it is neither a directory nor a regular file"}
 	}
 	s.roots = append(s.roots, spot.Path)
 	s.resolved[p.Path] = spot.Path
@@ -184,7 +187,8 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 	for _, g := range globs {
 		key = append(key, g.String())
 		if s.byName {
-			s.patterns = append(s.patterns, plan.Pattern{Glob: rebase(g.String(), base, spot.Path), Level: sandbox.LevelDeny})
+			s.patterns = append(s.patterns, plan.Pattern{Glob: rebase(g.String(), base, spot.Path),
+				Level: sandbox.LevelDeny})
 		}
 	}
 	want := func(below string, kind fs.FileMode) (keep, enter bool) {
@@ -202,13 +206,15 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 	case errors.Is(err, git.ErrTooMany):
 		return tooMany(strings.Join(key[4:], ", "), most)
 	case err != nil:
-		return &executor.RootError{Path: base, Why: "cannot be searched for " + strings.Join(key[4:], ", ") + ": " + hostfacts.Reason(err)}
+		return &executor.RootError{Path: base, Why: "cannot be searched for " + strings.Join(key[4:], ", ") +
+			": " + hostfacts.Reason(err)}
 	}
 	matches := make([]int, len(globs))
 	for _, below := range found {
 		if filepath.Base(below) == git.Shut {
 			if !s.byName { // where names are judged, those in it are as well
-				err = s.restrict(filepath.Join(spot.Path, below), sandbox.LevelDeny, whyShut+", so it cannot be searched for what a pattern denies")
+				err = s.restrict(filepath.Join(spot.Path, below), sandbox.LevelDeny, whyShut+
+					", so it cannot be searched for what a pattern denies")
 			}
 			if err != nil {
 				return err
@@ -232,7 +238,8 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 
 // tooMany is the error for patterns that match more files than can be denied one by one.
 func tooMany(patterns string, most int) error {
-	return &executor.RootError{Path: patterns, Why: fmt.Sprintf("matches more than %d files", most), Fix: "deny the directory that holds them instead"}
+	return &executor.RootError{Path: patterns, Why: fmt.Sprintf("matches more than %d files", most),
+		Fix: "deny the directory that holds them instead"}
 }
 
 // match adds what matches a deny pattern.
@@ -260,7 +267,8 @@ func (s *ruleset) match(name string) error {
 		return uninspected(real, err, "")
 	}
 	if spot.Kind != plan.KindMissing || s.byName {
-		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
+		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny,
+			Why: "target of a link that a deny pattern matches"})
 	}
 	return nil
 }
@@ -372,7 +380,8 @@ func notProtectable(real string, mode fs.FileMode) error {
 		return nil
 	}
 	return &sandbox.UnsupportedError{
-		Need: "a directory or file at the protected name " + real, Have: "it is a " + hostfacts.KindWord(mode),
+		Need: "a directory or file at the protected name " + real, Have: "it is a " +
+			hostfacts.KindWord(mode),
 		Hint: "a link cannot be protected, because the command could change it; replace it by what it points to, or move it away",
 	}
 }
@@ -389,5 +398,6 @@ func openable(dir string) bool {
 
 // uninspected says that a path cannot be looked at.
 func uninspected(path string, err error, fix string) error {
-	return &executor.RootError{Path: path, Why: "cannot be inspected: " + hostfacts.Reason(err), Fix: fix, Err: err}
+	return &executor.RootError{Path: path, Why: "cannot be inspected: " + hostfacts.Reason(err),
+		Fix: fix, Err: err}
 }

@@ -104,7 +104,8 @@ func (s *Scans) secrets(home string) []credentials.Store {
 	}
 	found, _ := k.Search(home)
 	if k.Changed() {
-		s.file("secrets\x00"+home, func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
+		s.file("secrets\x00"+home,
+			func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
 	}
 	return found
 }

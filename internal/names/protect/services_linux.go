@@ -38,7 +38,8 @@ func (g *inspection) showServices(found *grants.FoundServices) error {
 			}
 		}
 		if spot.ID != (launch.ID{Dev: s.Dev, Ino: s.Ino}) {
-			return &executor.RootError{Path: s.Named, Why: "was replaced while the sandbox was planned", Fix: "run the command again"}
+			return &executor.RootError{Path: s.Named, Why: "was replaced while the sandbox was planned",
+				Fix: "run the command again"}
 		}
 		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: "grant " + s.Grant})
 		g.replaceable = append(g.replaceable, spot.Path) // an agent that ends removes it

@@ -54,7 +54,8 @@ func (g *inspection) closeSetting(name string, makes bool, depth int) error {
 	}
 	if err != nil {
 		if g.exposed(hostfacts.Deepest(name)) {
-			return uninspected(name, err, "settings in a writable place must be known; change the mode of the directories on the way")
+			return uninspected(name, err,
+				"settings in a writable place must be known; change the mode of the directories on the way")
 		}
 		return nil // what this process cannot reach, its commands cannot either
 	}
@@ -105,10 +106,12 @@ func (g *inspection) coverSetting(name string, spot plan.Spot) error {
 			Hint: "make only directories beside them writable",
 		}
 	case spot.Kind == plan.KindOther:
-		return &executor.RootError{Path: spot.Path, Why: "is no directory or file, but settings are read there", Fix: "remove it"}
+		return &executor.RootError{Path: spot.Path,
+			Why: "is no directory or file, but settings are read there", Fix: "remove it"}
 	case spot.Kind != plan.KindMissing:
 		// Where the policy denies it, it stays denied.
-		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)), Why: whySettings, Auto: true})
+		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)),
+			Why: whySettings, Auto: true})
 	}
 	return nil
 }
@@ -146,7 +149,8 @@ func (g *inspection) missingSetting(name, real string, makes bool, depth int) (p
 	switch {
 	case depth < settingsDepth:
 		return none, &sandbox.UnsupportedError{
-			Need: "a file at " + real + ", because settings are read there (" + name + ")", Have: "it is missing, and the command could make it",
+			Need: "a file at " + real + ", because settings are read there (" + name + ")",
+			Have: "it is missing, and the command could make it",
 			Hint: "make it, or remove what leads to it",
 		}
 	case !g.mounts:
@@ -157,7 +161,8 @@ func (g *inspection) missingSetting(name, real string, makes bool, depth int) (p
 			return hostfacts.Look(real)
 		}
 		if !errors.Is(err, errOthers) {
-			return none, &executor.RootError{Path: real, Why: "cannot be made: " + hostfacts.Reason(err), Fix: "make it yourself: settings are read there, and the command could make it"}
+			return none, &executor.RootError{Path: real, Why: "cannot be made: " + hostfacts.Reason(err),
+				Fix: "make it yourself: settings are read there, and the command could make it"}
 		}
 	}
 	g.claimMissing(git.Path{Path: real, Missing: true, Why: whySettings})
@@ -178,7 +183,9 @@ func makeDirectories(path string) error {
 			break
 		}
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, at, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, at,
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}
@@ -198,7 +205,8 @@ func makeDirectories(path string) error {
 		unix.Close(fd)
 		fd = next
 		if err == nil {
-			_ = unix.Fchown(fd, int(st.Uid), int(st.Gid)) // only root can, and only to users that it knows here
+			// only root can, and only to users that it knows here
+			_ = unix.Fchown(fd, int(st.Uid), int(st.Gid))
 			if err := unix.Fchmod(fd, st.Mode&0o755|0o700); err != nil {
 				return err
 			}

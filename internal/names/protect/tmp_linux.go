@@ -50,7 +50,8 @@ func (g *inspection) hideState(dirs, missing []string) error {
 // it from such a run.
 func (g *inspection) claimState(r *Request) error {
 	within := func(path string) bool {
-		return (g.tmpAt == "" || !hostfacts.Below(path, g.tmpAt)) && g.level(filepath.Dir(path)) == sandbox.LevelWrite
+		return (g.tmpAt == "" || !hostfacts.Below(path, g.tmpAt)) &&
+			g.level(filepath.Dir(path)) == sandbox.LevelWrite
 	}
 	for _, path := range r.State {
 		if !g.mounts && within(hostfacts.RealPath(path)) {
@@ -67,7 +68,8 @@ func (g *inspection) claimState(r *Request) error {
 		switch {
 		case !within(path):
 		case err != nil && !missing(err): // an earlier command may have closed what is above
-			return uninspected(path, err, "sallyport's own state in a writable place must be known; change the mode of the directories on the way")
+			return uninspected(path, err,
+				"sallyport's own state in a writable place must be known; change the mode of the directories on the way")
 		case g.mounts && r.Protector != nil && g.makeState(path):
 		default:
 			g.claimMissing(git.Path{Path: path, Missing: true, Why: whyState})
@@ -115,11 +117,14 @@ func (g *inspection) chooseTmp(r *Request) error {
 	source, err := hostfacts.Look(dir)
 	switch {
 	case private && err != nil:
-		return fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: dir, Err: err})
+		return fmt.Errorf("the private /tmp was removed while it is in use: %w",
+			&fs.PathError{Op: "lstat", Path: dir, Err: err})
 	case !private && !filepath.IsAbs(r.Tmp):
-		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp", Fix: "use private, host, or an absolute path"}
+		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp",
+			Fix: "use private, host, or an absolute path"}
 	case err != nil || source.Kind != plan.KindDirectory:
-		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
+		return &executor.RootError{Path: r.Tmp,
+			Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
 	}
 	g.tmp, g.tmpAt = &plan.Tmp{At: at, Source: source, Asked: !private}, at
 	return nil
@@ -130,12 +135,14 @@ func (g *inspection) chooseTmp(r *Request) error {
 // in it that the policy denies to the command, and no command may have chosen it.
 func (g *inspection) checkTmp(name string, spot plan.Spot) error {
 	refuse := func(fix, format string, args ...any) error {
-		return &executor.RootError{Path: name, Why: "cannot be mounted at /tmp: " + fmt.Sprintf(format, args...), Fix: fix}
+		return &executor.RootError{Path: name, Why: "cannot be mounted at /tmp: " +
+			fmt.Sprintf(format, args...), Fix: fix}
 	}
 	const another, own = "name another directory", "name a directory of your own"
 	for _, l := range hostfacts.Links(name) {
 		if g.inRoot(l.Path) {
-			return refuse("name the directory itself", "it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path)
+			return refuse("name the directory itself",
+				"it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path)
 		}
 	}
 	for _, system := range []string{"/proc", "/sys", "/dev"} {

@@ -36,7 +36,8 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 			continue
 		}
 		seen = append(seen, at)
-		if at.Stat == nil || slices.Contains(granted, at.Grant) || at.Tracked && slices.Contains(granted, GrantGit) || isEnvironment(at) {
+		if at.Stat == nil || slices.Contains(granted, at.Grant) || at.Tracked &&
+			slices.Contains(granted, GrantGit) || isEnvironment(at) {
 			continue
 		}
 		spot := hostfacts.SpotOf(at.Path, at.Stat)
@@ -60,7 +61,8 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 func (s *ruleset) protectLinked(at grants.SeenTool) {
 	real := hostfacts.RealPath(at.Path)
 	spot, err := hostfacts.Look(real)
-	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) || !slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
+	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) ||
+		!slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
 		return // it leads nowhere, or out of what the command can change
 	}
 	if s.byName {
@@ -88,7 +90,8 @@ func notLater(at grants.SeenTool) error {
 		what = "a " + hostfacts.KindWord(info.Mode())
 	}
 	return &sandbox.UnsupportedError{
-		Need: "a directory or file at " + at.Path + ", which other programs run or obey later", Have: "it is " + what,
+		Need: "a directory or file at " + at.Path + ", which other programs run or obey later",
+		Have: "it is " + what,
 		Hint: fmt.Sprintf("replace it by what it points to, move it away, or use %s, with which it is not protected", sandbox.Grant{Name: at.Grant}),
 	}
 }

@@ -61,7 +61,8 @@ func (r *Reach) Decides(by, path string) error {
 const keptBy = "the flags of the server"
 
 // Keep returns the policy of an area with read-only entries for files that decide who is let in by a
-// server, where it makes them writable: their mounts are pinned. Files behind links that commands can change, and those with other names, are an error,
+// server, where it makes them writable: their mounts are pinned. Files behind links that commands can
+// change, and those with other names, are an error,
 // see [Reach.Decides]. Policies that restrict no file stay as they are.
 func (a Area) Keep(files []string) (sandbox.Policy, error) {
 	for _, name := range files {

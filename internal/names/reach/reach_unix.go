@@ -21,7 +21,8 @@ import (
 
 // New returns the Reach of an area. It costs nothing until it is asked.
 func New(a Area) *Reach {
-	r := &Reach{fixed: sync.OnceValue(dirs.Usual), mounts: sync.OnceValue(mountTable), known: map[string]error{}}
+	r := &Reach{fixed: sync.OnceValue(dirs.Usual), mounts: sync.OnceValue(mountTable),
+		known: map[string]error{}}
 	r.ready = sync.OnceFunc(func() { r.prepare(&a) })
 	return r
 }
@@ -77,7 +78,8 @@ func (r *Reach) Of(path string) error {
 func (r *Reach) look(path string) error {
 	for _, dir := range r.fixed() {
 		// Every run keeps these closed, with what the links in them lead to.
-		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || rest[0] == '/') && strings.Count(rest, "/") <= 2 {
+		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || rest[0] == '/') &&
+			strings.Count(rest, "/") <= 2 {
 			return nil
 		}
 	}
@@ -128,8 +130,10 @@ var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix",
 // linked looks at the other names of a file.
 func (r *Reach) linked(path, real string) error {
 	var st syscall.Stat_t
-	if err := syscall.Lstat(real, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Nlink < 2 ||
-		int(st.Uid) != os.Geteuid() || st.Uid == 0 && slices.ContainsFunc(system, func(dir string) bool { return hostfacts.Below(real, dir) }) {
+	if err := syscall.Lstat(real, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG ||
+		st.Nlink < 2 ||
+		int(st.Uid) != os.Geteuid() || st.Uid == 0 &&
+		slices.ContainsFunc(system, func(dir string) bool { return hostfacts.Below(real, dir) }) {
 		return nil //nolint:nilerr // a missing file has no names
 	}
 	shared := slices.ContainsFunc(r.roots, func(root string) bool {

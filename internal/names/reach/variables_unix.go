@@ -94,7 +94,8 @@ type Site struct {
 // makes another one of it. A name that PATH does not have runs nothing, if commands cannot add it.
 func (s *Site) Named(args []string) error {
 	at, err := hostfacts.Lookup(args[0], s.Dir, s.Env)
-	if list, _ := hostfacts.Value(s.Env, "PATH"); missing(err, args[0]) && list != "" && s.Reach.Path(list) == list {
+	if list, _ := hostfacts.Value(s.Env, "PATH"); missing(err, args[0]) && list != "" &&
+		s.Reach.Path(list) == list {
 		return nil
 	}
 	if err != nil {
@@ -164,7 +165,8 @@ func (s *Site) usual() bool {
 }
 
 // profiles are the files below HOME that login shells read.
-var profiles = []string{".profile", ".bash_profile", ".bash_login", ".bash_logout", ".zprofile", ".zlogin", ".zshenv", ".config/fish/config.fish"}
+var profiles = []string{".profile", ".bash_profile", ".bash_login", ".bash_logout", ".zprofile", ".zlogin",
+	".zshenv", ".config/fish/config.fish"}
 
 // startups are the files below HOME that programs read whatever their options are.
 var startups = map[string][]string{

@@ -47,9 +47,11 @@ func (r *Run) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
 	var out []sandbox.Denial
 	for _, store := range credentials.Find(credentials.Homes(), r.Policy.Named()) {
 		for line := range bytes.Lines(slices.Concat(stderr, []byte("\n"), stdout)) {
-			if bytes.Contains(line, []byte(store.Path)) && (bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {
+			if bytes.Contains(line, []byte(store.Path)) &&
+				(bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {
 				d := guessed(store.Path, "EACCES")
-				d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)", sandbox.Grant{Name: store.Grant()}.String()
+				d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)",
+					sandbox.Grant{Name: store.Grant()}.String()
 				out = append(out, d)
 				break
 			}
@@ -59,7 +61,8 @@ func (r *Run) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
 }
 
 func guessed(name, errno string) sandbox.Denial {
-	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: name}, Errno: errno, Source: sandbox.Guessed, Time: time.Now()}
+	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: name}, Errno: errno,
+		Source: sandbox.Guessed, Time: time.Now()}
 }
 
 // gitDenial finds the messages with which git says that it could not write its

@@ -36,10 +36,13 @@ func habits() []habit {
 		{why: "telemetry counters of Go", programs: []string{"go"}, paths: []string{"$config", "$config/go"}, unless: []string{"telemetry", "env -w", "env -u"}},
 		{why: "git's refresh of its index, which is optional", programs: []string{"git"}, paths: []string{"**/.git/index.lock", "**/.git/worktrees/*/index.lock"}, done: true},
 		{why: "the history of a program that is typed to", programs: append([]string{
-			"less", "bash", "zsh", "node", "gdb", "sqlite3", "psql", "mysql", "irb", "ruby*", "R", "ghci", "vim*", "vi",
+			"less", "bash", "zsh", "node", "gdb", "sqlite3", "psql", "mysql", "irb", "ruby*", "R",
+			"ghci", "vim*", "vi",
 		}, python...), paths: []string{
-			"~/.lesshs*", "$state/lesshs*", "~/.python_history*", "~/.bash_history*", "~/.zsh_history*", "~/.node_repl_history*", "~/.gdb_history*", "**/.gdb_history",
-			"~/.sqlite_history*", "~/.psql_history*", "~/.mysql_history*", "~/.irb_history*", "~/.Rhistory", "~/.ghc/**", "~/.viminf*",
+			"~/.lesshs*", "$state/lesshs*", "~/.python_history*", "~/.bash_history*", "~/.zsh_history*",
+			"~/.node_repl_history*", "~/.gdb_history*", "**/.gdb_history",
+			"~/.sqlite_history*", "~/.psql_history*", "~/.mysql_history*", "~/.irb_history*", "~/.Rhistory",
+			"~/.ghc/**", "~/.viminf*",
 		}},
 		{why: "a cache of gdb", programs: []string{"gdb", "debuginfod-find"}, paths: []string{"$cache/gdb/**", "$cache/debuginfod_client/**"}},
 		{why: "compiled Python next to its source", paths: []string{"**/__pycache__", "**/__pycache__/*"}},
@@ -63,7 +66,8 @@ func (r *Run) harmless(d *sandbox.Denial, exit int) string {
 		switch {
 		case h.done && exit != 0,
 			h.programs != nil && !slices.ContainsFunc(h.programs, matches),
-			slices.ContainsFunc(h.unless, func(w string) bool { return strings.Contains(strings.Join(r.Args, " "), w) }):
+			slices.ContainsFunc(h.unless,
+				func(w string) bool { return strings.Contains(strings.Join(r.Args, " "), w) }):
 		case slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) }):
 			return h.why
 		}

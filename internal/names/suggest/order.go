@@ -39,14 +39,16 @@ func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbo
 		d := &denials[i]
 		order[i] = d
 		weights[d] = weight{
-			harmless: less(d.Harmless == ""), guessed: less(d.Source.Evidence()), fallback: less(!isFallback(d, denials)),
-			silent: -mentioned(d, lines), other: less(r.started(d)),
+			harmless: less(d.Harmless == ""), guessed: less(d.Source.Evidence()),
+			fallback: less(!isFallback(d, denials)),
+			silent:   -mentioned(d, lines), other: less(r.started(d)),
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *sandbox.Denial) int {
 		u, v := weights[a], weights[b]
 		return cmp.Or(cmp.Compare(u.harmless, v.harmless), cmp.Compare(u.guessed, v.guessed),
-			cmp.Compare(u.fallback, v.fallback), cmp.Compare(u.silent, v.silent), cmp.Compare(u.other, v.other), b.Time.Compare(a.Time))
+			cmp.Compare(u.fallback, v.fallback), cmp.Compare(u.silent, v.silent),
+			cmp.Compare(u.other, v.other), b.Time.Compare(a.Time))
 	})
 	sorted := make([]sandbox.Denial, len(order))
 	for i, d := range order {
@@ -58,9 +60,10 @@ func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbo
 // isFallback reports whether the process of a refused system call, which nothing opens, was
 // refused another one that a flag opens.
 func isFallback(d *sandbox.Denial, all []sandbox.Denial) bool {
-	return d.Op == sandbox.Syscall && d.Grant == "" && d.PID != 0 && slices.ContainsFunc(all, func(o sandbox.Denial) bool {
-		return o.Op == sandbox.Syscall && o.Grant != "" && o.PID == d.PID
-	})
+	return d.Op == sandbox.Syscall && d.Grant == "" && d.PID != 0 &&
+		slices.ContainsFunc(all, func(o sandbox.Denial) bool {
+			return o.Op == sandbox.Syscall && o.Grant != "" && o.PID == d.PID
+		})
 }
 
 // less is 0 for what comes first.
@@ -102,7 +105,8 @@ var lookupWords = []string{
 }
 
 // proxyWords are what programs print when a proxy refuses a host.
-var proxyWords = []string{"403", "forbidden", "proxy", "tunnel", "socks", "not in allowlist", "sandbox policy"}
+var proxyWords = []string{"403", "forbidden", "proxy", "tunnel", "socks", "not in allowlist",
+	"sandbox policy"}
 
 // mentioned returns 2 where a line of the output has the error of a denial and its name, 1
 // where one has the error, and 0 otherwise.

@@ -15,11 +15,13 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// NothingOpens begins the rule of a denial that nothing opens which would be suggested: the sandbox is not built
+// NothingOpens begins the rule of a denial that nothing opens which would be suggested: the sandbox is
+// not built
 // with it, or protects the path beyond the policy.
 const NothingOpens = "no grant opens it: "
 
-// maxPlans bounds how often is planned for one run, a few milliseconds each. What is not proved is not suggested.
+// maxPlans bounds how often is planned for one run, a few milliseconds each. What is not proved is not
+// suggested.
 const maxPlans = 32
 
 // A proof returns why flags do not allow an access; nil is that they do.
@@ -33,7 +35,8 @@ func (r *Run) prove(denials []sandbox.Denial) {
 	var open []*sandbox.Denial
 	for i := range denials {
 		d := &denials[i]
-		if _, ok := sandbox.ParseGrants(cmp.Or(d.Grant, d.Wider)); ok && isFile(d.Op) && d.Path != "" && why != nil {
+		if _, ok := sandbox.ParseGrants(cmp.Or(d.Grant, d.Wider)); ok && isFile(d.Op) &&
+			d.Path != "" && why != nil {
 			open, flags = append(open, d), append(flags, cmp.Or(d.Grant, d.Wider))
 		}
 	}
@@ -60,10 +63,12 @@ func (r *Run) settle(d *sandbox.Denial, why proof) {
 	narrower := g.String()
 	failed, _ := sandbox.ParseGrants(flags)
 	switch {
-	case len(failed) > 1 || failed[0].Path == "" || !inside(g.Path, failed[0].Path) || why(narrower, d.Access) != nil:
+	case len(failed) > 1 || failed[0].Path == "" || !inside(g.Path, failed[0].Path) ||
+		why(narrower, d.Access) != nil:
 		d.Grant, d.Wider = "", ""
 		d.Rule = NothingOpens + "with " + flags + ", " + text.Line(refused.Error())
-	case d.Grant != "" && (g.Path == d.Path || !hidden(g.Path)) && Warning(narrower, r.variable("HOME")) == "" && r.opens(g, d.Access):
+	case d.Grant != "" && (g.Path == d.Path || !hidden(g.Path)) &&
+		Warning(narrower, r.variable("HOME")) == "" && r.opens(g, d.Access):
 		d.Grant = narrower
 	default:
 		d.Grant, d.Wider = "", narrower
@@ -89,7 +94,8 @@ func (r *Run) proof() proof {
 	known := map[string]proof{}
 	return func(flags string, a sandbox.Access) error {
 		if known[flags] == nil {
-			closes, err := func(sandbox.Access) error { return nil }, fmt.Errorf("as one of more than %d, it was not tried", maxPlans)
+			closes, err := func(sandbox.Access) error { return nil },
+				fmt.Errorf("as one of more than %d, it was not tried", maxPlans)
 			if len(known) < maxPlans {
 				spec := *r.Spec
 				grants, _ := sandbox.ParseGrants(flags)

@@ -47,8 +47,10 @@ type Run struct {
 	Named  bool   // the grant for git is supported where it ran
 	Caches bool   // and those for caches too
 
-	// Executor is asked whether what would be suggested is enough: whether it can build the sandbox of Spec with
-	// that, and the denied path is open there. Nil, or one that cannot say (only a local one on Linux can), is not.
+	// Executor is asked whether what would be suggested is enough: whether it can build the sandbox of
+	// Spec with
+	// that, and the denied path is open there. Nil, or one that cannot say (only a local one on Linux
+	// can), is not.
 	Executor executor.Executor
 	Spec     *executor.Spec
 
@@ -96,7 +98,8 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 	}
 	r.byPath(rest)
 	for i := range denials {
-		if d := &denials[i]; d.Grant == "" && d.Wider == "" && !d.NoGrant && r.Policy.Mode() == sandbox.Managed {
+		if d := &denials[i]; d.Grant == "" && d.Wider == "" && !d.NoGrant &&
+			r.Policy.Mode() == sandbox.Managed {
 			d.Wider = r.wider(d)
 		}
 	}
@@ -110,7 +113,8 @@ func isFile(op sandbox.Op) bool {
 // setting reports whether a denied write was to settings of sallyport, which no run opens.
 func (r *Run) setting(d *sandbox.Denial) bool {
 	return r.Local && d.Op == sandbox.Write &&
-		slices.ContainsFunc(dirs.ProtectedDirs(os.Getenv, credentials.Homes()), func(dir string) bool { return inside(d.Path, dir) })
+		slices.ContainsFunc(dirs.ProtectedDirs(os.Getenv, credentials.Homes()),
+			func(dir string) bool { return inside(d.Path, dir) })
 }
 
 // service returns the grant for the service at a unix socket that could not be reached.
@@ -228,7 +232,8 @@ func (r *Run) gitOpens(dir string) bool {
 		return true // a nested repository, which the sandbox protects beyond the policy
 	}
 	res, err := r.Policy.Resolve()
-	return err == nil && slices.ContainsFunc(res.Writable, func(w sandbox.WritableRoot) bool { return slices.Contains(w.Protected, dir) })
+	return err == nil && slices.ContainsFunc(res.Writable,
+		func(w sandbox.WritableRoot) bool { return slices.Contains(w.Protected, dir) })
 }
 
 // cache is named for a path in the cache of a toolchain.
@@ -241,11 +246,13 @@ func (r *Run) cache(name string) string {
 	if grant == "" && r.files != nil && !r.files.exists(name) && len(r.Args) > 0 {
 		grant, dir = caches.GrantAbove(name, r.Env, path.Base(r.Args[0])) // the tool makes its cache
 	}
-	if grant == "" || !r.Caches || slices.Contains(r.Policy.Named(), grant) || r.Policy.LevelAt(name) != sandbox.LevelRead {
+	if grant == "" || !r.Caches || slices.Contains(r.Policy.Named(), grant) ||
+		r.Policy.LevelAt(name) != sandbox.LevelRead {
 		return ""
 	}
 	res, err := r.Policy.Resolve()
-	if err != nil || slices.ContainsFunc(res.Paths, func(rule sandbox.PathRule) bool { return inside(rule.Path, dir) }) {
+	if err != nil || slices.ContainsFunc(res.Paths,
+		func(rule sandbox.PathRule) bool { return inside(rule.Path, dir) }) {
 		return "" // an entry of the policy takes precedence
 	}
 	if r.files != nil {
@@ -288,7 +295,10 @@ func (r *Run) byPath(denials []*sandbox.Denial) {
 	}
 	grants := Grants(wanted)
 	for _, d := range denials {
-		i := slices.IndexFunc(grants, func(g sandbox.Grant) bool { return inside(d.Path, g.Path) && r.opens(g, d.Access) })
+		i := slices.IndexFunc(grants, func(g sandbox.Grant) bool {
+			return inside(d.Path, g.Path) &&
+				r.opens(g, d.Access)
+		})
 		if i >= 0 && Warning(grants[i].String(), r.variable("HOME")) == "" {
 			d.Grant = grants[i].String()
 		}

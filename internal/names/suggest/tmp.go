@@ -32,7 +32,8 @@ func InPrivateTmp(policy *sandbox.Resolved, path string) bool {
 func TmpPaths(words []string) []string {
 	var found []string
 	for _, w := range words {
-		for _, name := range strings.FieldsFunc(w, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`;|&<>()$=,", r) }) {
+		for _, name := range strings.FieldsFunc(w,
+			func(r rune) bool { return strings.ContainsRune(" \t\n'\"`;|&<>()$=,", r) }) {
 			if strings.HasPrefix(name, slashTmp) {
 				found = append(found, name)
 			}

@@ -66,50 +66,94 @@ func (r *Run) asGrant(d *sandbox.Denial) sandbox.Grant {
 
 // startFiles are read by shells and by the system at a login or when a job is due.
 var startFiles = []string{
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
-	".cshrc", ".tcshrc", ".login", ".kshrc", ".mkshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession", "profile", "bash.bashrc", "bashrc", "environment", "crontab",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
+	".zshenv", ".zprofile", ".zlogin", ".zlogout",
+	".cshrc", ".tcshrc", ".login", ".kshrc", ".mkshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
+	"profile", "bash.bashrc", "bashrc", "environment", "crontab",
 	".xsessionrc", ".xserverrc", ".pam_environment", ".forward", ".procmailrc", ".mailcap",
 }
 
 // startPlaces are directories of such files, as they stand in a path.
 var startPlaces = []string{
-	"/.config/fish/", "/.config/autostart/", "/.config/systemd/", "/.config/environment.d/", "/.bashrc.d/", "/.zsh/", "/.oh-my-zsh/", "/.oh-my-bash/", "/.config/zsh/", "/.config/bash/",
-	"/etc/profile.d/", "/etc/zsh/", "/etc/fish/", "/etc/cron", "/etc/init.d/", "/etc/systemd/", "/var/spool/cron/", "/.ssh/", "/.local/bin/",
-	"/.config/nushell/", "/.config/powershell/", "/.config/elvish/", "/.local/share/systemd/", "/.local/share/dbus-1/", "/.config/plasma-workspace/", "/.config/autostart-scripts/",
-	"/.config/i3/", "/.config/sway/", "/.config/hypr/", "/.local/share/applications/", "/.local/share/gnome-shell/", "/Library/LaunchAgents/", "/.config/direnv/",
-	"/.nvm/", "/.rvm/", "/.sdkman/", "/.asdf/", "/.pyenv/", "/.rbenv/", "/.nodenv/", "/.volta/", "/.config/mise/", "/.local/share/mise/", "/.local/share/zinit/", "/.starship/",
-	"/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/", "/etc/ld.so.", "/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/",
-	"/.config/waybar/", "/.config/polybar/", "/.config/rofi/", "/.config/wofi/", "/.config/eww/", "/.config/dunst/", "/.config/mako/", "/.config/sxhkd/", "/.config/awesome/", "/.config/qtile/", "/.xmonad/", "/.config/xmonad/", "/.config/bspwm/", "/.config/herbstluftwm/",
-	"/.config/river/", "/.config/niri/", "/.config/labwc/", "/.config/openbox/", "/.config/lxsession/", "/.config/lxqt/", "/.config/xfce4/", "/.kde/", "/.config/kdeconnect/", "/.local/share/plasma/", "/.local/share/kservices5/", "/.local/share/kio/", "/.config/dconf/", "/.config/pulse/",
-	"/.config/wireplumber/", "/.config/pipewire/", "/.config/xonsh/", "/.config/ion/", "/.config/oil/", "/.local/share/bash-completion/", "/.local/share/zsh/", "/.zfunc/", "/.zplug/", "/.zinit/", "/.antigen/", "/.antidote/", "/.config/sheldon/", "/.config/autokey/",
-	"/.config/espanso/", "/.config/input-remapper/", "/.config/ulauncher/", "/.config/albert/", "/.config/home-manager/", "/.config/nix/", "/.config/nixpkgs/", "/.guix-profile/", "/.config/guix/", "/.config/homebrew/", "/.config/chezmoi/", "/.local/share/chezmoi/",
+	"/.config/fish/", "/.config/autostart/", "/.config/systemd/", "/.config/environment.d/", "/.bashrc.d/",
+	"/.zsh/", "/.oh-my-zsh/", "/.oh-my-bash/", "/.config/zsh/", "/.config/bash/",
+	"/etc/profile.d/", "/etc/zsh/", "/etc/fish/", "/etc/cron", "/etc/init.d/", "/etc/systemd/",
+	"/var/spool/cron/", "/.ssh/", "/.local/bin/",
+	"/.config/nushell/", "/.config/powershell/", "/.config/elvish/", "/.local/share/systemd/",
+	"/.local/share/dbus-1/", "/.config/plasma-workspace/", "/.config/autostart-scripts/",
+	"/.config/i3/", "/.config/sway/", "/.config/hypr/", "/.local/share/applications/",
+	"/.local/share/gnome-shell/", "/Library/LaunchAgents/", "/.config/direnv/",
+	"/.nvm/", "/.rvm/", "/.sdkman/", "/.asdf/", "/.pyenv/", "/.rbenv/", "/.nodenv/", "/.volta/",
+	"/.config/mise/", "/.local/share/mise/", "/.local/share/zinit/", "/.starship/",
+	"/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/", "/etc/ld.so.",
+	"/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/",
+	"/.config/waybar/", "/.config/polybar/", "/.config/rofi/", "/.config/wofi/", "/.config/eww/",
+	"/.config/dunst/", "/.config/mako/", "/.config/sxhkd/", "/.config/awesome/", "/.config/qtile/",
+	"/.xmonad/", "/.config/xmonad/", "/.config/bspwm/", "/.config/herbstluftwm/",
+	"/.config/river/", "/.config/niri/", "/.config/labwc/", "/.config/openbox/", "/.config/lxsession/",
+	"/.config/lxqt/", "/.config/xfce4/", "/.kde/", "/.config/kdeconnect/", "/.local/share/plasma/",
+	"/.local/share/kservices5/", "/.local/share/kio/", "/.config/dconf/", "/.config/pulse/",
+	"/.config/wireplumber/", "/.config/pipewire/", "/.config/xonsh/", "/.config/ion/", "/.config/oil/",
+	"/.local/share/bash-completion/", "/.local/share/zsh/", "/.zfunc/", "/.zplug/", "/.zinit/",
+	"/.antigen/", "/.antidote/", "/.config/sheldon/", "/.config/autokey/",
+	"/.config/espanso/", "/.config/input-remapper/", "/.config/ulauncher/", "/.config/albert/",
+	"/.config/home-manager/", "/.config/nix/", "/.config/nixpkgs/", "/.guix-profile/", "/.config/guix/",
+	"/.config/homebrew/", "/.config/chezmoi/", "/.local/share/chezmoi/",
 }
 
 // obeyedFiles are settings in a home directory that name programs which others run.
 var obeyedFiles = []string{
-	".gitconfig", ".hgrc", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.el", ".gdbinit", ".gdbearlyinit", ".lldbinit", ".tmux.conf", ".screenrc", ".npmrc", ".yarnrc", ".yarnrc.yml",
-	".pythonrc", ".pythonrc.py", ".pythonstartup", ".pdbrc", ".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".gemrc", ".psqlrc", ".sqliterc", ".my.cnf", ".bazelrc", ".ghci", ".haskeline", ".ocamlinit", ".octaverc", ".guile",
-	".curlrc", ".wgetrc", ".lesskey", ".lessfilter", ".muttrc", ".mbsyncrc", ".msmtprc", ".wezterm.lua", ".hammerspoon", ".hyper.js", ".claude.json", ".mcp.json", ".aider.conf.yml", ".condarc", ".netrc",
-	".pre-commit-config.yaml", ".envrc", ".perldb", ".replyrc", ".tigrc", ".lftprc", ".ackrc", ".ripgreprc", ".xbindkeysrc", ".sbclrc", ".clisprc", ".eclrc", ".rdebugrc", ".byebugrc", ".vimspector.json", ".terraformrc", ".tofurc",
+	".gitconfig", ".hgrc", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.el", ".gdbinit",
+	".gdbearlyinit", ".lldbinit", ".tmux.conf", ".screenrc", ".npmrc", ".yarnrc", ".yarnrc.yml",
+	".pythonrc", ".pythonrc.py", ".pythonstartup", ".pdbrc", ".Rprofile", ".Renviron", ".irbrc", ".pryrc",
+	".gemrc", ".psqlrc", ".sqliterc", ".my.cnf", ".bazelrc", ".ghci", ".haskeline", ".ocamlinit",
+	".octaverc", ".guile",
+	".curlrc", ".wgetrc", ".lesskey", ".lessfilter", ".muttrc", ".mbsyncrc", ".msmtprc", ".wezterm.lua",
+	".hammerspoon", ".hyper.js", ".claude.json", ".mcp.json", ".aider.conf.yml", ".condarc", ".netrc",
+	".pre-commit-config.yaml", ".envrc", ".perldb", ".replyrc", ".tigrc", ".lftprc", ".ackrc", ".ripgreprc",
+	".xbindkeysrc", ".sbclrc", ".clisprc", ".eclrc", ".rdebugrc", ".byebugrc", ".vimspector.json",
+	".terraformrc", ".tofurc",
 	"sitecustomize.py", "usercustomize.py", "CLAUDE.md", "AGENTS.md", "GEMINI.md",
 }
 
 // obeyedPlaces are directories of such settings, and of what programs load, as they stand in a path.
 var obeyedPlaces = []string{
-	"/.config/git/", "/.config/hg/", "/.config/jj/", "/.config/nvim/", "/.config/vim/", "/.vim/", "/.local/share/nvim/", "/.config/helix/", "/.config/zed/", "/.config/kak/", "/.config/micro/", "/.emacs.d/", "/.config/emacs/", "/.doom.d/", "/.config/doom/",
-	"/.config/Code/", "/.config/Cursor/", "/.config/VSCodium/", "/.config/Windsurf/", "/.vscode/", "/.vscode-server/", "/.vscode-oss/", "/.cursor/", "/.cursor-server/", "/.config/JetBrains/", "/.local/share/JetBrains/", "/.config/sublime-text/",
-	"/.claude/", "/.codex/", "/.gemini/", "/.qwen/", "/.copilot/", "/.kiro/", "/.roo/", "/.windsurf/", "/.codeium/", "/.continue/", "/.cline/", "/.agents/", "/.factory/", "/.augment/", "/.config/opencode/", "/.opencode/", "/.config/goose/", "/.config/crush/", "/.config/amp/", "/.config/github-copilot/",
-	"/.config/tmux/", "/.tmux/", "/.config/kitty/", "/.config/alacritty/", "/.config/wezterm/", "/.config/ghostty/", "/.config/lazygit/", "/.config/gh/", "/.config/glab-cli/", "/.config/pip/", "/.config/uv/", "/.config/pypoetry/", "/.config/npm/", "/.config/pnpm/", "/.config/yarn/", "/.config/containers/",
-	"/.ipython/", "/.jupyter/", "/.config/matplotlib/", "/.gdbinit.d/", "/.config/gdb/", "/.gnupg/", "/.docker/", "/.kube/", "/.aws/", "/.terraform.d/", "/.gradle/", "/.m2/", "/.sbt/", "/.bundle/", "/.mozilla/", "/.local/share/code-server/", "/.local/lib/", "/.rustup/", "/.config/sallyport/", "/.config/husky/", "/.config/mpv/", "/.weechat/", "/.irssi/",
-	"/.config/zellij/", "/.config/lf/", "/.config/ranger/", "/.config/nnn/", "/.config/yazi/", "/.config/mc/", "/.config/lldb/", "/.config/radare2/", "/.config/ipython/", "/.pip/", "/.config/cargo/", "/.config/composer/", "/.composer/vendor/",
-	"/.ghc/", "/.config/utop/", "/.local/share/gh/", "/.subversion/", "/.config/tig/", "/.config/atuin/", "/.config/bat/", "/.pi/", "/.kimi/", "/.newsboat/", "/.config/newsboat/", "/.ansible/plugins/", "/.ansible/roles/", "/.ansible/collections/",
-	"/.packer.d/", "/.config/helm/", "/.local/share/helm/", "/.config/rclone/", "/.config/yt-dlp/", "/.config/nano/", "/.spacemacs.d/", "/.SpaceVim.d/", "/.eclipse/", "/.netbeans/", "/.config/qutebrowser/", "/.config/nyxt/", "/.config/pdm/",
-	"/.config/conda/", "/.julia/config/", "/.maxima/", "/.sage/", "/.config/rstudio/", "/.config/quarto/", "/.config/pandoc/", "/.local/share/pandoc/", "/.config/latexmk/", "/texmf/", "/.config/vlc/", "/.amp/",
+	"/.config/git/", "/.config/hg/", "/.config/jj/", "/.config/nvim/", "/.config/vim/", "/.vim/",
+	"/.local/share/nvim/", "/.config/helix/", "/.config/zed/", "/.config/kak/", "/.config/micro/",
+	"/.emacs.d/", "/.config/emacs/", "/.doom.d/", "/.config/doom/",
+	"/.config/Code/", "/.config/Cursor/", "/.config/VSCodium/", "/.config/Windsurf/", "/.vscode/",
+	"/.vscode-server/", "/.vscode-oss/", "/.cursor/", "/.cursor-server/", "/.config/JetBrains/",
+	"/.local/share/JetBrains/", "/.config/sublime-text/",
+	"/.claude/", "/.codex/", "/.gemini/", "/.qwen/", "/.copilot/", "/.kiro/", "/.roo/", "/.windsurf/",
+	"/.codeium/", "/.continue/", "/.cline/", "/.agents/", "/.factory/", "/.augment/",
+	"/.config/opencode/", "/.opencode/", "/.config/goose/", "/.config/crush/", "/.config/amp/",
+	"/.config/github-copilot/",
+	"/.config/tmux/", "/.tmux/", "/.config/kitty/", "/.config/alacritty/", "/.config/wezterm/",
+	"/.config/ghostty/", "/.config/lazygit/", "/.config/gh/", "/.config/glab-cli/", "/.config/pip/",
+	"/.config/uv/", "/.config/pypoetry/", "/.config/npm/", "/.config/pnpm/", "/.config/yarn/",
+	"/.config/containers/",
+	"/.ipython/", "/.jupyter/", "/.config/matplotlib/", "/.gdbinit.d/", "/.config/gdb/", "/.gnupg/",
+	"/.docker/", "/.kube/", "/.aws/", "/.terraform.d/", "/.gradle/", "/.m2/", "/.sbt/", "/.bundle/",
+	"/.mozilla/", "/.local/share/code-server/", "/.local/lib/", "/.rustup/", "/.config/sallyport/",
+	"/.config/husky/", "/.config/mpv/", "/.weechat/", "/.irssi/",
+	"/.config/zellij/", "/.config/lf/", "/.config/ranger/", "/.config/nnn/", "/.config/yazi/", "/.config/mc/",
+	"/.config/lldb/", "/.config/radare2/", "/.config/ipython/", "/.pip/", "/.config/cargo/",
+	"/.config/composer/", "/.composer/vendor/",
+	"/.ghc/", "/.config/utop/", "/.local/share/gh/", "/.subversion/", "/.config/tig/", "/.config/atuin/",
+	"/.config/bat/", "/.pi/", "/.kimi/", "/.newsboat/", "/.config/newsboat/", "/.ansible/plugins/",
+	"/.ansible/roles/", "/.ansible/collections/",
+	"/.packer.d/", "/.config/helm/", "/.local/share/helm/", "/.config/rclone/", "/.config/yt-dlp/",
+	"/.config/nano/", "/.spacemacs.d/", "/.SpaceVim.d/", "/.eclipse/", "/.netbeans/",
+	"/.config/qutebrowser/", "/.config/nyxt/", "/.config/pdm/",
+	"/.config/conda/", "/.julia/config/", "/.maxima/", "/.sage/", "/.config/rstudio/", "/.config/quarto/",
+	"/.config/pandoc/", "/.local/share/pandoc/", "/.config/latexmk/", "/texmf/",
+	"/.config/vlc/", "/.amp/",
 	"/.config/mcp/", "/.openhands/", "/.iflow/", "/.grok/", "/.vibe/",
 }
 
 // cacheTrees are whole caches, of which other tools and later runs execute parts.
-var cacheTrees = []string{"/.cache", "/.npm", "/.cargo", "/.rustup", "/.gradle", "/.m2", "/.pnpm-store", "/.yarn", "/go", "/go/pkg", "/go/pkg/mod", "/.local", "/.local/share"}
+var cacheTrees = []string{"/.cache", "/.npm", "/.cargo", "/.rustup", "/.gradle", "/.m2", "/.pnpm-store",
+	"/.yarn", "/go", "/go/pkg", "/go/pkg/mod", "/.local", "/.local/share"}
 
 // Warning says, in a few words, what suggested flags open beyond what was denied, or why it is
 // dangerous; empty for a narrow grant. Home is the home directory; it may be empty.
@@ -152,7 +196,8 @@ func warningOf(name, home string) string {
 		return "warning: programs outside are run from it by their names"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
-	case slices.Contains(obeyedFiles, base) || isLater(base) || slices.ContainsFunc(obeyedPlaces, in) || home != "" && name == home+"/.config":
+	case slices.Contains(obeyedFiles, base) || isLater(base) || slices.ContainsFunc(obeyedPlaces, in) ||
+		home != "" && name == home+"/.config":
 		return "warning: other programs obey it, and it can have them run something"
 	case home != "" && inside(home, name):
 		return "warning: a whole home directory"
@@ -171,7 +216,8 @@ func isLater(base string) bool {
 // inPath reports whether a path is a directory of this process's PATH, lies in one, or has one in it.
 func inPath(name string) bool {
 	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
-		if dir = path.Clean(dir); path.IsAbs(dir) && dir != "/" && (inside(name, dir) || inside(dir, name) && name != "/") {
+		if dir = path.Clean(dir); path.IsAbs(dir) && dir != "/" &&
+			(inside(name, dir) || inside(dir, name) && name != "/") {
 			return true
 		}
 	}

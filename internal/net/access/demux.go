@@ -49,7 +49,10 @@ func NewDemux(sockets *Sockets, holders func([][]int, bool, uint16) []int) *Demu
 		sockets.Datagrams = nil
 	}
 	if sockets.Proxy != nil {
-		h.serving.Go(func() { h.accept(sockets.Proxy, func(m *CommandSockets) *demuxListener { return m.proxy }) })
+		h.serving.Go(func() {
+			h.accept(sockets.Proxy,
+				func(m *CommandSockets) *demuxListener { return m.proxy })
+		})
 	}
 	for i, l := range sockets.Redirected {
 		h.serving.Go(func() { h.accept(l, func(m *CommandSockets) *demuxListener { return m.led[i] }) })
@@ -140,7 +143,8 @@ func (h *Demux) owner(udp bool, from net.Addr) *CommandSockets {
 	at, err := netip.ParseAddrPort(from.String())
 	h.mu.Lock()
 	// Who starts may have made it.
-	for len(h.members) > 1 && !h.ended() && slices.ContainsFunc(h.members, func(m *CommandSockets) bool { return m.processes == nil }) {
+	for len(h.members) > 1 && !h.ended() && slices.ContainsFunc(h.members,
+		func(m *CommandSockets) bool { return m.processes == nil }) {
 		h.ready.Wait()
 	}
 	members := slices.Clone(h.members)
@@ -169,7 +173,8 @@ func (h *Demux) accept(l net.Listener, of func(*CommandSockets) *demuxListener) 
 			if h.ended() {
 				return
 			}
-			const pause = 100 * time.Millisecond // descriptors may be used up, which no event tells the end of
+			// descriptors may be used up, which no event tells the end of
+			const pause = 100 * time.Millisecond
 			select {
 			case <-time.After(pause):
 			case <-h.over:
@@ -214,7 +219,8 @@ type demuxListener struct {
 }
 
 func newBranch(addr net.Addr) *demuxListener {
-	const waiting = 512 // beyond what is served; further ones are closed, so that one command cannot hold up others
+	// beyond what is served; further ones are closed, so that one command cannot hold up others
+	const waiting = 512
 	return &demuxListener{addr: addr, conns: make(chan net.Conn, waiting), over: make(chan struct{})}
 }
 

@@ -82,7 +82,8 @@ func decided(ruling network.Ruling, reason network.Reason) network.Decision {
 // most two minutes; when ctx ends, it denies, and others go on waiting. A nil HostQuestions denies.
 func (d *HostQuestions) Decide(ctx context.Context, r network.Request) network.Decision {
 	if d == nil {
-		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.BaselinePolicy}
+		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed,
+			Source: network.BaselinePolicy}
 	}
 	a, refusal := d.find(r)
 	if a == nil {

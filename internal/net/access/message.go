@@ -24,7 +24,8 @@ type query struct {
 	edns      bool                  // the client reads extended errors
 }
 
-// parse reads a query. The code is one for the answer; success says that the query can be answered. It is not ok for
+// parse reads a query. The code is one for the answer; success says that the query can be answered. It
+// is not ok for
 // a message that gets no answer: too short, or itself an answer.
 func parse(message []byte) (q query, code dnsmessage.RCode, ok bool) {
 	var p dnsmessage.Parser
@@ -56,7 +57,8 @@ func (q *query) answer(code dnsmessage.RCode, blocked string, addresses ...dnsme
 		Questions: q.questions,
 	}
 	for _, a := range addresses {
-		head := dnsmessage.ResourceHeader{Name: q.questions[0].Name, Class: dnsmessage.ClassINET, TTL: lifetime}
+		head := dnsmessage.ResourceHeader{Name: q.questions[0].Name, Class: dnsmessage.ClassINET,
+			TTL: lifetime}
 		m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: a})
 	}
 	if q.edns {

@@ -46,7 +46,8 @@ func Publish(ports []network.Publish) (*Published, error) {
 	if len(ports) == 0 {
 		return nil, nil
 	}
-	p := &Published{ports: slices.Clone(ports), sockets: make(chan inside, MaxPublished), over: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	p := &Published{ports: slices.Clone(ports), sockets: make(chan inside, MaxPublished),
+		over: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	for i, one := range ports {
 		p.ports[i].HostPort = one.Host()
 		l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(one.Host()))))
@@ -133,7 +134,8 @@ func (p *Published) accept(l net.Listener, port uint16) {
 		if err != nil {
 			p.sockets <- s
 			var short unix.Errno
-			if !errors.As(err, &short) || short != unix.EMFILE && short != unix.ENFILE && short != unix.ECONNABORTED {
+			if !errors.As(err, &short) || short != unix.EMFILE && short != unix.ENFILE &&
+				short != unix.ECONNABORTED {
 				return // closed
 			}
 			select {

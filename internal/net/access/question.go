@@ -47,13 +47,16 @@ func HostRemembered(r network.Request) string { return "host:" + r.Host.String()
 // long: 900 tokens of it are kept.
 func HostRefusal(r network.Request, d approval.Decision) string {
 	const tokens = 900
-	return "network access to " + HostRequired(r)[len("host:"):] + ": " + text.TruncateMiddle(d.Refusal(), tokens)
+	return "network access to " + HostRequired(r)[len("host:"):] + ": " +
+		text.TruncateMiddle(d.Refusal(), tokens)
 }
 
-// FillHostQuestion makes a question one about a host. With remember it offers to remember the host, as allowed or
+// FillHostQuestion makes a question one about a host. With remember it offers to remember the host, as
+// allowed or
 // as denied. The answer for the session counts for all commands in its environment, on this port.
 func FillHostQuestion(q *approval.Request, r network.Request, remember bool) {
-	q.Reason = "no entry of the network policy allows " + net.JoinHostPort(r.Host.String(), strconv.Itoa(int(r.Port)))
+	q.Reason = "no entry of the network policy allows " +
+		net.JoinHostPort(r.Host.String(), strconv.Itoa(int(r.Port)))
 	q.Requires, q.Runs = []string{HostRequired(r)}, 0
 	if q.Key == "" {
 		return // every question is reviewed anew
@@ -64,7 +67,8 @@ func FillHostQuestion(q *approval.Request, r network.Request, remember bool) {
 	}
 	if remember {
 		for _, deny := range []bool{false, true} {
-			q.Offers = append(q.Offers, approval.Offer{Answer: approval.ApprovedHost, Host: r.Host.String(), Protocol: word(r), Deny: deny})
+			q.Offers = append(q.Offers, approval.Offer{Answer: approval.ApprovedHost, Host: r.Host.String(),
+				Protocol: word(r), Deny: deny})
 		}
 	}
 }
@@ -73,7 +77,8 @@ func FillHostQuestion(q *approval.Request, r network.Request, remember bool) {
 // commands that run. A denial counts for every protocol.
 func HostAmendment(r network.Request, deny bool) (rules.NetworkRule, network.Entry) {
 	protocol := word(r)
-	rule := rules.NetworkRule{Host: r.Host.String(), Protocol: protocol, Decision: rules.Allow, Justification: "Allow " + protocol + " access to " + r.Host.String()}
+	rule := rules.NetworkRule{Host: r.Host.String(), Protocol: protocol, Decision: rules.Allow,
+		Justification: "Allow " + protocol + " access to " + r.Host.String()}
 	entry := network.Entry{Pattern: r.Host.String(), Source: "approved"}
 	if addr, ok := r.Host.Addr(); ok && addr.Is6() {
 		entry.Pattern = "[" + addr.String() + "]"

@@ -152,7 +152,8 @@ func (s *Service) serveNames(spec *executor.Spec) {
 		if d := policy().DecideName(h); d.Reason == network.Denied {
 			return d
 		}
-		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.BaselinePolicy}
+		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed,
+			Source: network.BaselinePolicy}
 	}
 	s.names.Report = s.refusedName
 	for _, c := range s.sockets.Names {
@@ -170,7 +171,8 @@ func (s *Service) origin(conn net.Conn) (network.Host, uint16, error) {
 		return host, at.Port(), nil
 	}
 	host := network.AddrHost(at.Addr())
-	if !at.Addr().IsLoopback() || s.policy.Load().Decide(network.Request{Protocol: network.TransparentTCP, Host: host, Port: at.Port()}).Ruling == network.Allow {
+	if !at.Addr().IsLoopback() || s.policy.Load().Decide(network.Request{Protocol: network.TransparentTCP,
+		Host: host, Port: at.Port()}).Ruling == network.Allow {
 		return host, at.Port(), nil
 	}
 	// Whether the client said localhost or its address cannot be known.
@@ -256,7 +258,10 @@ func (s *Service) record(e proxy.Event) {
 
 // reached counts a connection that has ended.
 func (r *Report) reached(c *network.Record) {
-	i := slices.IndexFunc(r.Hosts, func(h executor.NetworkHost) bool { return h.Host == c.Host && h.Port == c.Port })
+	i := slices.IndexFunc(r.Hosts, func(h executor.NetworkHost) bool {
+		return h.Host == c.Host &&
+			h.Port == c.Port
+	})
 	if i < 0 {
 		if len(r.Hosts) == executor.MaxNetworkHosts {
 			return
@@ -278,7 +283,8 @@ func (s *Service) count(e proxy.Event) *sandbox.Denial {
 		addr = e.Host // it was not said what for
 	}
 	i := slices.IndexFunc(r.Network, func(n executor.NetworkDenial) bool {
-		return n.Host == e.Host && n.Port == e.Port && n.Protocol == e.Protocol && n.Reason == e.Decision.Reason
+		return n.Host == e.Host && n.Port == e.Port && n.Protocol == e.Protocol &&
+			n.Reason == e.Decision.Reason
 	})
 	switch {
 	case i >= 0:
@@ -299,19 +305,22 @@ func (s *Service) count(e proxy.Event) *sandbox.Denial {
 		return nil
 	}
 	d := sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Connect, Addr: addr, Net: "tcp"}, Source: sandbox.Proxied, Rule: rule(e.Decision), Count: 1, Time: e.Time,
+		Access: sandbox.Access{Op: sandbox.Connect, Addr: addr, Net: "tcp"}, Source: sandbox.Proxied,
+		Rule: rule(e.Decision), Count: 1, Time: e.Time,
 	}
 	if s.off && e.Decision.Reason == network.NotAllowed {
 		d.Rule = "network=" + sandbox.NetworkNone.String()
 	}
 	if host, err := network.ParseHost(pattern(e.Host)); err == nil {
-		if open := e.Decision.Pattern(network.Request{Protocol: e.Protocol, Host: host, Port: e.Port}); open != "" {
+		if open := e.Decision.Pattern(network.Request{Protocol: e.Protocol, Host: host,
+			Port: e.Port}); open != "" {
 			d.Grant = sandbox.Grant{Addr: open}.String()
 		}
 	}
 	// The user is not asked about protected addresses and local names: they need an entry.
 	// Nor is it asked again about what an answer has refused.
-	d.NoGrant = d.Grant == "" || e.Decision.Reason != network.NotAllowed || e.Decision.Source == network.Decider
+	d.NoGrant = d.Grant == "" || e.Decision.Reason != network.NotAllowed ||
+		e.Decision.Source == network.Decider
 	r.Denials = append(r.Denials, d)
 	return &d
 }

@@ -31,7 +31,8 @@ var (
 	range6 = netip.MustParsePrefix("fd5a:7970:6f72::/96")
 )
 
-// A SyntheticNames answers for one command. Decide and Report must be set before use; its methods are safe for
+// A SyntheticNames answers for one command. Decide and Report must be set before use; its methods are
+// safe for
 // concurrent use.
 type SyntheticNames struct {
 	// Decide says whether the policy may open a name on some port: Allow and Ask mean that it may.

@@ -51,7 +51,8 @@ func newAuthority() (*authority, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "sallyport, in the memory of one process", Organization: []string{"sallyport"}},
+		Subject: pkix.Name{CommonName: "sallyport, in the memory of one process",
+			Organization: []string{"sallyport"}},
 		NotBefore: time.Now().Add(-skewTime), NotAfter: time.Now().Add(authorityTime + 24*time.Hour),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
@@ -85,7 +86,10 @@ func (a *authority) leaf(host string) (*tls.Certificate, error) {
 			a.drop()
 		}
 		ends := time.Now().Add(leafTime - skewTime)
-		l = &leaf{make: sync.OnceValues(func() (*tls.Certificate, error) { return a.issue(host, ends) }), ends: ends}
+		l = &leaf{make: sync.OnceValues(func() (*tls.Certificate, error) {
+			return a.issue(host,
+				ends)
+		}), ends: ends}
 		a.leaves[host] = l
 	}
 	a.uses++

@@ -145,5 +145,6 @@ func CheckCredentialHosts(patterns []string, isPublic func(string) bool) (*netwo
 
 // isFor reports whether a host may get the credential.
 func (e *entry) isFor(host network.Host, port uint16) bool {
-	return e.hosts.Decide(network.Request{Protocol: network.HTTPSConnect, Host: host, Port: port}).Ruling == network.Allow
+	return e.hosts.Decide(network.Request{Protocol: network.HTTPSConnect, Host: host,
+		Port: port}).Ruling == network.Allow
 }

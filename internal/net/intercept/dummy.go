@@ -13,10 +13,14 @@ import (
 // stands first.
 var prefixes = []string{
 	"github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "glptt-", "gldt-",
-	"sk-ant-api03-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_", "sk-",
-	"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-1-", "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-AgEIcHlwaS5vcmc", "pypi-",
-	"hf_", "gsk_", "xai-", "r8_", "pplx-", "dop_v1_", "doo_v1_", "SG.", "dckr_pat_", "dckr_oat_", "tskey-auth-", "tskey-api-",
-	"lin_api_", "shpat_", "shpss_", "figd_", "ntn_", "secret_", "rubygems_", "cio", "NRAK-", "glsa_", "hvs.", "hvb.", "pul-", "ATATT3", "ATCTT3",
+	"sk-ant-api03-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", "sk_live_", "sk_test_", "rk_live_",
+	"rk_test_", "pk_live_", "pk_test_", "sk-",
+	"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-1-", "AKIA", "ASIA", "AIza", "ya29.", "npm_",
+	"pypi-AgEIcHlwaS5vcmc", "pypi-",
+	"hf_", "gsk_", "xai-", "r8_", "pplx-", "dop_v1_", "doo_v1_", "SG.", "dckr_pat_", "dckr_oat_",
+	"tskey-auth-", "tskey-api-",
+	"lin_api_", "shpat_", "shpss_", "figd_", "ntn_", "secret_", "rubygems_", "cio", "NRAK-", "glsa_", "hvs.",
+	"hvb.", "pul-", "ATATT3", "ATCTT3",
 	"sntrys_", "sntryu_", "lsv2_pt_", "rnd_", "vercel_", "eyJ",
 }
 
@@ -71,7 +75,8 @@ func makeDummy(e *entry, shape string, taken [][]byte) error {
 		rest = e.real
 	}
 	if count(rest) < minRandom {
-		return &CredentialError{e.name, "its value has too few letters and digits to make a dummy of; use a longer one, or a shorter shape"}
+		return &CredentialError{e.name,
+			"its value has too few letters and digits to make a dummy of; use a longer one, or a shorter shape"}
 	}
 	hex := isHex(rest)
 	dummy := bytes.Clone(e.real)
@@ -88,7 +93,8 @@ func makeDummy(e *entry, shape string, taken [][]byte) error {
 		}
 	}
 	clear(dummy)
-	return &CredentialError{e.name, "no dummy could be made that is no part of another credential; use longer values"}
+	return &CredentialError{e.name,
+		"no dummy could be made that is no part of another credential; use longer values"}
 }
 
 // overlaps reports whether a dummy contains one of the others, or is part of one.

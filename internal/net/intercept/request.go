@@ -130,7 +130,8 @@ func (t *target) headers(h http.Header) error {
 }
 
 // encodings are those in which clients write a user and a password.
-var encodings = []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
+var encodings = []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+	base64.RawURLEncoding}
 
 // inside replaces in the user and password of the header "Basic REST". What cannot be decoded stays.
 func inside(header, rest string, t *table) (string, *entry) {

@@ -25,7 +25,8 @@ func (e *CredentialEncodingError) Error() string {
 	return fmt.Sprintf("%s compressed its response although it was asked not to; a credential in it could not be found, so it is refused", e.Host)
 }
 
-// Response replaces real values in a response of a host that gets credentials, or is guarded, by their dummies:
+// Response replaces real values in a response of a host that gets credentials, or is guarded, by their
+// dummies:
 // in headers, and while its body is read. A body with gzip is decoded; another compression is an
 // [*EncodingError].
 func (s *Credentials) Response(host network.Host, port uint16, guarded bool, r *http.Response) error {
@@ -85,9 +86,11 @@ func isZipped(host network.Host, codings []string) (bool, error) {
 	return false, &CredentialEncodingError{host.String()}
 }
 
-// Hide replaces real values in the reason, the headers and the body of a response over plain HTTP by their dummies.
+// Hide replaces real values in the reason, the headers and the body of a response over plain HTTP by
+// their dummies.
 // A body with gzip is decoded, and no header names that any more; another coding is an [*EncodingError].
-func (s *Credentials) Hide(host network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
+func (s *Credentials) Hide(host network.Host, reason string, header map[string][]string,
+	body io.Reader) (string, io.Reader, error) {
 	if s == nil {
 		return reason, body, nil
 	}
@@ -127,13 +130,15 @@ func (s *Credentials) hide(h http.Header) {
 	}
 }
 
-// inName reports whether the name of a header has a real value in it. Names may have lost the case of letters.
+// inName reports whether the name of a header has a real value in it. Names may have lost the case of
+// letters.
 func (s *Credentials) inName(name string) bool {
 	if hidden, _ := s.inward.text(name); hidden != name {
 		return true
 	}
 	lower := bytes.ToLower([]byte(name))
-	return slices.ContainsFunc(s.entries, func(e *entry) bool { return bytes.Contains(lower, bytes.ToLower(e.real)) })
+	return slices.ContainsFunc(s.entries,
+		func(e *entry) bool { return bytes.Contains(lower, bytes.ToLower(e.real)) })
 }
 
 // upgraded is the body of a response behind which another protocol follows.

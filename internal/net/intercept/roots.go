@@ -29,7 +29,8 @@ type RootsError struct {
 
 // Error returns a text with the fix.
 func (e *RootsError) Error() string {
-	return fmt.Sprintf("read certificates from %s: %v; fix or remove %s", strconv.QuoteToASCII(e.Path), e.Err, e.By)
+	return fmt.Sprintf("read certificates from %s: %v; fix or remove %s",
+		strconv.QuoteToASCII(e.Path), e.Err, e.By)
 }
 
 // Unwrap returns the cause.

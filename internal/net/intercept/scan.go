@@ -27,7 +27,10 @@ type table struct {
 }
 
 func newTable(pairs []pair) *table {
-	t := &table{pairs: slices.DeleteFunc(pairs, func(p pair) bool { return len(p.from) == 0 || bytes.Equal(p.from, p.to) })}
+	t := &table{pairs: slices.DeleteFunc(pairs, func(p pair) bool {
+		return len(p.from) == 0 ||
+			bytes.Equal(p.from, p.to)
+	})}
 	slices.SortStableFunc(t.pairs, func(a, b pair) int { return cmp.Compare(len(b.from), len(a.from)) })
 	for _, p := range t.pairs {
 		t.first[p.from[0]] = true

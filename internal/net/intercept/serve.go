@@ -67,13 +67,17 @@ func (i *Interceptor) Intercept(c *proxy.Intercepted) {
 	}
 	s.transport = &http.Transport{
 		DialContext:     func(context.Context, string, string) (net.Conn, error) { return c.Dial() },
-		TLSClientConfig: toServer, TLSHandshakeTimeout: headTime, ForceAttemptHTTP2: true, DisableCompression: true,
-		MaxConnsPerHost: serverConns, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headBytes, ExpectContinueTimeout: time.Second,
+		TLSClientConfig: toServer, TLSHandshakeTimeout: headTime, ForceAttemptHTTP2: true,
+		DisableCompression: true,
+		MaxConnsPerHost:    serverConns, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headBytes,
+		ExpectContinueTimeout: time.Second,
 	}
 	defer s.transport.CloseIdleConnections()
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite: s.rewrite, Transport: s.transport, FlushInterval: flushAtOnce,
-		ModifyResponse: s.modify, ErrorHandler: s.failed, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what it would tell has texts of servers
+		// what it would tell has texts of servers
+		ModifyResponse: s.modify, ErrorHandler: s.failed,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	s.serve(toClient)
 }
@@ -107,7 +111,8 @@ func (s *session) serve(config *tls.Config) {
 	ctx, cancel := context.WithCancel(s.c.Context)
 	defer cancel()
 	server := &http.Server{
-		Handler: http.HandlerFunc(s.handle), TLSConfig: config, ReadHeaderTimeout: headTime, IdleTimeout: idleTime,
+		Handler: http.HandlerFunc(s.handle), TLSConfig: config, ReadHeaderTimeout: headTime,
+		IdleTimeout:    idleTime,
 		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		MaxHeaderBytes: headBytes, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -201,7 +206,8 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// dropHops removes the headers that are about one connection. Te and Upgrade, where Connection names it, are left to
+// dropHops removes the headers that are about one connection. Te and Upgrade, where Connection names it,
+// are left to
 // [httputil.ReverseProxy], which asks for them anew.
 func dropHops(h http.Header) {
 	kept := http.Header{}
@@ -215,11 +221,13 @@ func dropHops(h http.Header) {
 	maps.Copy(h, kept)
 }
 
-// switchesHTTP reports whether a request asks for a protocol in which there would be requests that nothing sees.
+// switchesHTTP reports whether a request asks for a protocol in which there would be requests that
+// nothing sees.
 func switchesHTTP(h http.Header) bool {
 	for name := range strings.SplitSeq(strings.Join(h.Values("Upgrade"), ","), ",") {
 		name = strings.ToLower(textproto.TrimString(name))
-		if strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3") || strings.HasPrefix(name, "http") || strings.HasPrefix(name, "tls") {
+		if strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3") ||
+			strings.HasPrefix(name, "http") || strings.HasPrefix(name, "tls") {
 			return true
 		}
 	}
@@ -240,7 +248,8 @@ func answer(w http.ResponseWriter, r *http.Request, refusal *proxy.Refusal) {
 
 // rewrite makes the request for the server: as it came, but for headers that are about one connection.
 func (s *session) rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", net.JoinHostPort(s.c.Host.String(), strconv.Itoa(int(s.c.Port))), s.authority
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https",
+		net.JoinHostPort(s.c.Host.String(), strconv.Itoa(int(s.c.Port))), s.authority
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 	r.Out.Trailer = r.In.Trailer // it is filled when the body has ended
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
@@ -287,7 +296,8 @@ func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 func (s *session) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var misuse proxy.Misuse
 	if errors.As(err, &misuse) { // in the body
-		refusal, _ := s.c.Judge(proxy.Inner{HTTPRequest: network.HTTPRequest{Method: r.Method}, Authority: s.authority, Refused: misuse})
+		refusal, _ := s.c.Judge(proxy.Inner{HTTPRequest: network.HTTPRequest{Method: r.Method},
+			Authority: s.authority, Refused: misuse})
 		answer(w, r, refusal)
 		return
 	}

@@ -36,7 +36,8 @@ type Credentials struct {
 	inward  *table            // real values, to dummies
 }
 
-// NewCredentials makes dummies for credentials. IsPublic is [network.Config.PublicSuffix]. The error is an [*Error];
+// NewCredentials makes dummies for credentials. IsPublic is [network.Config.PublicSuffix]. The error is
+// an [*Error];
 // all values have been overwritten then. Without credentials the Set is nil.
 func NewCredentials(credentials []Credential, isPublic func(string) bool) (*Credentials, error) {
 	if len(credentials) == 0 {
@@ -64,10 +65,12 @@ func (s *Credentials) fill(credentials []Credential, isPublic func(string) bool)
 		}
 		for _, o := range s.entries {
 			if o.env == e.env && e.env != "" {
-				return &CredentialError{e.name, fmt.Sprintf("%q has the variable %s, too; use two variables", o.name, e.env)}
+				return &CredentialError{e.name, fmt.Sprintf("%q has the variable %s, too; use two variables",
+					o.name, e.env)}
 			}
 			if bytes.Equal(o.real, e.real) {
-				return &CredentialError{e.name, fmt.Sprintf("%q has the same value; use one credential with the hosts of both", o.name)}
+				return &CredentialError{e.name,
+					fmt.Sprintf("%q has the same value; use one credential with the hosts of both", o.name)}
 			}
 		}
 		s.entries = append(s.entries, e)
@@ -154,7 +157,8 @@ func (s *Credentials) encoded(e *entry) (pairs []pair) {
 				f, t := enc.EncodeToString(e.real[skip:end]), enc.EncodeToString(e.dummy[skip:end])
 				// Without the padding, the last character is the same where it is left out.
 				f, t = strings.TrimRight(f, "="), strings.TrimRight(t, "=")
-				if len(f) >= minSecret && !slices.ContainsFunc(pairs, func(p pair) bool { return string(p.from) == f }) {
+				if len(f) >= minSecret && !slices.ContainsFunc(pairs,
+					func(p pair) bool { return string(p.from) == f }) {
 					pairs = append(pairs, pair{s.own([]byte(f)), s.own([]byte(t)), e})
 				}
 			}
@@ -195,7 +199,8 @@ func (s *Credentials) Intercepts(host network.Host, port uint16) bool {
 
 // Guards reports whether a host gets a credential at any port, so that it can give the value back at each.
 func (s *Credentials) Guards(host network.Host) bool {
-	return s != nil && slices.ContainsFunc(s.entries, func(e *entry) bool { return e.hosts.DecideName(host).Ruling == network.Allow })
+	return s != nil && slices.ContainsFunc(s.entries,
+		func(e *entry) bool { return e.hosts.DecideName(host).Ruling == network.Allow })
 }
 
 // Names returns the hosts that are named as such, and not by a wildcard, to get a credential.

@@ -72,7 +72,8 @@ func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer
 	if r.Host, r.Port, err = network.ParseAuthority(authority, standard); err != nil {
 		return nil, err
 	}
-	a := &Answer{Type: "net_test", Host: r.Host.String(), Port: r.Port, Protocol: r.Protocol, Method: method, Mode: e.Values["network.mode"].Text()}
+	a := &Answer{Type: "net_test", Host: r.Host.String(), Port: r.Port, Protocol: r.Protocol, Method: method,
+		Mode: e.Values["network.mode"].Text()}
 	if a.Mode == config.NetHost {
 		a.Decision, a.Reason = network.Allow, network.Allowed
 		return a, nil
@@ -154,7 +155,8 @@ func (a *Answer) addCredentials(e *config.Effective, r network.Request) error {
 		if err != nil {
 			return err
 		}
-		if hosts.Decide(network.Request{Protocol: network.HTTPSConnect, Host: r.Host, Port: r.Port}).Ruling == network.Allow {
+		if hosts.Decide(network.Request{Protocol: network.HTTPSConnect, Host: r.Host,
+			Port: r.Port}).Ruling == network.Allow {
 			a.Credentials = append(a.Credentials, c.Name)
 		}
 	}
@@ -207,7 +209,8 @@ func (a *Answer) judge(policy *network.Policy, r network.Request) {
 		}
 	}
 	a.Decision, a.Reason, a.Source, a.Hint, a.Flag = d.Ruling, d.Reason, d.Source, d.Hint(r), flagFor(d, r)
-	a.Intercepted = d.Ruling == network.Allow && r.Protocol == network.HTTPSConnect && policy.Intercepts(r.Host, r.Port)
+	a.Intercepted = d.Ruling == network.Allow && r.Protocol == network.HTTPSConnect &&
+		policy.Intercepts(r.Host, r.Port)
 	if entry != nil {
 		a.Entry = &Entry{entry.Pattern, entry.Deny, entry.Source}
 	}

@@ -38,7 +38,8 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	is := func(key string) bool { return e.Values[key].Text() == "true" }
 	c := network.Config{
 		Mode:         modes[e.Values["network.mode"].Text()], // None for the host's, and where nothing is set
-		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"), LocalBinding: is("network.allow_local_binding"), Ask: is("network.ask"),
+		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"),
+		LocalBinding: is("network.allow_local_binding"), Ask: is("network.ask"),
 		PublicSuffix: intercept.IsPublicSuffix,
 	}
 	var err error
@@ -50,7 +51,8 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	}
 	for _, list := range []string{"network.allow", "network.deny"} {
 		for _, s := range e.Values[list].Settings {
-			c.Entries = append(c.Entries, network.Entry{Pattern: s.Text, Deny: list == "network.deny", Source: s.Origin.Place()})
+			c.Entries = append(c.Entries, network.Entry{Pattern: s.Text, Deny: list == "network.deny",
+				Source: s.Origin.Place()})
 		}
 	}
 	for _, entry := range ruleEntries(set.Networks()) {

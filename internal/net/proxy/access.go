@@ -136,11 +136,13 @@ func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
 	if a.via = policy.Upstream(a.req); a.via != nil && a.req.Protocol != network.SOCKS5UDP {
 		return nil, network.Decision{Ruling: network.Allow}
 	} else if a.via != nil {
-		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
+		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed,
+			Source: network.BaselinePolicy}
 	}
 	addrs, err := a.s.resolve(a.req.Host)
 	if err != nil {
-		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
+		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed,
+			Source: network.BaselinePolicy}
 	}
 	a.noteAddrs(policy, addrs)
 	return policy.Vet(a.req, addrs)
@@ -191,7 +193,8 @@ type hop struct {
 }
 
 // dial connects to one of the addresses: the next one is tried when one fails, or beside it when it has not
-// answered for a while. All tries have ended then. The race of [net.Dialer] is for a name that it resolves itself,
+// answered for a while. All tries have ended then. The race of [net.Dialer] is for a name that it
+// resolves itself,
 // which would not be the addresses that were vetted.
 func (a *access) dial(to hop) (net.Conn, netip.AddrPort, error) {
 	type result struct {

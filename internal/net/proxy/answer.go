@@ -115,11 +115,13 @@ func (r *Refusal) bytes(isHead, last bool) []byte {
 
 // hops are the headers that are about one connection, or about a proxy.
 var hops = []string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
+	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Proxy-Authenticate",
 	"Proxy-Authorization",
 }
 
-// DropHops removes the headers that are about one connection, and those that Connection names, so that what is
+// DropHops removes the headers that are about one connection, and those that Connection names, so that
+// what is
 // judged and set is what the other side gets.
 func DropHops(h map[string][]string) {
 	for _, value := range h["Connection"] {

@@ -17,7 +17,8 @@ const (
 	maxTrailers  = 8 << 10 // bytes in all
 )
 
-// A body reads the data of a body, and nothing behind it. One that is cut gives io.ErrUnexpectedEOF. Trailers and
+// A body reads the data of a body, and nothing behind it. One that is cut gives io.ErrUnexpectedEOF.
+// Trailers and
 // extensions are dropped.
 type body struct {
 	r       *bufio.Reader

@@ -87,7 +87,8 @@ type halfCloser interface{ CloseWrite() error }
 // ask has the command's decider decide. Without one, a request is denied.
 func (s *Service) ask(ctx context.Context, r network.Request) network.Decision {
 	if s.command.Ask == nil {
-		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.BaselinePolicy}
+		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed,
+			Source: network.BaselinePolicy}
 	}
 	return s.command.Ask(ctx, r)
 }

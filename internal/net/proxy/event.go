@@ -49,9 +49,10 @@ type Event struct {
 
 	// The rest is of Closed only.
 
-	Resolved netip.AddrPort // the address that was connected to; not valid if there was none, or an upstream proxy
-	Up, Down int64          // bytes from the command and to it, without those of this proxy
-	Duration time.Duration  // since it was decided
+	// the address that was connected to; not valid if there was none, or an upstream proxy
+	Resolved netip.AddrPort
+	Up, Down int64         // bytes from the command and to it, without those of this proxy
+	Duration time.Duration // since it was decided
 	Cause    Cause
 }
 

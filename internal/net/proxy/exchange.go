@@ -216,7 +216,8 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 	return Failed, false
 }
 
-// hidden replaces values of credentials in a response, and returns its body. The error is that of the Rewriter.
+// hidden replaces values of credentials in a response, and returns its body. The error is that of the
+// Rewriter.
 func (x *exchange) hidden(p *response, body io.Reader) (hidden io.Reader, err error) {
 	coded := len(p.header["Content-Encoding"]) > 0
 	p.reason, hidden, err = x.hide.Hide(x.a.req.Host, p.reason, p.header, body)

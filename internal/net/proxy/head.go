@@ -143,7 +143,8 @@ func readRequest(r *bufio.Reader) (*request, error) {
 		return nil, err
 	}
 	parts := strings.Split(h.start, " ")
-	if len(parts) != 3 || !httpguts.ValidHeaderFieldName(parts[0]) || parts[1] == "" || strings.Contains(parts[1], "\t") {
+	if len(parts) != 3 || !httpguts.ValidHeaderFieldName(parts[0]) || parts[1] == "" ||
+		strings.Contains(parts[1], "\t") {
 		return nil, malformed("malformed request line")
 	}
 	q := &request{head: h, method: parts[0], target: parts[1]}
@@ -161,7 +162,8 @@ func readRequest(r *bufio.Reader) (*request, error) {
 	if q.body, err = parseFraming(h.header, q.minor); err != nil {
 		return nil, err
 	}
-	q.keep = q.minor == 1 && !Lists(h.header, "Connection", "close") && !Lists(h.header, "Proxy-Connection", "close")
+	q.keep = q.minor == 1 && !Lists(h.header, "Connection", "close") &&
+		!Lists(h.header, "Proxy-Connection", "close")
 	return q, nil
 }
 

@@ -107,7 +107,8 @@ func (c *client) exchange(a *access, q *request, bad network.Reason, target stri
 }
 
 // exchangeBy is exchange with who decides where the policy says Ask.
-func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target string, websocket bool, ask asker) bool {
+func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target string, websocket bool,
+	ask asker) bool {
 	DropHops(q.header) // before a rule sets what Connection could name
 	if bad == "" {
 		if refused := a.rule(q, target); refused != nil {
@@ -131,7 +132,8 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 	if hide && websocket {
 		a.closed(Ended)
 		refused := &access{s: a.s, req: a.req, start: a.start}
-		refused.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired, Source: network.ModeGuard})
+		refused.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired,
+			Source: network.ModeGuard})
 		return c.refuse(refused, q)
 	}
 	x := newExchange(c, a, q, up)
@@ -151,7 +153,8 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 // Unsearchable reports whether a header of a request asks for a response in which a value could not be found:
 // in part, compressed, or in frames that are.
 func Unsearchable(header string) bool {
-	return slices.Contains([]string{"range", "request-range", "if-range", "sec-websocket-extensions", "accept-encoding"}, strings.ToLower(header))
+	return slices.Contains([]string{"range", "request-range", "if-range", "sec-websocket-extensions",
+		"accept-encoding"}, strings.ToLower(header))
 }
 
 // connect serves a CONNECT request, the last one of its connection.

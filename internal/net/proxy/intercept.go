@@ -51,10 +51,13 @@ type Rewriter interface {
 	Plain(host, value string) error
 	// PlainBody returns a body that fails where it has a credential.
 	PlainBody(host string, body io.Reader) io.Reader
-	// Hide returns the reason and the body of a response over plain HTTP without the values of credentials, and
-	// takes them from its headers. A body is decoded where that can be done, and the headers do not name its coding
+	// Hide returns the reason and the body of a response over plain HTTP without the values of
+	// credentials, and
+	// takes them from its headers. A body is decoded where that can be done, and the headers do not name
+	// its coding
 	// any more; otherwise the error refuses the response. It has nothing of it.
-	Hide(host network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error)
+	Hide(host network.Host, reason string, header map[string][]string,
+		body io.Reader) (string, io.Reader, error)
 }
 
 // Misuse is the error of a Rewriter for a credential in a request that it is not for.
@@ -65,10 +68,12 @@ type Misuse interface {
 
 // misused is the decision about a request that a Rewriter refused.
 func misused(err error) network.Decision {
-	d := network.Decision{Ruling: network.Deny, Reason: network.CredentialMisuse, Source: network.BaselinePolicy}
+	d := network.Decision{Ruling: network.Deny, Reason: network.CredentialMisuse,
+		Source: network.BaselinePolicy}
 	var m Misuse
 	if errors.As(err, &m) {
-		d.Entry = &network.Entry{Pattern: "credential " + m.Credential(), Deny: true, Source: "network.credentials"}
+		d.Entry = &network.Entry{Pattern: "credential " + m.Credential(), Deny: true,
+			Source: "network.credentials"}
 	}
 	return d
 }
@@ -102,7 +107,8 @@ type Refusal struct {
 	Kind, Error, Body string // content-type, x-proxy-error (may be empty), and the body
 }
 
-// beginsRequest waits for the first line of the client, and reports whether a server may take it for that of a
+// beginsRequest waits for the first line of the client, and reports whether a server may take it for
+// that of a
 // request. It does not wait for the end of what is certainly none.
 func (c *client) beginsRequest() bool {
 	c.within(headTime)
@@ -189,7 +195,8 @@ func (c *client) pass(a *access, up net.Conn) Cause {
 	}
 	first, _ := c.r.Peek(min(c.r.Buffered(), 1))
 	interceptor, able := policy.Inspector().(Interceptor)
-	able = able && (policy.Intercepts(a.req.Host, a.req.Port) || !required && policy.Uninspected(a.req.Host, a.req.Port) == nil)
+	able = able && (policy.Intercepts(a.req.Host, a.req.Port) || !required &&
+		policy.Uninspected(a.req.Host, a.req.Port) == nil)
 	switch {
 	case len(first) == 0 && !see.all: // the server begins
 	case len(first) > 0 && first[0] == recordHandshake && able:
@@ -211,7 +218,8 @@ func (c *client) pass(a *access, up net.Conn) Cause {
 	return c.pipe(a, up, ahead)
 }
 
-// begin waits until the client or the server sends something, or with clientFirst for the client alone, and only
+// begin waits until the client or the server sends something, or with clientFirst for the client alone,
+// and only
 // for a while. It returns what was read of the server. The error says that there is nothing to wait for.
 func (c *client) begin(up net.Conn, clientFirst bool) (ahead *bufio.Reader, err error) {
 	if clientFirst {
@@ -245,7 +253,8 @@ func (c *client) begin(up net.Conn, clientFirst bool) (ahead *bufio.Reader, err 
 	return ahead, err
 }
 
-// forwardInside serves a request, as servers get them, in a tunnel or a connection that was led here, to a host
+// forwardInside serves a request, as servers get them, in a tunnel or a connection that was led here, to
+// a host
 // that has to be looked at. It reports whether another request may follow.
 func (c *client) forwardInside(tunnel *access, q *request) bool {
 	a := c.s.newAccess(tunnel.req.Protocol, q.method)
@@ -258,7 +267,8 @@ func (c *client) forwardInside(tunnel *access, q *request) bool {
 		bad = network.HostMismatch
 	}
 	if tunnel.answered {
-		return c.exchangeBy(a, q, bad, q.target, false, func(network.Request) network.Decision { return tunnel.decision })
+		return c.exchangeBy(a, q, bad, q.target, false,
+			func(network.Request) network.Decision { return tunnel.decision })
 	}
 	return c.exchange(a, q, bad, q.target, false)
 }
@@ -298,7 +308,8 @@ func (c *client) intercept(a *access, up net.Conn, by Interceptor, see policyVie
 	i := &interception{c: c, a: a, first: up}
 	by.Intercept(&Intercepted{
 		Context: c.s.ctx, Conn: &replayed{Conn: c.in, r: io.MultiReader(bytes.NewReader(hello), c.r)},
-		Host: a.req.Host, Port: a.req.Port, Dial: i.dial, Judge: i.judge, Rewriter: c.s.command.Rewriter, Guarded: see.hide,
+		Host: a.req.Host, Port: a.req.Port, Dial: i.dial, Judge: i.judge, Rewriter: c.s.command.Rewriter,
+		Guarded: see.hide,
 	})
 	i.end()
 	a.up, a.down = c.in.in.Load()-before, c.in.out.Load()-sent
@@ -326,7 +337,8 @@ func (i *interception) dial() (net.Conn, error) {
 	if first != nil && time.Since(i.a.start) < freshTime {
 		return &heldConn{patient: patient{Conn: first}, s: i.a.s, a: i.a}, nil
 	}
-	a := &access{s: i.a.s, req: i.a.req, decision: i.a.decision, answered: i.a.answered, via: i.a.via, start: i.a.start}
+	a := &access{s: i.a.s, req: i.a.req, decision: i.a.decision, answered: i.a.answered, via: i.a.via,
+		start: i.a.start}
 	conn, err := a.open(i.a.addrs)
 	if err != nil {
 		return nil, err
@@ -359,9 +371,11 @@ func (i *interception) judge(q Inner) (*Refusal, *network.RequestRule) {
 	host, port, err := network.ParseAuthority(q.Authority, httpsPort)
 	switch {
 	case err != nil || q.Method == "":
-		d = network.Decision{Ruling: network.Reject, Reason: network.InvalidHost, Source: network.BaselinePolicy}
+		d = network.Decision{Ruling: network.Reject, Reason: network.InvalidHost,
+			Source: network.BaselinePolicy}
 	case host != a.req.Host || port != a.req.Port:
-		d = network.Decision{Ruling: network.Reject, Reason: network.HostMismatch, Source: network.BaselinePolicy}
+		d = network.Decision{Ruling: network.Reject, Reason: network.HostMismatch,
+			Source: network.BaselinePolicy}
 	case q.Refused != nil:
 		d = misused(q.Refused)
 	case d.Ruling == network.Ask && i.a.answered:
@@ -369,8 +383,10 @@ func (i *interception) judge(q Inner) (*Refusal, *network.RequestRule) {
 	case i.a.answered && d.Reason == network.NotAllowed:
 		d.Reason, d.Source = network.MethodNotAllowed, network.ModeGuard // nothing else refuses such a host
 	}
-	if d.Ruling == network.Allow && policy.Mode() == network.Limited && (q.Upgrade || overridden(&q.HTTPRequest)) {
-		d = network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
+	if d.Ruling == network.Allow && policy.Mode() == network.Limited &&
+		(q.Upgrade || overridden(&q.HTTPRequest)) {
+		d = network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed,
+			Source: network.ModeGuard}
 	}
 	var rule *network.RequestRule
 	if d.Ruling == network.Allow {
@@ -386,7 +402,10 @@ func (i *interception) judge(q Inner) (*Refusal, *network.RequestRule) {
 // overridden reports whether a request stands for another method, for servers that read that from a header,
 // and the mode limited does not permit it.
 func overridden(q *network.HTTPRequest) bool {
-	return slices.ContainsFunc(q.Overrides(), func(m string) bool { return m != "GET" && m != "HEAD" && m != "OPTIONS" })
+	return slices.ContainsFunc(q.Overrides(), func(m string) bool {
+		return m != "GET" && m != "HEAD" &&
+			m != "OPTIONS"
+	})
 }
 
 // rule decides about a request over plain HTTP by the mode and the request rules, and changes it as a rule
@@ -398,7 +417,8 @@ func (a *access) rule(q *request, target string) *network.Decision {
 	}
 	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.header}
 	if policy.Mode() == network.Limited && overridden(&seen) {
-		return &network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
+		return &network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed,
+			Source: network.ModeGuard}
 	}
 	d, rule := policy.DecideRequest(a.req.Host, a.req.Port, seen)
 	if d.Ruling != network.Allow {

@@ -18,7 +18,8 @@ import (
 // errRequest is the end of a tunnel in which a request was refused.
 var errRequest = errors.New("a request in the tunnel is refused")
 
-// A screen passes on what the client sends in a tunnel as long as that is requests of HTTP/1, and judges each by
+// A screen passes on what the client sends in a tunnel as long as that is requests of HTTP/1, and judges
+// each by
 // the host that it names, as one at a proxy is: a connection for one host must not carry what is for another.
 // Another protocol goes on as it is, and at once.
 type screen struct {
@@ -69,7 +70,8 @@ func (s *screen) run() error {
 			return err
 		}
 		if q.hasBody() {
-			if err := copyBody(writerFunc(s.write), newBody(s.r, q.body), q.body.kind == chunked); err != nil {
+			if err := copyBody(writerFunc(s.write), newBody(s.r, q.body),
+				q.body.kind == chunked); err != nil {
 				return err
 			}
 		}
@@ -93,7 +95,8 @@ func (s *screen) write(p []byte) error {
 	return err
 }
 
-// line reads a line that may be the first of a request, or what is certainly none. Of a line that has not ended
+// line reads a line that may be the first of a request, or what is certainly none. Of a line that has
+// not ended
 // all is passed on meanwhile: a protocol that waits for an answer to it is not held up. Sent is how much was.
 func (s *screen) line() (raw []byte, sent int, err error) {
 	for long := false; ; {
@@ -111,7 +114,8 @@ func (s *screen) line() (raw []byte, sent int, err error) {
 		switch {
 		case end >= 0 && long && isRequestLine(raw):
 			return nil, 0, errRequest
-		case len(text) > 0 && (!long && !isAlphanumeric(text[0]) || bytes.ContainsFunc(text, isBinary)), end >= 0 && len(text) > 0:
+		case len(text) > 0 && (!long && !isAlphanumeric(text[0]) || bytes.ContainsFunc(text, isBinary)),
+			end >= 0 && len(text) > 0:
 			return raw, sent, nil
 		}
 		if err := s.write(raw[sent:]); err != nil {
@@ -155,14 +159,16 @@ func isRequestLine(line []byte) bool {
 		last--
 	}
 	return bytes.HasSuffix(line, []byte("\n")) && !bytes.ContainsFunc(line, isBinary) &&
-		strings.HasPrefix(strings.ToUpper(string(line[last:end])), "HTTP/") && string(trimBlanks(line[:end])) != "PRI * HTTP/2.0"
+		strings.HasPrefix(strings.ToUpper(string(line[last:end])), "HTTP/") &&
+		string(trimBlanks(line[:end])) != "PRI * HTTP/2.0"
 }
 
 // head reads the rest of a head.
 func (s *screen) head(raw []byte) ([]byte, error) {
 	for {
 		line, err := s.r.ReadSlice('\n')
-		if raw = append(raw, line...); err != nil && !errors.Is(err, bufio.ErrBufferFull) || len(raw) > maxHead {
+		if raw = append(raw, line...); err != nil && !errors.Is(err, bufio.ErrBufferFull) ||
+			len(raw) > maxHead {
 			return nil, errRequest
 		}
 		if text := string(line); text == "\r\n" || text == "\n" {
@@ -187,7 +193,8 @@ func (s *screen) judge(q *request) network.Reason {
 	switch {
 	case q.method == "CONNECT":
 		named = []string{q.target}
-	case q.target != "*" && !strings.HasPrefix(q.target, "/"): // for a proxy, or a server that takes the host in it
+	// for a proxy, or a server that takes the host in it
+	case q.target != "*" && !strings.HasPrefix(q.target, "/"):
 		_, rest, _ := strings.Cut(q.target, "://")
 		authority, _, bad := parseTarget("http://" + rest)
 		if bad != "" {
@@ -209,7 +216,8 @@ func (s *screen) judge(q *request) network.Reason {
 		if d := policy.Decide(r); q.method != "CONNECT" && d.Ruling != network.Allow && !a.leadsTo(r.Host) {
 			return network.HostMismatch
 		}
-		if policy.Inspects(r.Host, r.Port) || policy.Inspects(r.Host, a.req.Port) || a.s.viewOf(policy, r.Host, r.Port) != (policyView{}) {
+		if policy.Inspects(r.Host, r.Port) || policy.Inspects(r.Host, a.req.Port) ||
+			a.s.viewOf(policy, r.Host, r.Port) != (policyView{}) {
 			return network.HostMismatch // or what is for it would not be seen
 		}
 	}
@@ -218,14 +226,16 @@ func (s *screen) judge(q *request) network.Reason {
 
 // leadsTo reports whether a host is that of the connection, or its address, or a local name of that.
 func (a *access) leadsTo(h network.Host) bool {
-	if addr, ok := h.Addr(); ok && (addr == a.resolved.Addr().Unmap() || slices.Contains(a.req.Host.LocalAddrs(), addr)) {
+	if addr, ok := h.Addr(); ok && (addr == a.resolved.Addr().Unmap() ||
+		slices.Contains(a.req.Host.LocalAddrs(), addr)) {
 		return true
 	}
 	addr, ok := a.req.Host.Addr()
 	return h == a.req.Host || ok && slices.Contains(h.LocalAddrs(), addr)
 }
 
-// refuse tells that a request is not allowed; a nil one is malformed. The first one gets an answer, as nothing
+// refuse tells that a request is not allowed; a nil one is malformed. The first one gets an answer, as
+// nothing
 // of the server is under way.
 func (s *screen) refuse(q *request, reason network.Reason) error {
 	a := s.t.a

@@ -216,7 +216,8 @@ func (a *access) checkName(h hello) error {
 	}
 	r := a.req
 	r.Host = host
-	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) || a.s.viewOf(policy, host, r.Port) != (policyView{}) {
+	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) ||
+		a.s.viewOf(policy, host, r.Port) != (policyView{}) {
 		return a.refuseName(h.name) // or its requests would not be seen
 	}
 	return nil
@@ -226,6 +227,7 @@ func (a *access) checkName(h hello) error {
 func (a *access) refuseName(name string) error {
 	refused := access{s: a.s, req: a.req, raw: name, start: a.start}
 	refused.req.Host, _ = network.ParseHost(name)
-	refused.decide(network.Decision{Ruling: network.Deny, Reason: network.SNIMismatch, Source: network.BaselinePolicy})
+	refused.decide(network.Decision{Ruling: network.Deny, Reason: network.SNIMismatch,
+		Source: network.BaselinePolicy})
 	return errSNI
 }

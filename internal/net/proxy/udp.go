@@ -72,7 +72,8 @@ func (c *client) associate() {
 	if err != nil || c.replyWith(replyOK, bound) != nil {
 		return
 	}
-	u := &association{c: c, inside: inside, outside: outside, flows: map[udpTarget]*udpFlow{}, byAddr: map[netip.AddrPort]*udpFlow{}}
+	u := &association{c: c, inside: inside, outside: outside, flows: map[udpTarget]*udpFlow{},
+		byAddr: map[netip.AddrPort]*udpFlow{}}
 	u.run()
 }
 
@@ -171,13 +172,15 @@ func (u *association) flow(ctx context.Context, to socksTarget) *udpFlow {
 	}
 	f = &udpFlow{a: u.c.s.newAccess(network.SOCKS5UDP, ""), policy: policy, used: time.Now()}
 	f.a.raw, f.a.req.Host, f.a.req.Port = to.raw, to.host, to.port
-	if addrs, ok := f.a.permit("", func(r network.Request) network.Decision { return u.c.s.ask(ctx, r) }); ok {
+	if addrs, ok := f.a.permit("",
+		func(r network.Request) network.Decision { return u.c.s.ask(ctx, r) }); ok {
 		f.to = netip.AddrPortFrom(addrs[0].Unmap(), to.port)
 		f.a.resolved = f.to
 		if f.a.view(policy).all { // datagrams are not looked into
 			f.a.closed(Ended)
 			f.to, f.a = netip.AddrPort{}, &access{s: f.a.s, req: f.a.req, start: f.a.start}
-			f.a.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired, Source: network.ModeGuard})
+			f.a.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired,
+				Source: network.ModeGuard})
 		}
 	}
 	f.refused = time.Now()

@@ -56,7 +56,8 @@ func (a *access) viaUpstream() (net.Conn, error) {
 	}
 	conn := raw
 	if a.via.Scheme == network.UpstreamHTTPS {
-		conn = tls.Client(raw, &tls.Config{ServerName: a.via.Host.String(), RootCAs: a.s.proxy.UpstreamRoots, MinVersion: tls.VersionTLS12})
+		conn = tls.Client(raw, &tls.Config{ServerName: a.via.Host.String(), RootCAs: a.s.proxy.UpstreamRoots,
+			MinVersion: tls.VersionTLS12})
 	}
 	if !a.s.hold(conn, a) {
 		return nil, net.ErrClosed

@@ -31,8 +31,10 @@ func (s *policyView) add(o policyView) {
 	s.some, s.all, s.hide = s.some || o.some, s.all || o.all, s.hide || o.hide
 }
 
-// view returns what must be seen of a connection: by the name of its host, and once it is made by its address,
-// at which another name can be that of a host with request rules or credentials. Without these it costs nothing.
+// view returns what must be seen of a connection: by the name of its host, and once it is made by its
+// address,
+// at which another name can be that of a host with request rules or credentials. Without these it costs
+// nothing.
 func (a *access) view(policy *network.Policy) (s policyView) {
 	if policy.Inspects(a.req.Host, a.req.Port) {
 		s = policyView{some: true, all: true}
@@ -47,7 +49,8 @@ func (a *access) view(policy *network.Policy) (s policyView) {
 	return s
 }
 
-// viewOf is view for the name of a host with request rules or credentials. Where TLS to all ports of a host is
+// viewOf is view for the name of a host with request rules or credentials. Where TLS to all ports of a
+// host is
 // not to be opened, no value goes there, and so none comes from it.
 func (s *Service) viewOf(policy *network.Policy, h network.Host, port uint16) policyView {
 	var out policyView
@@ -73,7 +76,8 @@ func (s *Service) near(policy *network.Policy, addr netip.Addr, port uint16) pol
 		names = append(names, r.Names()...)
 	}
 	names = slices.DeleteFunc(names, func(h network.Host) bool {
-		return !s.watched(policy, h) || policy.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: h, Port: port}) != nil
+		return !s.watched(policy, h) ||
+			policy.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: h, Port: port}) != nil
 	})
 	p := &s.proxy.places
 	p.refresh(s, names)
@@ -92,7 +96,8 @@ func (s *Service) near(policy *network.Policy, addr netip.Addr, port uint16) pol
 	return out
 }
 
-// noteAddrs remembers the addresses of a host with request rules or credentials. Names that a wildcard matches
+// noteAddrs remembers the addresses of a host with request rules or credentials. Names that a wildcard
+// matches
 // are known only by this.
 func (a *access) noteAddrs(policy *network.Policy, addrs []netip.Addr) {
 	if a.s.command.Rewriter == nil && !policy.HasRequestRules() {
@@ -103,7 +108,8 @@ func (a *access) noteAddrs(policy *network.Policy, addrs []netip.Addr) {
 	}
 }
 
-// places are the addresses that hosts with request rules or credentials have, or had: a name that many machines
+// places are the addresses that hosts with request rules or credentials have, or had: a name that many
+// machines
 // answer for has others each time.
 type places struct {
 	looking sync.Mutex // held while names are looked up
@@ -141,7 +147,8 @@ func (p *places) refresh(s *Service, names []network.Host) {
 	p.looking.Lock()
 	defer p.looking.Unlock()
 	p.mu.Lock()
-	names = slices.DeleteFunc(slices.Clone(names), func(h network.Host) bool { return time.Since(p.looked[h]) < placeTime })
+	names = slices.DeleteFunc(slices.Clone(names),
+		func(h network.Host) bool { return time.Since(p.looked[h]) < placeTime })
 	p.mu.Unlock()
 	var group sync.WaitGroup
 	slots := make(chan struct{}, lookAhead)
@@ -158,7 +165,8 @@ func (p *places) refresh(s *Service, names []network.Host) {
 			}
 			var missing *net.DNSError
 			p.looked[h] = time.Now()
-			p.unknown[h] = err != nil && !errors.Is(err, errNoAddress) && (!errors.As(err, &missing) || !missing.IsNotFound)
+			p.unknown[h] = err != nil && !errors.Is(err, errNoAddress) &&
+				(!errors.As(err, &missing) || !missing.IsNotFound)
 		})
 	}
 	group.Wait()

@@ -31,7 +31,8 @@ const (
 )
 
 // Write writes the records of an event at the level Debug; most events have none. Tool is the kind
-// of call, "shell" or "unified_exec". A nil logger writes nothing, and one whose handler panics misses the event.
+// of call, "shell" or "unified_exec". A nil logger writes nothing, and one whose handler panics misses
+// the event.
 func Write(log *slog.Logger, tool string, e *event.Event) {
 	if log != nil {
 		_ = caller.Call("Logger", func() error { write(log, tool, e); return nil })
@@ -46,8 +47,10 @@ func Ended(log *slog.Logger, e *event.Event, program, dir string) {
 	b, _ := e.Body.(event.Ended)
 	_ = caller.Call("Logger", func() error {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
-			slog.String("run", e.Run), callerID(e.CallerID), slog.String("program", program), slog.String("dir", dir),
-			slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
+			slog.String("run", e.Run), callerID(e.CallerID), slog.String("program", program),
+			slog.String("dir", dir),
+			slog.String("end", b.End), slog.Int("exit_code", b.ExitCode),
+			slog.Int64("duration_ms", b.Duration.Milliseconds()))
 		return nil
 	})
 }
@@ -57,16 +60,19 @@ func write(log *slog.Logger, tool string, e *event.Event) {
 		return
 	}
 	record := func(name string, attrs ...slog.Attr) {
-		call := []slog.Attr{slog.String("tool_name", tool), slog.String("call_id", e.Run), slog.Int("attempt", e.Attempt)}
+		call := []slog.Attr{slog.String("tool_name", tool), slog.String("call_id", e.Run),
+			slog.Int("attempt", e.Attempt)}
 		log.LogAttrs(context.Background(), slog.LevelDebug, name, append(call, attrs...)...)
 	}
 	switch b := e.Body.(type) {
 	case event.Judged:
 		if b.Decision == event.DecisionAllow && !b.Review {
-			record(ToolDecision, append(decision(approval.Approved, approval.FromConfig, 0, false), slog.String("policy_version", b.PolicyVersion))...)
+			record(ToolDecision, append(decision(approval.Approved, approval.FromConfig, 0, false),
+				slog.String("policy_version", b.PolicyVersion))...)
 		}
 	case event.ApprovalDecided:
-		record(ToolDecision, append(decision(b.Decision, b.Source, b.WaitMS, b.Deny), slog.String("policy_version", b.PolicyVersion),
+		record(ToolDecision, append(decision(b.Decision, b.Source, b.WaitMS, b.Deny),
+			slog.String("policy_version", b.PolicyVersion),
 			slog.String("request_id", b.ID), slog.String("evidence", words(b.Evidence)))...)
 		if b.Asked {
 			record(ApprovalRequested, slog.String("approved", answer(b.Decision)))
@@ -82,7 +88,8 @@ func write(log *slog.Logger, tool string, e *event.Event) {
 		}
 		record(name, host(e, &b.Record)...)
 	case event.Ended:
-		record(ToolCall, slog.Bool("success", b.Error == "" && b.ExitCode == 0), slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
+		record(ToolCall, slog.Bool("success", b.Error == "" && b.ExitCode == 0), slog.String("end", b.End),
+			slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
 	}
 }
 
@@ -108,11 +115,13 @@ func decision(a approval.Answer, source approval.Source, wait int64, deny bool) 
 
 // outcome are the attributes of SandboxOutcome.
 func outcome(o *event.SandboxOutcome) []slog.Attr {
-	attrs := []slog.Attr{slog.String("outcome", o.Outcome), slog.Int64("initial_duration_ms", o.Initial.Milliseconds())}
+	attrs := []slog.Attr{slog.String("outcome", o.Outcome),
+		slog.Int64("initial_duration_ms", o.Initial.Milliseconds())}
 	if o.Outcome == event.OutcomeEscalated {
 		attrs = append(attrs, slog.Int64("escalated_duration_ms", o.Escalated.Milliseconds()))
 	}
-	return append(attrs, slog.String("sandbox_mode", o.Mode), slog.String("sandbox_level", o.Level), slog.String("evidence", words(o.Evidence)))
+	return append(attrs, slog.String("sandbox_mode", o.Mode), slog.String("sandbox_level", o.Level),
+		slog.String("evidence", words(o.Evidence)))
 }
 
 // host are the attributes of PolicyDecision and ConnectionClosed: neither path nor query of a request.
@@ -123,17 +132,23 @@ func host(e *event.Event, r *network.Record) []slog.Attr {
 	}
 	attrs := []slog.Attr{
 		slog.String("event.timestamp", r.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
-		slog.String("network.policy.scope", r.Scope()), slog.String("network.policy.decision", r.Decision.String()),
-		slog.String("network.policy.source", string(r.Source)), slog.String("network.policy.reason", string(r.Reason)),
+		slog.String("network.policy.scope", r.Scope()),
+		slog.String("network.policy.decision", r.Decision.String()),
+		slog.String("network.policy.source", string(r.Source)),
+		slog.String("network.policy.reason", string(r.Reason)),
 		slog.Bool("network.policy.override", r.Source == network.Decider),
-		slog.String("network.transport.protocol", r.Protocol.String()), slog.String("server.address", r.Host), slog.Int("server.port", int(r.Port)),
-		slog.String("http.request.method", method), slog.String("client.address", "unknown"), slog.String("execution.id", e.Run),
-		slog.String("sp.call_id", e.Run), slog.String("sp.rule", r.Rule), slog.Uint64("sp.policy_version", r.PolicyVersion), slog.String("sp.capture", capture(r.Protocol)),
+		slog.String("network.transport.protocol", r.Protocol.String()), slog.String("server.address", r.Host),
+		slog.Int("server.port", int(r.Port)),
+		slog.String("http.request.method", method), slog.String("client.address", "unknown"),
+		slog.String("execution.id", e.Run),
+		slog.String("sp.call_id", e.Run), slog.String("sp.rule", r.Rule),
+		slog.Uint64("sp.policy_version", r.PolicyVersion), slog.String("sp.capture", capture(r.Protocol)),
 	}
 	if r.End == nil {
 		return attrs
 	}
-	return append(attrs, slog.String("server.resolved", r.End.Resolved), slog.Int64("sp.bytes_up", r.End.Up), slog.Int64("sp.bytes_down", r.End.Down),
+	return append(attrs, slog.String("server.resolved", r.End.Resolved), slog.Int64("sp.bytes_up", r.End.Up),
+		slog.Int64("sp.bytes_down", r.End.Down),
 		slog.Int64("duration_ms", r.End.MS), slog.String("sp.cause", r.End.Cause))
 }
 
@@ -162,10 +177,13 @@ func words(evidence []sandbox.Source) string {
 // review are the attributes of GuardianReview.
 func review(r *approval.Review) []slog.Attr {
 	return []slog.Attr{
-		slog.String("review_id", r.ID), slog.String("request_id", r.Request.ID), slog.String("action", string(r.Request.Kind)), slog.String("decision", answer(r.Decision.Answer)),
+		slog.String("review_id", r.ID), slog.String("request_id", r.Request.ID),
+		slog.String("action", string(r.Request.Kind)), slog.String("decision", answer(r.Decision.Answer)),
 		slog.String("terminal_status", string(r.Status)), slog.String("failure_reason", r.Failure),
-		slog.String("risk_level", r.Risk), slog.String("user_authorization", r.Authorization), slog.String("outcome", r.Outcome),
-		slog.String("guardian_model", r.Model), slog.Bool("shadow", r.Shadow), slog.Int("requests", r.Attempts),
+		slog.String("risk_level", r.Risk), slog.String("user_authorization", r.Authorization),
+		slog.String("outcome", r.Outcome),
+		slog.String("guardian_model", r.Model), slog.Bool("shadow", r.Shadow),
+		slog.Int("requests", r.Attempts),
 		slog.Int64("duration_ms", r.Completed.Sub(r.Started).Round(time.Millisecond).Milliseconds()),
 	}
 }

@@ -81,7 +81,8 @@ func (o *Outputs) pass(d *pieces, out event.Output) Fate {
 // next returns the next event of the stream without its data.
 func (d *pieces) next(s executor.Stream) event.Output {
 	return event.Output{
-		Stream: s, Number: d.number + 1, Offset: d.offset, DroppedEvents: d.droppedEvents, DroppedBytes: d.droppedBytes,
+		Stream: s, Number: d.number + 1, Offset: d.offset, DroppedEvents: d.droppedEvents,
+		DroppedBytes: d.droppedBytes,
 	}
 }
 

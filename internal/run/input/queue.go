@@ -248,7 +248,8 @@ func (q *Queue) flush() {
 	q.writing, q.queue = false, nil
 }
 
-// awaitLocked waits while writes are held, at most for the patience of the Queue. What one attempt asked for is
+// awaitLocked waits while writes are held, at most for the patience of the Queue. What one attempt asked
+// for is
 // not taken then.
 func (q *Queue) awaitLocked(w *Write) error {
 	held := q.held

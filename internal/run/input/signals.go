@@ -31,7 +31,8 @@ func Forward[T any](from <-chan T, over <-chan struct{}, f func(T)) {
 // Interruptible returns a context that ends with ctx and with a signal that asks for the end, which
 // ends is told. Nil signals end nothing. Before it returns it waits until the signals are caught,
 // which ready says; nil means that they are. Stop must be called.
-func Interruptible(ctx context.Context, signals <-chan int, ready <-chan struct{}, ends func(sig int) error) (_ context.Context, stop func()) {
+func Interruptible(ctx context.Context, signals <-chan int, ready <-chan struct{},
+	ends func(sig int) error) (_ context.Context, stop func()) {
 	if signals == nil {
 		return ctx, func() {}
 	}

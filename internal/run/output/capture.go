@@ -105,7 +105,8 @@ type Captured struct {
 
 // Snapshot returns a copy of what is kept.
 func (c *Capture) Snapshot() Captured {
-	s := Captured{Stdout: c.streams[executor.Stdout].Snapshot(), Stderr: c.streams[executor.Stderr].Snapshot()}
+	s := Captured{Stdout: c.streams[executor.Stdout].Snapshot(),
+		Stderr: c.streams[executor.Stderr].Snapshot()}
 	switch {
 	case c.combined != nil:
 		s.Combined = c.combined.Snapshot()

@@ -145,7 +145,8 @@ func (l *Log) walkFromLine(line uint64) *walk {
 	l.mu.Lock()
 	at, size := l.index.start(line), l.index.size
 	l.mu.Unlock()
-	w := &walk{log: l, off: at.off, line: at.lines + 1, end: size, buf: make([]byte, min(size-at.off, MaxChunk))}
+	w := &walk{log: l, off: at.off, line: at.lines + 1, end: size,
+		buf: make([]byte, min(size-at.off, MaxChunk))}
 	if n, next := l.readAt(make([]byte, 1), at.off); n > 0 || next == at.off {
 		return w
 	}

@@ -16,7 +16,8 @@ const lockAt = 1 << 30
 func lockExclusive(f *os.File) error { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
 func lockShared(f *os.File) error {
-	if err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &windows.Overlapped{OffsetHigh: lockAt}); err != nil {
+	if err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0,
+		&windows.Overlapped{OffsetHigh: lockAt}); err != nil {
 		return err
 	}
 	return lockByte(f, 0)

@@ -63,7 +63,8 @@ func NewLog(memory int, file *File, fileErr error) *Log {
 func NewTail(memory int, create func() (*File, error)) *Log {
 	return &Log{
 		create: create, lag: memory,
-		kept: &Buffer{tailCap: memory}, index: lineIndex{stride: firstStride}, labels: labels{most: maxLabels},
+		kept: &Buffer{tailCap: memory}, index: lineIndex{stride: firstStride},
+		labels: labels{most: maxLabels},
 	}
 }
 

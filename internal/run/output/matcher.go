@@ -19,8 +19,10 @@ import (
 const MaxMatch = 64 << 10
 
 // A Matcher looks for the first match of a pattern in an output that grows, from an offset on. Unless it is
-// raw, it sees the text without control sequences, as [plaintext.Plain] makes it. The beginning of the text is at
-// that offset, and its end is where the output ends at the moment. Make one with NewMatcher. It is not safe for
+// raw, it sees the text without control sequences, as [plaintext.Plain] makes it. The beginning of the
+// text is at
+// that offset, and its end is where the output ends at the moment. Make one with NewMatcher. It is not
+// safe for
 // concurrent use.
 type Matcher struct {
 	pattern *regexp.Regexp
@@ -32,9 +34,10 @@ type Matcher struct {
 	found   bool
 
 	text   []byte
-	before bool      // text does not begin where the search began: its first character is only looked back at
-	begin  uint64    // how much text is no longer held
-	places []placing // where text is in the output, in order; the first one is at or before the beginning of text
+	before bool   // text does not begin where the search began: its first character is only looked back at
+	begin  uint64 // how much text is no longer held
+	// where text is in the output, in order; the first one is at or before the beginning of text
+	places []placing
 }
 
 // A placing says where a piece of text is in the output.
@@ -111,7 +114,8 @@ func (m *Matcher) take(p []byte) {
 func (m *Matcher) add(p []byte, off uint64, same bool) {
 	at := m.begin + uint64(len(m.text))
 	m.text = append(m.text, p...)
-	if n := len(m.places); n > 0 && same && m.places[n-1].same && m.places[n-1].off+(at-m.places[n-1].at) == off {
+	if n := len(m.places); n > 0 && same && m.places[n-1].same &&
+		m.places[n-1].off+(at-m.places[n-1].at) == off {
 		return // it goes on
 	}
 	m.places = append(m.places, placing{at, off, same})

@@ -106,7 +106,8 @@ func (s *Store) create() (name string, f *os.File, err error) {
 			return "", nil, err
 		}
 		if err = lockExclusive(f); err != nil {
-			return "", nil, errors.Join(&fs.PathError{Op: "lock", Path: f.Name(), Err: err}, f.Close(), s.root.Remove(name))
+			return "", nil, errors.Join(&fs.PathError{Op: "lock", Path: f.Name(), Err: err}, f.Close(),
+				s.root.Remove(name))
 		}
 		if s.linked(f, name) {
 			return name, f, nil

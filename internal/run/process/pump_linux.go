@@ -48,7 +48,8 @@ type epollPump struct {
 // newPump makes the pipes for the wanted streams and returns their write ends.
 func newPump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
 	p := &epollPump{
-		fds: [2]int{-1, -1}, output: cfg.Output, from: cfg.Order, pulse: pulse{base: time.Now()}, done: make(chan struct{}),
+		fds: [2]int{-1, -1}, output: cfg.Output, from: cfg.Order, pulse: pulse{base: time.Now()},
+		done: make(chan struct{}),
 	}
 	if !want[0] && !want[1] {
 		return p, ends, nil

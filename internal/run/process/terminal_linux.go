@@ -45,7 +45,8 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the terminal of the process: %w", err)
 	}
-	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()}, done: make(chan struct{})}, nil
+	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()},
+		done: make(chan struct{})}, nil
 }
 
 func (t *terminal) start()                      { go t.run() }

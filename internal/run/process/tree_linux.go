@@ -118,7 +118,8 @@ func Below(root int) []Member {
 func (c *census) children(of Member) []Member {
 	var pids []int
 	for _, task := range tasks(of.PID) {
-		for number := range bytes.FieldsSeq(readInto(fmt.Sprintf("/proc/%d/task/%s/children", of.PID, task), c.buf)) {
+		for number := range bytes.FieldsSeq(readInto(fmt.Sprintf("/proc/%d/task/%s/children", of.PID,
+			task), c.buf)) {
 			if pid, err := strconv.Atoi(string(number)); err == nil && !c.seen[pid] {
 				pids = append(pids, pid)
 			}

@@ -12,7 +12,8 @@
 // A run that has ended is retained with its Result and its output for an hour, the last 64 of an
 // owner, and so many may be alive. [Table.Close] ends all of them.
 //
-// Runs of an owner may share a sandbox by its name, which the first of them opens; later ones join it with what
+// Runs of an owner may share a sandbox by its name, which the first of them opens; later ones join it
+// with what
 // that one had, or less.
 //
 // The package speaks no protocol, and decides nothing about a command.

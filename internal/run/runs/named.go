@@ -250,7 +250,8 @@ func (t *Table) Named(owner string) (list []NamedInfo) {
 			continue
 		}
 		i := NamedInfo{
-			Name: s.key.name, Workspace: s.own.workspace, Network: s.own.policy.Network(), Since: s.since.Round(0),
+			Name: s.key.name, Workspace: s.own.workspace, Network: s.own.policy.Network(),
+			Since:   s.since.Round(0),
 			Running: s.running, Idle: s.idle,
 		}
 		if s.running == 0 {

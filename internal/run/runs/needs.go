@@ -48,7 +48,8 @@ func (t *Table) needs(ctx context.Context, name string, p *Prepared) (*needs, er
 	cmd, policy := p.Cmd, p.Runner.Policy.With(p.Cmd.AskFor...)
 	if policy.Network() == sandbox.NetworkProxy {
 		return nil, &sandbox.UnsupportedError{
-			Need: "a managed network in a named sandbox", Have: "this version has none", Hint: "use --net none or --net host",
+			Need: "a managed network in a named sandbox", Have: "this version has none",
+			Hint: "use --net none or --net host",
 		}
 	}
 	if policy.Mode() != sandbox.Managed {
@@ -87,7 +88,8 @@ func refused(name string, own, asks *needs) error {
 	const leave = "leave that out, or use another name"
 	switch {
 	case asks.workspace != own.workspace:
-		why := "its workspace is " + text.Word(own.workspace) + ", and that of this run is " + text.Word(asks.workspace)
+		why := "its workspace is " + text.Word(own.workspace) + ", and that of this run is " +
+			text.Word(asks.workspace)
 		return no(why, "use another name")
 	case wants != has:
 		why := fmt.Sprintf("its network is %s, and that of this run is %s", has, wants)
@@ -116,7 +118,8 @@ func wider(p, q sandbox.Policy) string {
 	}
 	for _, e := range slices.Concat(q.Entries(), p.Entries()) {
 		if at, ok := e.Place.Absolute(); ok && q.LevelAt(at) > p.LevelAt(at) {
-			return fmt.Sprintf("this run may %s %s, and the run that started the sandbox may not", q.LevelAt(at), text.Word(at))
+			return fmt.Sprintf("this run may %s %s, and the run that started the sandbox may not",
+				q.LevelAt(at), text.Word(at))
 		}
 	}
 	return "this run denies less than the run that started the sandbox"

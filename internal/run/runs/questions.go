@@ -58,7 +58,8 @@ func Answer(all []*Questions, id, digest string, d approval.Decision) error {
 				continue
 			}
 			if _, is, err := Question(r); err != nil || is != digest {
-				return refuse(OtherQuestion, "the answer is to another question than %s, which is open; list it again", text.Word(id))
+				return refuse(OtherQuestion,
+					"the answer is to another question than %s, which is open; list it again", text.Word(id))
 			}
 			if err := q.Open.Answer(id, d); errors.Is(err, approval.ErrNotOffered) {
 				return refuse(NotOffered, "the answer was not offered for question %s", text.Word(id))

@@ -56,7 +56,8 @@ func (r *Run) Page(after, most uint64) Page {
 				d.Data = d.Data[:left]
 			}
 			page.Chunks, page.Next = append(page.Chunks, d), d.End()
-			if size += uint64(len(d.Data)); size >= most || page.Next >= total || len(page.Chunks) >= maxChunks {
+			if size += uint64(len(d.Data)); size >= most || page.Next >= total ||
+				len(page.Chunks) >= maxChunks {
 				break
 			}
 		}

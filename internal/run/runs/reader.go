@@ -158,7 +158,8 @@ func (r *reader) forget() {
 // offset, and takes no more of streams that are closed. The command waits while it is more than a MiB
 // ahead of that; where it writes to a closed stream, it finds that nothing reads it. When the
 // connection has ended, the command waits a minute for the next call, and then for none any more: where there
-// was no second call, the answer to the start was lost, and the run is removed, as its client does not know of
+// was no second call, the answer to the start was lost, and the run is removed, as its client does not
+// know of
 // it. It has no effect on a run without a reader.
 func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClosed bool) {
 	rd := r.reader
@@ -181,7 +182,8 @@ func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClo
 	if rd.life != life {
 		rd.forget()
 		rd.life = life
-		rd.watch = context.AfterFunc(life, func() { rd.lost(life, func() { _ = r.table.Remove(r.owner, r.id) }) })
+		rd.watch = context.AfterFunc(life,
+			func() { rd.lost(life, func() { _ = r.table.Remove(r.owner, r.id) }) })
 	}
 	rd.wake()
 }

@@ -126,7 +126,8 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	}
 	p.Runner.Executor = p.own
 	c := *p.Cmd
-	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
+	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil,
+		nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
 	c.Retry = q.TTY == nil && !q.OpenStdin
 	p.Runner.Events, p.Runner.WaitForEvents = p.announcing(q.Events), q.Events != nil
@@ -139,7 +140,8 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
 	}
-	p.Runner.Policy, err = reach.Area{Policy: p.Runner.Policy, Workspace: c.Dir, HostTmp: c.Tmp == "host"}.Keep(r.table.kept)
+	p.Runner.Policy, err = reach.Area{Policy: p.Runner.Policy, Workspace: c.Dir,
+		HostTmp: c.Tmp == "host"}.Keep(r.table.kept)
 	if err != nil {
 		p.close()
 		return nil, NotRun(err)
@@ -280,14 +282,16 @@ func Encode(res *sallyport.Result) json.Marshaler {
 		return json.RawMessage(text)
 	}
 	short := WithoutOutput(res)
-	short.Notices = append(slices.Clone(res.Notices), "its output is too long for one message; read it with run/read")
+	short.Notices = append(slices.Clone(res.Notices),
+		"its output is too long for one message; read it with run/read")
 	return short
 }
 
 // WithoutOutput returns a copy of a Result that has the sizes of its output only.
 func WithoutOutput(res *sallyport.Result) *sallyport.Result {
 	short := *res
-	short.Stdout, short.Stderr, short.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
+	short.Stdout, short.Stderr, short.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(),
+		res.Output.WithoutText()
 	return &short
 }
 

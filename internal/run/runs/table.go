@@ -45,7 +45,8 @@ type Request struct {
 	Screen    bool
 	// Transient is for those who list it: see [Run.Transient].
 	Transient bool
-	// Unattended says that no person answers questions, so that none is asked unless the Request asks for that.
+	// Unattended says that no person answers questions, so that none is asked unless the Request asks
+	// for that.
 	Unattended bool
 	// Named is the sandbox that the run joins; nil for one of its own.
 	Named *Named
@@ -135,7 +136,8 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 	if number == nil {
 		number = func(after uint64) (uint64, error) { return after + 1, nil }
 	}
-	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*table.Table[*Run]), named: make(map[namedKey]*named)}
+	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy,
+		owners: make(map[string]*table.Table[*Run]), named: make(map[namedKey]*named)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -205,7 +207,8 @@ func full(o *table.Table[*Run]) *Error {
 	for _, info := range live[:min(named, len(live))] {
 		names = append(names, info.ID+" ("+text.Line(strings.Join(info.Args, " "))+")")
 	}
-	return refuse(Limit, "limit of runs (%d) reached; terminate one first, such as %s", MaxLive, strings.Join(names, ", "))
+	return refuse(Limit, "limit of runs (%d) reached; terminate one first, such as %s", MaxLive,
+		strings.Join(names, ", "))
 }
 
 // release ends what Reserve began, for a run that was not started.
@@ -305,7 +308,9 @@ func (t *Table) Find(owner, id string) (*Run, error) {
 	case ok && r.hasBegun():
 		return r, nil
 	case ok:
-		return nil, refuse(Starting, "run %s has not begun; it may wait for an approval, which sallyport approvals lists", text.Word(id))
+		return nil, refuse(Starting,
+			"run %s has not begun; it may wait for an approval, which sallyport approvals lists",
+			text.Word(id))
 	}
 	return nil, unknown(id)
 }
@@ -336,7 +341,8 @@ func (t *Table) sorted(owner string) []*Run {
 		return nil
 	}
 	live, ended := o.List()
-	return slices.SortedFunc(slices.Values(append(ended, live...)), func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
+	return slices.SortedFunc(slices.Values(append(ended, live...)),
+		func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
 }
 
 // Remove has an owner know a run no longer, terminates it and waits for its end. The error is an
@@ -350,7 +356,8 @@ func (t *Table) Remove(owner, id string) error {
 	return nil
 }
 
-// Forget has an owner know a run no longer, and returns what terminates it and waits for its end, which must be
+// Forget has an owner know a run no longer, and returns what terminates it and waits for its end, which
+// must be
 // called. It is nil where there is no such run.
 func (t *Table) Forget(owner, id string) (free func()) {
 	if r, err := t.Find(owner, id); err == nil && t.take(r) {
@@ -390,7 +397,8 @@ func (t *Table) Stop() map[string]bool {
 	for _, r := range t.all() {
 		if !r.over() {
 			owners[r.owner] = true
-			ends.Go(func() { _, _ = r.session.Terminate(context.Background()) }) // without an end of the context there is no error
+			// without an end of the context there is no error
+			ends.Go(func() { _, _ = r.session.Terminate(context.Background()) })
 		}
 	}
 	t.mu.Unlock()

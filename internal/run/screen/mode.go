@@ -161,7 +161,8 @@ func (s *Screen) reportMode() {
 	known := map[int]bool{4: s.mode.insert, 20: s.mode.newline}
 	if private {
 		alternate := s.g != s.main
-		known = map[int]bool{6: s.cursor.origin, 7: !s.mode.nowrap, 25: !s.mode.hidden, 47: alternate, 1047: alternate, 1049: alternate}
+		known = map[int]bool{6: s.cursor.origin, 7: !s.mode.nowrap, 25: !s.mode.hidden, 47: alternate,
+			1047: alternate, 1049: alternate}
 	}
 	on, ok := known[mode]
 	switch {

@@ -51,7 +51,10 @@ func (m *Modes) Follow(p []byte) {
 			p = p[2:]
 			continue
 		}
-		end := bytes.IndexFunc(p[1:], func(r rune) bool { return r == 0x1b || r >= '@' && r <= '~' && r != '[' })
+		end := bytes.IndexFunc(p[1:], func(r rune) bool {
+			return r == 0x1b || r >= '@' &&
+				r <= '~' && r != '['
+		})
 		if end < 0 {
 			if len(p) <= longestCSI {
 				m.rest = bytes.Clone(p)
@@ -70,11 +73,13 @@ func (m *Modes) sequence(before string, final byte) {
 		for number := range strings.SplitSeq(private, ";") {
 			m.note(number, final == 'h')
 		}
-	case final == 'm' && strings.HasPrefix(before, "[>4"), final == 'u' && (strings.HasPrefix(before, "[>") || strings.HasPrefix(before, "[=")):
+	case final == 'm' && strings.HasPrefix(before, "[>4"), final == 'u' &&
+		(strings.HasPrefix(before, "[>") || strings.HasPrefix(before, "[=")):
 		m.keys = true
 	case final == 'm' && strings.HasPrefix(before, "["):
 		last := before[strings.LastIndexAny(before, "[;")+1:]
-		m.pen = strings.Trim(last, "0") != "" || slices.ContainsFunc(extended, func(c string) bool { return strings.Contains(before, c) })
+		m.pen = strings.Trim(last, "0") != "" ||
+			slices.ContainsFunc(extended, func(c string) bool { return strings.Contains(before, c) })
 	case final == 'c' && before == "": // RIS
 		*m = Modes{}
 	}

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// A Recent keeps the last items by identities that others chose, which may be long. The zero Recent keeps none. It
+// A Recent keeps the last items by identities that others chose, which may be long. The zero Recent
+// keeps none. It
 // must not be copied or used by several goroutines at once.
 type Recent[T any] struct {
 	// Most is how many items are kept.

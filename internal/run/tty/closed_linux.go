@@ -39,7 +39,8 @@ func KeepClosed() {
 	}
 }
 
-// backgrounds are shells that may give a command in the background the null device, open for both directions, as
+// backgrounds are shells that may give a command in the background the null device, open for both
+// directions, as
 // its input.
 var backgrounds = []string{"zsh", "csh", "tcsh"}
 

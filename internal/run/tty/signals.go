@@ -167,7 +167,8 @@ func (f *Signals) hangUp() {
 func (f *Signals) send(n int) {
 	var late <-chan time.Time
 	s := syscall.Signal(n)
-	if slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s) {
+	if slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGQUIT}, s) {
 		timer := time.NewTimer(f.late)
 		defer timer.Stop()
 		late = timer.C

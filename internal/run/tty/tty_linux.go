@@ -25,7 +25,8 @@ func discardInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.
 // and the description that others share does not change. It returns nil if the terminal
 // cannot be opened, as for a user who has taken over another one's terminal.
 func reopen(fd int) *os.File {
-	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd),
+		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

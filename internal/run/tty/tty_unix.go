@@ -33,10 +33,11 @@ type Terminal struct {
 	serving        sync.WaitGroup
 	reading        sync.WaitGroup
 
-	mu        sync.Mutex
-	before    *unix.Termios                   // the modes to restore; nil while nothing is changed
-	wanted    func(unix.Termios) unix.Termios // makes the modes for this process in the foreground; nil changes none
-	suspended bool                            // until SIGCONT: this process will stop
+	mu     sync.Mutex
+	before *unix.Termios // the modes to restore; nil while nothing is changed
+	// makes the modes for this process in the foreground; nil changes none
+	wanted    func(unix.Termios) unix.Termios
+	suspended bool // until SIGCONT: this process will stop
 	last      executor.Size
 	closed    bool
 }

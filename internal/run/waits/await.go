@@ -35,7 +35,8 @@ const (
 // Await blocks until a process waits, or until ctx is done; then it returns the last
 // answer, which has the reason, and [context.Cause]. It starts no goroutine, and ends
 // only between looks, so look must not block. look and last must not be nil.
-func Await(ctx context.Context, look func() Look, last func() time.Time, changed func() <-chan struct{}) (Look, error) {
+func Await(ctx context.Context, look func() Look, last func() time.Time,
+	changed func() <-chan struct{}) (Look, error) {
 	if changed == nil {
 		changed = func() <-chan struct{} { return nil }
 	}

@@ -7,5 +7,6 @@ import "golang.org/x/sys/unix"
 
 // oldCalls are calls that newer processors do not have (arch/x86/entry/syscalls).
 var oldCalls = map[int64]call{
-	unix.SYS_POLL: callPoll, unix.SYS_SELECT: callSelect, unix.SYS_EPOLL_WAIT: callEpoll, unix.SYS_RESTART_SYSCALL: callRestart,
+	unix.SYS_POLL: callPoll, unix.SYS_SELECT: callSelect, unix.SYS_EPOLL_WAIT: callEpoll,
+	unix.SYS_RESTART_SYSCALL: callRestart,
 }

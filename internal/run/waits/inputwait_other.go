@@ -25,7 +25,8 @@ func ListeningPorts([]int, bool) ([]int, error) {
 	return nil, errUnsupported
 }
 
-var errUnsupported = errors.Join(errors.New("inputwait: the ports of processes are not known on this system"), errors.ErrUnsupported)
+var errUnsupported = errors.Join(errors.New("inputwait: the ports of processes are not known on this system"),
+	errors.ErrUnsupported)
 
 // Holders returns none: only Linux tells.
 func Holders([][]int, bool, uint16) []int { return nil }

@@ -403,7 +403,8 @@ func (s *scan) decide(to target) Look {
 			if why := s.again(p.leader.group); why != "" {
 				return no(why)
 			}
-			return Look{Waiting: true, Known: true, PID: p.pid, Program: p.leader.name, Timed: w.timed, Timeout: w.timeout}
+			return Look{Waiting: true, Known: true, PID: p.pid, Program: p.leader.name, Timed: w.timed,
+				Timeout: w.timeout}
 		}
 	}
 	return s.noReader()

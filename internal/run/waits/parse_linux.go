@@ -41,7 +41,8 @@ const (
 // newlines, but nothing after it contains a parenthesis.
 func parseStat(text []byte) (statLine, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 2 || text[open-1] != ' ' || end < open || end-open-1 > maxName || !bytes.HasSuffix(text, []byte("\n")) {
+	if open < 2 || text[open-1] != ' ' || end < open || end-open-1 > maxName ||
+		!bytes.HasSuffix(text, []byte("\n")) {
 		return statLine{}, errFormat
 	}
 	fields := bytes.Fields(text[end+1:])
@@ -53,7 +54,8 @@ func parseStat(text []byte) (statLine, error) {
 	for _, number := range []struct {
 		text []byte
 		to   *int
-	}{{text[:open-1], &pid}, {fields[statGroup], &line.group}, {fields[statSession], &line.session}, {fields[statThreads], &line.threads}} {
+	}{{text[:open-1], &pid}, {fields[statGroup], &line.group}, {fields[statSession], &line.session},
+		{fields[statThreads], &line.threads}} {
 		value, err := decimal(number.text)
 		if err != nil || value > math.MaxInt32 {
 			return statLine{}, errFormat

@@ -241,7 +241,8 @@ func (p *process) refusal() string {
 	var st unix.Stat_t
 	// The directory belongs to the process' user in any case, its files to root if the
 	// memory is private (proc(5)).
-	if err := unix.Fstatat(p.dir, "mem", &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && int(st.Uid) != os.Geteuid() {
+	if err := unix.Fstatat(p.dir, "mem", &st, unix.AT_SYMLINK_NOFOLLOW); err == nil &&
+		int(st.Uid) != os.Geteuid() {
 		return p.String() + " belongs to another user or keeps its memory private"
 	}
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && string(scope) != "0\n" {

@@ -250,7 +250,8 @@ func (p *process) file(tid, fd int, to target) (unix.Statx_t, bool, error) {
 		return st, false, err
 	case to.itself(st):
 		return st, true, nil
-	case to.pipe || st.Mode&unix.S_IFMT != unix.S_IFCHR || deviceNumber{st.Rdev_major, st.Rdev_minor} != controlling:
+	case to.pipe || st.Mode&unix.S_IFMT != unix.S_IFCHR ||
+		deviceNumber{st.Rdev_major, st.Rdev_minor} != controlling:
 		return st, false, nil
 	}
 	// /dev/tty is the terminal of the process that opened it. Numbers of terminals repeat
@@ -265,7 +266,8 @@ func (to target) itself(st unix.Statx_t) bool {
 	if to.pipe {
 		return same && st.Mode&unix.S_IFMT == unix.S_IFIFO
 	}
-	return same && st.Mode&unix.S_IFMT == unix.S_IFCHR && deviceNumber{st.Rdev_major, st.Rdev_minor} == to.device
+	return same && st.Mode&unix.S_IFMT == unix.S_IFCHR &&
+		deviceNumber{st.Rdev_major, st.Rdev_minor} == to.device
 }
 
 // milliseconds returns the wait with the timeout of poll and epoll_wait: an int, less

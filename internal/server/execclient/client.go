@@ -71,7 +71,8 @@ type Options struct {
 	// connection: those that were sent meanwhile are lost. Nil is not called.
 	OnResume func()
 	// OnRequest answers a request of the server, in a goroutine of its own. Its context ends with
-	// the connection, and when the server withdraws the request. An error that is no *jsonrpc.Error is sent as an internal one. Nil refuses
+	// the connection, and when the server withdraws the request. An error that is no *jsonrpc.Error is
+	// sent as an internal one. Nil refuses
 	// all requests.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (any, error)
 }
@@ -292,7 +293,8 @@ func (c *Client) attach(conn *wire.Conn, hello *wire.InitializeResult) []*call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn, c.server = conn, *hello
-	waiting := slices.SortedFunc(maps.Values(c.calls), func(a, b *call) int { return cmp.Compare(a.id, b.id) })
+	waiting := slices.SortedFunc(maps.Values(c.calls),
+		func(a, b *call) int { return cmp.Compare(a.id, b.id) })
 	for _, k := range waiting {
 		k.sent = true
 	}

@@ -225,8 +225,10 @@ func (c *Client) open(ctx context.Context, session string) (*wire.Conn, *wire.In
 // greet performs the handshake.
 func (c *Client) greet(conn *wire.Conn, session string) (*wire.InitializeResult, error) {
 	params, err := json.Marshal(wire.Initialize{
-		ClientName: c.opts.Name, ExtensionMethods: c.opts.Extensions, Approvals: c.opts.Approvals, BinaryOutput: c.opts.OnBinary != nil,
-		Resume: session, TakeOver: session != "", // the server may not have seen yet that the connection before was cut
+		ClientName: c.opts.Name, ExtensionMethods: c.opts.Extensions, Approvals: c.opts.Approvals,
+		BinaryOutput: c.opts.OnBinary != nil,
+		// the server may not have seen yet that the connection before was cut
+		Resume: session, TakeOver: session != "",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the handshake: %w", err)

@@ -55,5 +55,6 @@ func final(err error) bool {
 	case errors.As(err, &status):
 		return status.Status < 500
 	}
-	return errors.As(err, &malformed) || errors.Is(err, wire.ErrURL) || errors.Is(err, wire.ErrTooLong) || errors.Is(err, errSession) || errors.Is(err, ErrOver)
+	return errors.As(err, &malformed) || errors.Is(err, wire.ErrURL) || errors.Is(err, wire.ErrTooLong) ||
+		errors.Is(err, errSession) || errors.Is(err, ErrOver)
 }

@@ -28,7 +28,8 @@ const (
 // StartRun starts a run and returns its ID, or the JSON form of the result of a command that does not run.
 // After a cut it asks again, which starts nothing twice; a run that is of use to one connection only is not
 // asked for on another. The end of ctx prevents the start, or ends the run if it came too late for that.
-func StartRun(ctx context.Context, c Caller, params *wire.RunStart) (id string, result json.RawMessage, err error) {
+func StartRun(ctx context.Context, c Caller,
+	params *wire.RunStart) (id string, result json.RawMessage, err error) {
 	p, call := *params, c.Call
 	if !p.Transient {
 		p.StartID, call = rand.Text(), c.Repeat
@@ -54,7 +55,8 @@ func StartRun(ctx context.Context, c Caller, params *wire.RunStart) (id string, 
 	return "", nil, context.Cause(ctx)
 }
 
-// RemoveRun terminates a run, if it is alive, and has the server forget it. It blocks until then. That the run is not
+// RemoveRun terminates a run, if it is alive, and has the server forget it. It blocks until then. That
+// the run is not
 // known is an error, unless the answer to a first request was lost.
 func RemoveRun(ctx context.Context, c Caller, id string) error {
 	const method, unknown = "run/remove", "unknownRun"

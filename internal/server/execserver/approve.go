@@ -91,7 +91,8 @@ func (c *connection) ask(ctx context.Context, method string, params any) (*wire.
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
-		if text, err := wire.Notification(wire.MethodCancel, wire.Canceled{ID: id}); err == nil { // a number always encodes
+		if text, err := wire.Notification(wire.MethodCancel, wire.Canceled{ID: id}); err == nil {
+			// a number always encodes
 			_ = c.conn.Send(text)
 		}
 		return nil, context.Cause(ctx)

@@ -92,17 +92,20 @@ func bound(c *config.Config, e *config.Effective, spec *executor.Spec, home stri
 		spec.Level = e.Values["level"].Text()
 	}
 	spec.NoCaches, spec.NoObserver = is("caches", "false"), is("observer", "false")
-	spec.ProtectHardLinks, spec.OwnershipErrors = is("protect_hard_links", "true"), is("ownership", ownershipError)
+	spec.ProtectHardLinks, spec.OwnershipErrors = is("protect_hard_links", "true"),
+		is("ownership", ownershipError)
 	spec.Resources, _ = e.Limits()
 	set := rules.Load(rules.Host{Dir: spec.Dir, Home: home}, e.Rules()...)
 	if set.Empty() && !c.Sets("approval") {
 		return nil
 	}
-	in := reach.New(reach.Area{Policy: spec.Policy, Workspace: spec.Dir, HostTmp: spec.Tmp == hostTmp, Writable: e.ClientsWrite()})
+	in := reach.New(reach.Area{Policy: spec.Policy, Workspace: spec.Dir, HostTmp: spec.Tmp == hostTmp,
+		Writable: e.ClientsWrite()})
 	d := judge.Judge(&judge.Question{
 		Command: spec.Args, Arg0: spec.Arg0, Rules: set, Host: rules.Host{Dir: spec.Dir, Home: home},
-		Site: &reach.Site{Reach: in, Dir: spec.Dir, Env: spec.Env}, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
-		Place: judge.PlaceOf(spec.Policy),
+		Site: &reach.Site{Reach: in, Dir: spec.Dir, Env: spec.Env}, Approval: e.Approval(),
+		SafeList: e.ReadOnlyRules(),
+		Place:    judge.PlaceOf(spec.Policy),
 	})
 	switch {
 	case d.Err != nil:
@@ -111,7 +114,8 @@ func bound(c *config.Config, e *config.Effective, spec *executor.Spec, home stri
 		return &refusal{"forbidden: " + d.Reason, 122}
 	case d.Answer == judge.Ask:
 		return &refusal{"refused: " + d.Reason + ", and there is no one to ask; use run/start", 123}
-	case d.Where == rules.ReadOnly && !sandbox.ReadOnly().Covers(spec.Policy), d.Where == rules.WorkspaceWrite && judge.PlaceOf(spec.Policy) != judge.Restricted:
+	case d.Where == rules.ReadOnly && !sandbox.ReadOnly().Covers(spec.Policy),
+		d.Where == rules.WorkspaceWrite && judge.PlaceOf(spec.Policy) != judge.Restricted:
 		return &refusal{fmt.Sprintf("forbidden: a rule says sandbox=%s, and the request asks for more; ask for that sandbox", d.Where), 122}
 	}
 	return nil
@@ -189,7 +193,8 @@ func (s *Server) boundHTTP() *wire.Error {
 	if failure != nil || c == nil {
 		return failure
 	}
-	if _, err := c.Client(&config.Wish{Name: "http/request", Policy: sandbox.Policy{}.WithNetwork(sandbox.NetworkHost)}); err != nil {
+	if _, err := c.Client(&config.Wish{Name: "http/request",
+		Policy: sandbox.Policy{}.WithNetwork(sandbox.NetworkHost)}); err != nil {
 		return barred(err)
 	}
 	return nil

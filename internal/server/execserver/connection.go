@@ -54,7 +54,8 @@ type connection struct {
 }
 
 func newConnection(s *Server, stream wire.Stream, credential string) *connection {
-	c := &connection{server: s, conn: wire.NewConn(stream), credential: credential, starts: make(chan struct{}, s.opts.Starts), pages: make(chan struct{}, 1)}
+	c := &connection{server: s, conn: wire.NewConn(stream), credential: credential,
+		starts: make(chan struct{}, s.opts.Starts), pages: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(s.life)
 	c.files, c.started = fileLane{connection: c, last: idle}, idle
 	return c
@@ -209,7 +210,8 @@ type method struct {
 }
 
 // on returns the method with a decoder and a function that answers.
-func on[P any](family string, decode func(json.RawMessage) (P, error), perform func(*connection, wire.ID, P)) method {
+func on[P any](family string, decode func(json.RawMessage) (P, error),
+	perform func(*connection, wire.ID, P)) method {
 	return method{family: family, decode: func(params json.RawMessage) (func(*connection, wire.ID), error) {
 		p, err := decode(params)
 		return func(c *connection, id wire.ID) { perform(c, id, p) }, err
@@ -267,7 +269,8 @@ func (c *connection) method(name string) (known method, ok bool) {
 func (c *connection) request(m *wire.Message) {
 	known, ok := c.method(m.Method)
 	if !ok || known.extra && !c.extends {
-		c.fail(m.ID, &wire.Error{Code: wire.CodeNoMethod, Message: fmt.Sprintf("exec-server stub does not implement `%s` yet", m.Method)})
+		c.fail(m.ID, &wire.Error{Code: wire.CodeNoMethod,
+			Message: fmt.Sprintf("exec-server stub does not implement `%s` yet", m.Method)})
 		return
 	}
 	perform, err := known.decode(m.Params)
@@ -440,7 +443,8 @@ func milliseconds(n uint64) time.Duration {
 }
 
 // wait waits until a read has something to return, or its time is over. The error is the cause of ctx.
-func wait(ctx context.Context, p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, err error) {
+func wait(ctx context.Context, p *process, r *wire.Read,
+	changed <-chan struct{}) (page wire.ReadResult, err error) {
 	timer := time.NewTimer(milliseconds(r.WaitMs))
 	defer timer.Stop()
 	for {
@@ -471,12 +475,14 @@ func (c *connection) takeInput(id wire.ID, process, write string, data []byte, e
 	}
 	err := input.ErrEnded
 	if p.input != nil {
-		_, err = p.input.Put(write, data, end, func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
+		_, err = p.input.Put(write, data, end,
+			func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
 	}
 	switch {
 	case errors.Is(err, input.ErrEnded):
 		c.answer(id, wire.WriteResult{Status: wire.WriteStdinClosed})
 	case err != nil:
-		c.fail(id, &wire.Error{Code: wire.CodeInternal, Message: "failed to write to process stdin: " + err.Error()})
+		c.fail(id, &wire.Error{Code: wire.CodeInternal,
+			Message: "failed to write to process stdin: " + err.Error()})
 	}
 }

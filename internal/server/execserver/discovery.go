@@ -26,7 +26,8 @@ func (c *connection) readConfig(id wire.ID, p *wire.ReadConfig) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		c.fail(id, &wire.Error{Code: wire.CodeInternal, Message: "the home directory is not known: " + err.Error()})
+		c.fail(id, &wire.Error{Code: wire.CodeInternal,
+			Message: "the home directory is not known: " + err.Error()})
 		return
 	}
 	codex, _ := c.server.variable("CODEX_HOME")
@@ -38,7 +39,8 @@ func (c *connection) readConfig(id wire.ID, p *wire.ReadConfig) {
 		name = "localhost"
 	}
 	none := wire.ConfigLayers{Layers: []struct{}{}}
-	c.answer(id, wire.ConfigResult{HomeDir: wire.URI(home), CodexHome: wire.URI(codex), Hostname: cmp.Or(name, "localhost"), Config: none, Requirements: none})
+	c.answer(id, wire.ConfigResult{HomeDir: wire.URI(home), CodexHome: wire.URI(codex),
+		Hostname: cmp.Or(name, "localhost"), Config: none, Requirements: none})
 }
 
 // discover looks for capabilities, after the requests about files that came before.
@@ -51,9 +53,11 @@ func (c *connection) discover(id wire.ID, p *wire.Discover) {
 	c.files.add(id, &files.Request{Perform: func(ctx context.Context, s *files.Server) (any, error) {
 		result := wire.DiscoverResult{Roots: make([]wire.Discovery, len(roots))}
 		for i, root := range roots {
-			found := wire.Discovery{ID: root.ID, Path: root.Path, Skills: []struct{}{}, NamespaceManifests: []struct{}{}, Warnings: []string{}}
+			found := wire.Discovery{ID: root.ID, Path: root.Path, Skills: []struct{}{},
+				NamespaceManifests: []struct{}{}, Warnings: []string{}}
 			if err := s.Inspect(root); err != nil {
-				text := fmt.Sprintf("failed to inspect capability root %s: %s", root.Path, files.Failure(err).Message)
+				text := fmt.Sprintf("failed to inspect capability root %s: %s", root.Path,
+					files.Failure(err).Message)
 				found.Error = &text
 			}
 			result.Roots[i] = found

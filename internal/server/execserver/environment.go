@@ -20,16 +20,21 @@ func (s *Server) environment() *wire.Environment {
 		Version: s.opts.Version, CWD: wire.URI(s.opts.Dir), TempDir: wire.URI(os.TempDir()),
 		PrependPathDirs: []string{}, TempDirs: []string{},
 		Capabilities: wire.Capabilities{
-			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0, AtomicFileWrite: true, SessionTakeOver: true,
-			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
-			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true, RequestCancel: true, SessionObserve: true,
+			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0,
+			AtomicFileWrite: true, SessionTakeOver: true,
+			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true,
+			HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
+			ProcessResize:     true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true,
+			BinaryOutput: true, RequestCancel: true, SessionObserve: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
-			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, ProcessExitSignal: true, Runs: s.runs != nil, RunSandboxes: s.runs != nil,
+			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, ProcessExitSignal: true,
+			Runs: s.runs != nil, RunSandboxes: s.runs != nil,
 		},
 	}
 	if host, err := s.exec.Host(s.life); err == nil {
-		e.System, e.Capabilities.NetworkProxyLaunch = host.OS, host.OS == "linux" // elsewhere no sandbox leads there
+		// elsewhere no sandbox leads there
+		e.System, e.Capabilities.NetworkProxyLaunch = host.OS, host.OS == "linux"
 	}
 	if argv, err := s.exec.Shell(s.life, "", "", false); err == nil && len(argv) > 0 {
 		e.Shell = wire.Shell{Name: strings.TrimSuffix(filepath.Base(argv[0]), ".exe"), Path: argv[0]}

@@ -235,7 +235,8 @@ func (l *fileLane) placeBelow(ceiling *config.Config, r *files.Request) (*filePr
 	var holds *config.Effective
 	var failure *wire.Error
 	for _, wish.Policy = range filePolicies(r) {
-		if policy, holds, failure = s.filePolicy(ceiling, wish, r.Sandbox, l.local.System); failure == nil || r.Sandbox != nil {
+		if policy, holds, failure = s.filePolicy(ceiling, wish, r.Sandbox, l.local.System); failure == nil ||
+			r.Sandbox != nil {
 			break
 		}
 	}
@@ -245,7 +246,8 @@ func (l *fileLane) placeBelow(ceiling *config.Config, r *files.Request) (*filePr
 	case !restricts(policy):
 		return nil, nil
 	case r.Method == "":
-		return nil, refuse(wish.Name + " does not look below a managed configuration that restricts files; use `fs/walk`")
+		return nil, refuse(wish.Name +
+			" does not look below a managed configuration that restricts files; use `fs/walk`")
 	}
 	spec := &executor.Spec{Policy: policy, Tmp: hostTmp}
 	if ceiling.Sets("tmp") && holds.Values["tmp"].Text() != hostTmp {
@@ -276,7 +278,8 @@ func (l *fileLane) helper(key string) *fileProcess {
 
 // startHelper starts a helper with the policy of a spec, and ends the one that was not used for longest
 // when there are too many.
-func (l *fileLane) startHelper(key string, spec *executor.Spec, holds *config.Effective) (*fileProcess, error) {
+func (l *fileLane) startHelper(key string, spec *executor.Spec,
+	holds *config.Effective) (*fileProcess, error) {
 	if len(l.helpers) >= maxHelpers {
 		free := slices.DeleteFunc(slices.Clone(l.helpers), l.owns)
 		if len(free) == 0 {
@@ -327,7 +330,8 @@ func (l *fileLane) drop(h *fileProcess) {
 var errNoCWD = errors.New("sandbox.cwd is missing: it says where the workspace is")
 
 // filePolicy returns the policy of a sandbox for files.
-func (s *Server) filePolicy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox, system string) (sandbox.Policy, *config.Effective, *wire.Error) {
+func (s *Server) filePolicy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox,
+	system string) (sandbox.Policy, *config.Effective, *wire.Error) {
 	uri, dir := "", cmp.Or(s.opts.Dir, "/")
 	if w != nil {
 		uri, dir = w.CWD, "/"
@@ -351,11 +355,12 @@ func (s *Server) filePolicy(ceiling *config.Config, wish *config.Wish, w *wire.S
 // fileMethod returns a method about files.
 func fileMethod(name string) (method, bool) {
 	known, extra := files.Has(name)
-	return method{family: "filesystem", extra: extra, decode: func(params json.RawMessage) (func(*connection, wire.ID), error) {
-		r, err := files.Decode(name, params)
-		if err != nil {
-			return nil, err
-		}
-		return func(c *connection, id wire.ID) { c.files.add(id, r) }, nil
-	}}, known
+	return method{family: "filesystem", extra: extra,
+		decode: func(params json.RawMessage) (func(*connection, wire.ID), error) {
+			r, err := files.Decode(name, params)
+			if err != nil {
+				return nil, err
+			}
+			return func(c *connection, id wire.ID) { c.files.add(id, r) }, nil
+		}}, known
 }

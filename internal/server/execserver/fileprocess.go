@@ -36,8 +36,10 @@ type fileProcess struct {
 	life    context.Context // of the connection
 }
 
-// newFileProcess starts a helper with the policy, /tmp and level of a spec, which ends with the connection. Ends counts it until then.
-func newFileProcess(c *connection, ends *sync.WaitGroup, key string, spec *executor.Spec) (*fileProcess, error) {
+// newFileProcess starts a helper with the policy, /tmp and level of a spec, which ends with the
+// connection. Ends counts it until then.
+func newFileProcess(c *connection, ends *sync.WaitGroup, key string,
+	spec *executor.Spec) (*fileProcess, error) {
 	s := c.server
 	if len(s.opts.FileHelper) == 0 {
 		return nil, refuse("file operations in a sandbox are not available in this exec-server")
@@ -55,7 +57,8 @@ func newFileProcess(c *connection, ends *sync.WaitGroup, key string, spec *execu
 		return nil, errors.Join(err, requests.Close(), in.Close())
 	}
 	process, err := s.exec.Start(c.life, &executor.Spec{
-		Args: s.opts.FileHelper, Dir: "/", Env: core(s.opts.Environ), Policy: policy, Tmp: spec.Tmp, Level: spec.Level, NoCaches: true,
+		Args: s.opts.FileHelper, Dir: "/", Env: core(s.opts.Environ), Policy: policy, Tmp: spec.Tmp,
+		Level: spec.Level, NoCaches: true,
 		Stdin: requests, Stdout: answers, Grace: -1,
 	})
 	_, _ = requests.Close(), answers.Close() // the process has its own

@@ -286,7 +286,8 @@ func (c *connection) streamBody(ctx context.Context, p *wire.HTTPRequest, body i
 // sendDelta queues a piece of a body. A connection that has ended needs none; its end also ends
 // the reads of the body.
 func (c *connection) sendDelta(d wire.BodyDelta) {
-	if text, err := wire.Notification(wire.MethodBodyDelta, d); err == nil { // texts and numbers always encode
+	if text, err := wire.Notification(wire.MethodBodyDelta, d); err == nil {
+		// texts and numbers always encode
 		_ = c.conn.Send(text)
 	}
 }

@@ -25,7 +25,8 @@ const transportTime = 5 * time.Second
 
 // network gives a process the managed network that its client wants. Without a sandbox nothing would
 // hold the process to it, which is refused.
-func (p *process) network(spec *executor.Spec, w *wire.Start, ceiling *config.Config, holds *config.Effective) *wire.Error {
+func (p *process) network(spec *executor.Spec, w *wire.Start, ceiling *config.Config,
+	holds *config.Effective) *wire.Error {
 	n := w.Network
 	if n == nil {
 		return nil
@@ -51,10 +52,12 @@ func (p *process) network(spec *executor.Spec, w *wire.Start, ceiling *config.Co
 	spec.Run, spec.Network = n.ExecutionID, network.NewLive(policy)
 	spec.OnRecord = p.onRecord
 	if n.DecisionTimeoutMs > 0 {
-		most := min(time.Duration(min(n.DecisionTimeoutMs, uint64(answerTime.Milliseconds())))*time.Millisecond, answerTime)
+		most := min(time.Duration(min(n.DecisionTimeoutMs,
+			uint64(answerTime.Milliseconds())))*time.Millisecond, answerTime)
 		spec.AskHost = func(ctx context.Context, r network.Request) network.Decision {
 			if holds != nil && holds.Permits([]string{access.HostRequired(r)}) != nil {
-				return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.Decider}
+				return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed,
+					Source: network.Decider}
 			}
 			return p.askHost(ctx, r, most+transportTime)
 		}
@@ -74,7 +77,8 @@ func hostConfig(n *wire.NetworkProxy, s *Server) (network.Config, error) {
 	}
 	if n.Proxy.AllowUpstream {
 		var err error
-		c.Upstream, err = network.ParseUpstream(network.UpstreamEnvironment, func(name string) string { v, _ := s.variable(name); return v })
+		c.Upstream, err = network.ParseUpstream(network.UpstreamEnvironment,
+			func(name string) string { v, _ := s.variable(name); return v })
 		if err != nil {
 			return c, err
 		}
@@ -88,10 +92,12 @@ func hostConfig(n *wire.NetworkProxy, s *Server) (network.Config, error) {
 		off = append(off, network.SOCKS5UDP)
 	}
 	if len(off) > 0 {
-		c.Entries = append(c.Entries, network.Entry{Pattern: "*", Deny: true, Protocols: off, Source: "networkProxy"})
+		c.Entries = append(c.Entries, network.Entry{Pattern: "*", Deny: true, Protocols: off,
+			Source: "networkProxy"})
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(n.Proxy.Domains)) {
-		c.Entries = append(c.Entries, network.Entry{Pattern: pattern, Deny: !wire.Allows(n.Proxy.Domains[pattern]), Source: "networkProxy"})
+		c.Entries = append(c.Entries, network.Entry{Pattern: pattern,
+			Deny: !wire.Allows(n.Proxy.Domains[pattern]), Source: "networkProxy"})
 	}
 	return c, nil
 }
@@ -115,7 +121,8 @@ func (p *process) askHost(ctx context.Context, r network.Request, most time.Dura
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it took longer than %v", most))
 	defer cancel()
 	m, err := c.ask(ctx, wire.MethodPolicyRequest, wire.PolicyRequest{
-		ProcessID: p.id, Request: wire.HostRequest{Protocol: c.protocol(r.Protocol), Host: r.Host.String(), Port: r.Port},
+		ProcessID: p.id, Request: wire.HostRequest{Protocol: c.protocol(r.Protocol), Host: r.Host.String(),
+			Port: r.Port},
 	})
 	if err != nil || m.Error != nil {
 		return deny
@@ -140,8 +147,10 @@ func (p *process) onRecord(r network.Record) {
 		return
 	}
 	d := wire.PolicyDecision{
-		ProcessID: p.id, Timestamp: r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), Scope: r.Scope(), Decision: "deny",
-		Source: string(r.Source), Reason: string(r.Reason), Protocol: c.protocol(r.Protocol), Host: r.Host, Port: r.Port,
+		ProcessID: p.id, Timestamp: r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), Scope: r.Scope(),
+		Decision: "deny",
+		Source:   string(r.Source), Reason: string(r.Reason), Protocol: c.protocol(r.Protocol),
+		Host: r.Host, Port: r.Port,
 		Method: "none", Client: "unknown", Override: r.Source == network.Decider,
 	}
 	if r.Decision == network.Allow {

@@ -33,7 +33,8 @@ func (p *process) outcomeOf(exit *executor.Exit) json.RawMessage {
 func (p *process) suggestions() *suggest.Run {
 	host, _ := p.session.server.exec.Host(p.session.server.life) // it never fails on this machine
 	return &suggest.Run{
-		Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, OS: host.OS, Local: true, Caches: !p.spec.NoCaches,
+		Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, OS: host.OS, Local: true,
+		Caches:   !p.spec.NoCaches,
 		Executor: &p.session.server.exec, Spec: p.spec,
 	}
 }

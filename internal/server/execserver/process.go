@@ -91,7 +91,8 @@ type chunk struct {
 }
 
 func newProcess(s *session, w *wire.Start) *process {
-	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
+	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
+		asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
 }
 
 // abandon forgets a process that was not started.
@@ -233,7 +234,8 @@ func (p *process) onExit(code, signal int) {
 		}
 		p.exited, p.code, p.signal = true, code, osprocess.SignalName(signal)
 		p.denied = p.wasDenied()
-		return &wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied, Signal: p.signal}
+		return &wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied,
+			Signal: p.signal}
 	}, nil)
 }
 
@@ -325,7 +327,8 @@ func (p *process) read(i, j int) ([]wire.Chunk, bool) {
 	}
 	for ; i < j; i++ {
 		c := p.chunks[i]
-		list = append(list, wire.Chunk{Seq: c.seq, Stream: c.stream, Chunk: data[c.offset-from : p.offset(i+1)-from : p.offset(i+1)-from]})
+		list = append(list, wire.Chunk{Seq: c.seq, Stream: c.stream,
+			Chunk: data[c.offset-from : p.offset(i+1)-from : p.offset(i+1)-from]})
 	}
 	return list, true
 }
@@ -335,7 +338,9 @@ func (p *process) read(i, j int) ([]wire.Chunk, bool) {
 func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox()), Outcome: p.outcome}
+	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed,
+		SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox()),
+		Outcome: p.outcome}
 	if p.exited {
 		code := p.code
 		page.ExitCode = &code
@@ -369,7 +374,8 @@ func (p *process) part(r *wire.Read, page *wire.ReadResult) ([]wire.Chunk, bool)
 	}
 	page.TruncatedBefore, page.TruncatedBytes = 0, 0
 	if r.AfterSeq < gone {
-		page.TruncatedBefore, page.TruncatedBytes = p.chunks[first].seq, p.offset(first) // the newest chunk is always kept
+		// the newest chunk is always kept
+		page.TruncatedBefore, page.TruncatedBytes = p.chunks[first].seq, p.offset(first)
 	}
 	first += sort.Search(len(p.chunks)-first, func(i int) bool { return p.chunks[first+i].seq > r.AfterSeq })
 	last, most := len(p.chunks), uint64(math.MaxUint64)

@@ -70,11 +70,13 @@ func (c *connection) listQuestions(id wire.ID, _ struct{}) {
 					list.Omitted++
 					continue
 				}
-				list.Questions = append(list.Questions, wire.Question{RunID: q.RunID, Digest: digest, Request: text})
+				list.Questions = append(list.Questions,
+					wire.Question{RunID: q.RunID, Digest: digest, Request: text})
 			}
 			for _, m := range q.Remembered() {
 				r := m.Request
-				list.Approved = append(list.Approved, wire.Approved{ID: r.ID, Argv: r.Args, CWD: r.Dir, Requires: r.Requires, Time: m.Time})
+				list.Approved = append(list.Approved, wire.Approved{ID: r.ID, Argv: r.Args, CWD: r.Dir,
+					Requires: r.Requires, Time: m.Time})
 			}
 		}
 		return list, nil
@@ -88,10 +90,14 @@ func (c *connection) answerQuestion(id wire.ID, a *wire.QuestionAnswer) {
 		return
 	}
 	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
-		return struct{}{}, runs.Answer(all, a.ID, a.Digest, approval.Decision{Answer: answer, Message: a.Message, Source: approval.FromUser})
+		return struct{}{}, runs.Answer(all, a.ID, a.Digest,
+			approval.Decision{Answer: answer, Message: a.Message, Source: approval.FromUser})
 	})
 }
 
 func (c *connection) forgetApproval(id wire.ID, p *wire.QuestionID) {
-	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) { return struct{}{}, runs.Forget(all, p.ID) })
+	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
+		return struct{}{},
+			runs.Forget(all, p.ID)
+	})
 }

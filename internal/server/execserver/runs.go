@@ -49,7 +49,10 @@ var runMethods = map[string]method{
 
 // decodeRunSignal reads the parameters of run/signal.
 func decodeRunSignal(params json.RawMessage) (*wire.RunSignal, error) {
-	return wire.DecodeRunSignal(params, func(name string) bool { return signalNumber(name) != 0 && name != wire.Interrupt })
+	return wire.DecodeRunSignal(params, func(name string) bool {
+		return signalNumber(name) != 0 &&
+			name != wire.Interrupt
+	})
 }
 
 // runFailure returns the error for a request about a run. Its data has the reason as a word.
@@ -150,7 +153,8 @@ func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q
 	default:
 		run.Taken(c.life, 0, false, false)
 		if q.Transient {
-			context.AfterFunc(c.life, func() { _ = c.server.runs.Remove(c.credential, run.ID()) }) // unless it is removed already
+			// unless it is removed already
+			context.AfterFunc(c.life, func() { _ = c.server.runs.Remove(c.credential, run.ID()) })
 		}
 		c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
 		return run.ID()
@@ -160,12 +164,15 @@ func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q
 
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
-	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient, Unattended: p.Unattended}
+	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
+		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
+		Unattended: p.Unattended}
 	if in := p.Sandbox; in != nil {
 		if err := runs.CheckName(in.Name); err != nil {
 			return nil, err
 		}
-		q.Named = &runs.Named{Name: in.Name, Idle: time.Duration(min(in.IdleMs, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond}
+		q.Named = &runs.Named{Name: in.Name,
+			Idle: time.Duration(min(in.IdleMs, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond}
 	}
 	if q.Dir == "" {
 		q.Dir = s.opts.Dir
@@ -173,7 +180,8 @@ func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	if !filepath.IsAbs(q.Dir) {
 		return nil, fmt.Errorf("cwd %q is not an absolute path", p.Dir)
 	}
-	if len(q.Hidden) > maxRunHidden || slices.ContainsFunc(q.Hidden, func(name string) bool { return !filepath.IsAbs(name) || strings.ContainsRune(name, 0) }) {
+	if len(q.Hidden) > maxRunHidden || slices.ContainsFunc(q.Hidden,
+		func(name string) bool { return !filepath.IsAbs(name) || strings.ContainsRune(name, 0) }) {
 		return nil, fmt.Errorf("hidden takes at most %d absolute paths", maxRunHidden)
 	}
 	words := 0
@@ -207,7 +215,9 @@ func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 // full, and so does the run.
 func (c *connection) runEvents(run string) event.Sink {
 	return event.SinkFunc(func(e event.Event) {
-		if text, err := wire.Notification(wire.MethodRunEvent, wire.RunEvent{RunID: run, Event: e}); err == nil { // events always encode
+		if text, err := wire.Notification(wire.MethodRunEvent,
+			wire.RunEvent{RunID: run, Event: e}); err == nil {
+			// events always encode
 			_ = c.conn.Send(text)
 		}
 	})
@@ -217,7 +227,8 @@ func (c *connection) listRuns(id wire.ID, _ struct{}) {
 	list := wire.RunList{Runs: []wire.ListedRun{}}
 	for _, info := range c.server.runs.List(c.credential) {
 		l := wire.ListedRun{
-			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(), LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
+			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
+			LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
 		}
 		if res := info.Result; res != nil {
 			code, end := res.ExitCode, string(res.End)
@@ -258,9 +269,11 @@ func (c *connection) readRun(id wire.ID, p *wire.RunRead) {
 			return
 		}
 		page := r.Page(p.After, most)
-		result := wire.RunReadResult{Chunks: make([]wire.RunChunk, len(page.Chunks)), Next: page.Next, Complete: page.Complete}
+		result := wire.RunReadResult{Chunks: make([]wire.RunChunk, len(page.Chunks)), Next: page.Next,
+			Complete: page.Complete}
 		for i, d := range page.Chunks {
-			result.Chunks[i] = wire.RunChunk{Offset: d.Offset, Missing: d.Missing, Stream: d.Stream.String(), Joined: d.Joined, Chunk: d.Data}
+			result.Chunks[i] = wire.RunChunk{Offset: d.Offset, Missing: d.Missing, Stream: d.Stream.String(),
+				Joined: d.Joined, Chunk: d.Data}
 		}
 		if !page.Complete || p.Reader == nil || !r.Transient() {
 			c.answer(id, result)
@@ -322,7 +335,8 @@ func (c *connection) whenDone(id wire.ID, done <-chan struct{}, err func() error
 // until returns the conditions of a wait.
 func until(p *wire.RunWait) (runs.Until, error) {
 	match, err := runs.Pattern(p.Match)
-	u := runs.Until{For: -1, Quiet: milliseconds(p.QuietMs), Input: p.Input, Match: match, Port: p.Port, FirstOutput: p.FirstOutput, Bytes: p.Bytes, Raw: p.Raw, From: p.After}
+	u := runs.Until{For: -1, Quiet: milliseconds(p.QuietMs), Input: p.Input, Match: match, Port: p.Port,
+		FirstOutput: p.FirstOutput, Bytes: p.Bytes, Raw: p.Raw, From: p.After}
 	if p.TimeoutMs != nil {
 		u.For = milliseconds(*p.TimeoutMs)
 	}
@@ -346,7 +360,8 @@ func (c *connection) waitRun(id wire.ID, p *wire.RunWait) {
 		if err != nil {
 			return nil, err
 		}
-		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, After: reply.After, Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
+		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, After: reply.After,
+			Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
 		if reply.Input != nil {
 			result.Input = reply.Input
 		}
@@ -368,7 +383,8 @@ func (c *connection) runScreen(id wire.ID, run string) {
 		return
 	}
 	result := wire.RunScreen{
-		Lines: s.Lines, Cols: s.Cols, Rows: s.Rows, Col: s.Col, Row: s.Row, Hidden: s.Hidden, Title: s.Title, Alternate: s.Alternate, Modes: s.Modes,
+		Lines: s.Lines, Cols: s.Cols, Rows: s.Rows, Col: s.Col, Row: s.Row, Hidden: s.Hidden, Title: s.Title,
+		Alternate: s.Alternate, Modes: s.Modes,
 	}
 	if result.Lines == nil {
 		result.Lines = []string{}
@@ -447,7 +463,8 @@ func (c *connection) listNamed(id wire.ID, _ struct{}) {
 	list := wire.SandboxList{Sandboxes: []wire.ListedSandbox{}}
 	for _, i := range c.server.runs.Named(c.credential) {
 		l := wire.ListedSandbox{
-			Name: i.Name, Workspace: i.Workspace, Network: i.Network.String(), Started: i.Since.UnixMilli(), Running: i.Running, PID: os.Getpid(), Idle: i.Idle.Milliseconds(),
+			Name: i.Name, Workspace: i.Workspace, Network: i.Network.String(), Started: i.Since.UnixMilli(),
+			Running: i.Running, PID: os.Getpid(), Idle: i.Idle.Milliseconds(),
 		}
 		if i.IdleLeft != nil {
 			left := i.IdleLeft.Milliseconds()

@@ -228,7 +228,8 @@ func (s *Server) resume(c *connection, id string, takeOver bool) (*session, *wir
 		case other == nil:
 			return ses, nil
 		case !takeOver:
-			return nil, &wire.Error{Code: wire.CodeAttached, Message: "session " + id + " is already attached to another connection"}
+			return nil, &wire.Error{Code: wire.CodeAttached, Message: "session " + id +
+				" is already attached to another connection"}
 		}
 		other.cut()
 		select {

@@ -175,7 +175,8 @@ func (s *session) reserve(w *wire.Start) (*process, *wire.Error) {
 	case errors.Is(err, table.ErrTaken) || s.find(p.id) != nil:
 		return nil, refuse("process " + p.id + " already exists")
 	}
-	return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first", maxProcesses))
+	return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first",
+		maxProcesses))
 }
 
 // find returns a process; nil when there is none.
@@ -187,5 +188,6 @@ func (s *session) find(id string) *process {
 // list returns all processes, in the order in which they were asked for.
 func (s *session) list() []*process {
 	live, ended := s.processes.List()
-	return slices.SortedFunc(slices.Values(append(ended, live...)), func(a, b *process) int { return a.asked.Compare(b.asked) })
+	return slices.SortedFunc(slices.Values(append(ended, live...)),
+		func(a, b *process) int { return a.asked.Compare(b.asked) })
 }

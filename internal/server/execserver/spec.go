@@ -117,7 +117,8 @@ func (s *Server) env(w *wire.Start, ceiling *config.Config) ([]string, error) {
 			}
 		}
 		policy := environ.Policy{
-			KeepSecrets: w.EnvPolicy.IgnoreDefaultExcludes, Exclude: w.EnvPolicy.Exclude, Set: w.EnvPolicy.Set,
+			KeepSecrets: w.EnvPolicy.IgnoreDefaultExcludes, Exclude: w.EnvPolicy.Exclude,
+			Set:         w.EnvPolicy.Set,
 			IncludeOnly: w.EnvPolicy.IncludeOnly, Core: coreNames,
 		}
 		if err := policy.Inherit.UnmarshalText([]byte(w.EnvPolicy.Inherit)); err != nil {
@@ -149,7 +150,8 @@ func (s *Server) env(w *wire.Start, ceiling *config.Config) ([]string, error) {
 
 // policy returns the policy of a process, bound to its places, and what holds for it; nil without a ceiling.
 // Without a sandbox it is that of the wish: the client decides. The wish gets what the sandbox says.
-func (s *Server) policy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox, dir string, env []string, system string) (sandbox.Policy, *config.Effective, *wire.Error) {
+func (s *Server) policy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox, dir string, env []string,
+	system string) (sandbox.Policy, *config.Effective, *wire.Error) {
 	var err error
 	switch {
 	case w == nil && ceiling == nil:
@@ -184,7 +186,8 @@ func (s *Server) policy(ceiling *config.Config, wish *config.Wish, w *wire.Sandb
 }
 
 // places returns what the special places of a policy mean for a process.
-func (s *Server) places(w *wire.Sandbox, dir string, env []string, system string) (sandbox.Places, *wire.Error) {
+func (s *Server) places(w *wire.Sandbox, dir string, env []string,
+	system string) (sandbox.Places, *wire.Error) {
 	places, err := s.exec.Places(s.life, dir, env, hostTmp)
 	if err != nil {
 		return places, startFailure(err)
@@ -230,7 +233,8 @@ func startFailure(err error) *wire.Error {
 		message = "No such file or directory (os error 2): " + message
 	case errors.As(err, &errno):
 		text := errno.Error()
-		message = fmt.Sprintf("%s%s (os error %d): %s", strings.ToUpper(text[:1]), text[1:], int(errno), message)
+		message = fmt.Sprintf("%s%s (os error %d): %s", strings.ToUpper(text[:1]), text[1:],
+			int(errno), message)
 	}
 	return &wire.Error{Code: wire.CodeInternal, Message: message}
 }
@@ -253,5 +257,6 @@ func (p *process) wasDenied() bool {
 		denials = r.Guess(p.code, nil, said)
 	}
 	r.Complete(denials)
-	return slices.ContainsFunc(r.Weigh(denials, p.code, bytes.TrimSpace(said)), func(d sandbox.Denial) bool { return d.Harmless == "" })
+	return slices.ContainsFunc(r.Weigh(denials, p.code, bytes.TrimSpace(said)),
+		func(d sandbox.Denial) bool { return d.Harmless == "" })
 }

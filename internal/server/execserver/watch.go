@@ -91,7 +91,8 @@ func (c *connection) watch(life context.Context, id wire.ID, watchID uint64, pat
 	if err != nil || w.Wait(life) != nil {
 		return
 	}
-	if text, err := wire.Notification(wire.MethodMissingChanged, wire.MissingChanged{WatchID: watchID}); err == nil {
+	if text, err := wire.Notification(wire.MethodMissingChanged,
+		wire.MissingChanged{WatchID: watchID}); err == nil {
 		_ = c.conn.Send(text)
 	}
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package files performs operations on files for a client: reading, writing, listing, copying,
-// removing, renaming, changes of permissions, links, appending. Each is one function, and [Handles] are open files for reading and writing in
+// removing, renaming, changes of permissions, links, appending. Each is one function, and [Handles] are
+// open files for reading and writing in
 // blocks.
 //
 // The package does what this process may do and judges nothing; who wants less runs it in a
@@ -96,8 +97,9 @@ func Stat(t Target) (Info, error) {
 		}
 	}
 	return Info{
-		IsDirectory: info.IsDir(), IsFile: info.Mode().IsRegular(), IsSymlink: named.Mode()&fs.ModeSymlink != 0,
-		Size: info.Size(), ModifiedMs: info.ModTime().UnixMilli(),
+		IsDirectory: info.IsDir(), IsFile: info.Mode().IsRegular(),
+		IsSymlink: named.Mode()&fs.ModeSymlink != 0,
+		Size:      info.Size(), ModifiedMs: info.ModTime().UnixMilli(),
 	}, nil
 }
 

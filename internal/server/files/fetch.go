@@ -66,7 +66,8 @@ func NewHTTPRequest(method, address string, headers []HTTPHeader) (*HTTPRequest,
 	if err != nil {
 		return nil, err
 	}
-	r := &HTTPRequest{method: method, url: u, header: http.Header{"User-Agent": {""}}} // none, unless there is one below
+	// none, unless there is one below
+	r := &HTTPRequest{method: method, url: u, header: http.Header{"User-Agent": {""}}}
 	given := http.Header{}
 	for _, h := range headers {
 		name := http.CanonicalHeaderKey(h.Name)
@@ -126,7 +127,8 @@ func isToken(s string) bool {
 
 // isValue reports whether s can be the value of a header.
 func isValue(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) && len(s) <= maxHeader
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) &&
+		len(s) <= maxHeader
 }
 
 // A HTTPClient makes requests. It may be used by several goroutines. Make one with NewClient.
@@ -185,7 +187,8 @@ func (c *HTTPClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPAnswer, error
 
 // credentials are the headers that carry credentials by their meaning, and the one that tells a
 // server where a request came from.
-var credentials = []string{"Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "Www-Authenticate", "Referer"}
+var credentials = []string{"Authorization", "Cookie", "Cookie2", "Proxy-Authorization",
+	"Www-Authenticate", "Referer"}
 
 // redirected decides about a redirect: next is the request that would follow the ones in via.
 func (r *HTTPRequest) redirected(next *http.Request, via []*http.Request) error {

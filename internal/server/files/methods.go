@@ -47,7 +47,8 @@ var decoders = map[string]func(json.RawMessage) (*Request, error){
 var extensions = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
 
 // reads are the methods that change nothing; fs/open does where it replaces.
-var reads = map[string]bool{"fs/readFile": true, "fs/getMetadata": true, "fs/canonicalize": true, "fs/readDirectory": true, "fs/walk": true, "fs/open": true, "fs/readBlock": true, "fs/close": true}
+var reads = map[string]bool{"fs/readFile": true, "fs/getMetadata": true, "fs/canonicalize": true,
+	"fs/readDirectory": true, "fs/walk": true, "fs/open": true, "fs/readBlock": true, "fs/close": true}
 
 // decoded returns the decoder for a method that is performed as of says.
 func decoded[T any](of func(*T) *Request) func(json.RawMessage) (*Request, error) {
@@ -67,7 +68,8 @@ type about[T any] interface {
 }
 
 // onFile returns the decoder for a method about one file.
-func onFile[T any, P about[T]](perform func(context.Context, Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
+func onFile[T any, P about[T]](perform func(context.Context, Target,
+	P) (any, error)) func(json.RawMessage) (*Request, error) {
 	return decoded(func(p *T) *Request {
 		f := P(p).Of()
 		return &Request{Sandbox: f.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
@@ -86,7 +88,8 @@ func changing[T any, P about[T]](change func(Target, P) error) func(json.RawMess
 }
 
 // onHandle returns the decoder for a method about a handle.
-func onHandle[T any](use HandleUse, id func(*T) string, perform func(*Handles, *T) (any, error)) func(json.RawMessage) (*Request, error) {
+func onHandle[T any](use HandleUse, id func(*T) string,
+	perform func(*Handles, *T) (any, error)) func(json.RawMessage) (*Request, error) {
 	return decoded(func(p *T) *Request {
 		return &Request{Handle: id(p), Use: use, Perform: func(_ context.Context, s *Server) (any, error) {
 			return perform(&s.handles, p)
@@ -102,7 +105,8 @@ func readFile(_ context.Context, t Target, _ *wire.File) (any, error) {
 func getMetadata(_ context.Context, t Target, _ *wire.File) (any, error) {
 	info, err := Stat(t)
 	return wire.Metadata{
-		IsDirectory: info.IsDirectory, IsFile: info.IsFile, IsSymlink: info.IsSymlink, Size: info.Size, ModifiedMs: info.ModifiedMs,
+		IsDirectory: info.IsDirectory, IsFile: info.IsFile, IsSymlink: info.IsSymlink, Size: info.Size,
+		ModifiedMs: info.ModifiedMs,
 	}, err
 }
 
@@ -129,7 +133,8 @@ func readDirectory(_ context.Context, t Target, _ *wire.File) (any, error) {
 	entries, err := ReadDirectory(t.Path)
 	result := wire.ReadDirectoryResult{Entries: make([]wire.DirectoryEntry, len(entries))}
 	for i, e := range entries {
-		result.Entries[i] = wire.DirectoryEntry{FileName: e.Name, IsDirectory: e.IsDirectory, IsFile: e.IsFile}
+		result.Entries[i] = wire.DirectoryEntry{FileName: e.Name, IsDirectory: e.IsDirectory,
+			IsFile: e.IsFile}
 	}
 	return result, err
 }
@@ -153,7 +158,8 @@ func walkRequest(ctx context.Context, t Target, p *wire.Walk) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := wire.WalkResult{Entries: make([]wire.WalkEntry, len(found.Entries)), Errors: make([]wire.WalkError, len(found.Errors)), Truncated: found.Truncated}
+	result := wire.WalkResult{Entries: make([]wire.WalkEntry, len(found.Entries)),
+		Errors: make([]wire.WalkError, len(found.Errors)), Truncated: found.Truncated}
 	for i, e := range found.Entries {
 		kind := "file"
 		if e.IsDirectory {
@@ -196,11 +202,12 @@ func renaming(p *wire.Rename) *Request {
 }
 
 func opening(p *wire.Open) *Request {
-	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Writes: p.Mode == "replace", Perform: func(_ context.Context, s *Server) (any, error) {
-		t, err := s.target(&p.File)
-		if err != nil {
-			return nil, err
-		}
-		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Mode == "replace")
-	}}
+	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Writes: p.Mode == "replace",
+		Perform: func(_ context.Context, s *Server) (any, error) {
+			t, err := s.target(&p.File)
+			if err != nil {
+				return nil, err
+			}
+			return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Mode == "replace")
+		}}
 }

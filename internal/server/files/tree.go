@@ -69,7 +69,8 @@ func list(path string, most int) (entries []fs.DirEntry, more bool, err error) {
 	if len(entries) > most {
 		entries, more = entries[:most], true
 	}
-	entries = slices.DeleteFunc(entries, func(d fs.DirEntry) bool { return isOurs(filepath.Join(path, d.Name()), d.Type()) })
+	entries = slices.DeleteFunc(entries,
+		func(d fs.DirEntry) bool { return isOurs(filepath.Join(path, d.Name()), d.Type()) })
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, more, nil
 }
@@ -94,7 +95,8 @@ type WalkOptions struct {
 func (o WalkOptions) check() error {
 	switch {
 	case o.MaxDepth > maxDepth || o.MaxDirectories > maxDirectories || o.MaxEntries > maxEntries:
-		return invalidf("filesystem walk limits exceed maximums: depth=%d, directories=%d, entries=%d", maxDepth, maxDirectories, maxEntries)
+		return invalidf("filesystem walk limits exceed maximums: depth=%d, directories=%d, entries=%d",
+			maxDepth, maxDirectories, maxEntries)
 	case o.MaxDirectories == 0 || o.MaxEntries == 0:
 		return invalidf("filesystem walk limits must be greater than zero")
 	}
@@ -265,7 +267,8 @@ func isInside(dir, destination string) (bool, error) {
 			continue
 		}
 		real = filepath.Join(real, rest)
-		return real == dir || strings.HasPrefix(real, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)), err
+		return real == dir || strings.HasPrefix(real,
+			strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)), err
 	}
 }
 

@@ -94,7 +94,10 @@ func (w *Watch) watch(dir string) error {
 	}
 	const what = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 	var failed error
-	if err := conn.Control(func(fd uintptr) { _, failed = unix.InotifyAddWatch(int(fd), dir, what) }); err != nil {
+	if err := conn.Control(func(fd uintptr) {
+		_, failed = unix.InotifyAddWatch(int(fd), dir,
+			what)
+	}); err != nil {
 		return err
 	}
 	if failed != nil {

@@ -30,7 +30,8 @@ func activated() (net.Listener, error) {
 	}
 	f := os.NewFile(firstPassed, "LISTEN_FDS")
 	defer f.Close()
-	if listens, err := unix.GetsockoptInt(firstPassed, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listens != 1 {
+	if listens, err := unix.GetsockoptInt(firstPassed, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil ||
+		listens != 1 {
 		return nil, errors.New("the passed descriptor does not accept connections; set ListenStream= and Accept=no in the socket unit")
 	}
 	l, err := net.FileListener(f)

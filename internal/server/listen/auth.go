@@ -84,7 +84,8 @@ func (a *Auth) gate() (gate, error) {
 		}
 		return a.signed()
 	}
-	return nil, fmt.Errorf("unknown kind of authentication %q; use %s or %s", a.Kind, AuthCapability, AuthSigned)
+	return nil, fmt.Errorf("unknown kind of authentication %q; use %s or %s", a.Kind,
+		AuthCapability, AuthSigned)
 }
 
 // capability returns the gate for one token that all clients know.
@@ -218,7 +219,8 @@ func (a *Auth) signed() (gate, error) {
 	}, nil
 }
 
-// claims are what a token says. Their names are case-sensitive (RFC 7519, section 4), and none is there twice.
+// claims are what a token says. Their names are case-sensitive (RFC 7519, section 4), and none is there
+// twice.
 type claims struct{ jwt.RegisteredClaims }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -43,7 +43,8 @@ func (l boundedListener) Accept() (net.Conn, error) {
 		default:
 			const text = "too many connections\n"
 			_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
-				"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(text), text) // a new socket has room for it
+				// a new socket has room for it
+				"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 			_ = c.Close()
 		}
 	}

@@ -37,7 +37,8 @@ type handler struct {
 }
 
 func newDoor(server *execserver.Server, g gate) *handler {
-	return &handler{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {}, penalty: newPenalty()}
+	return &handler{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {},
+		penalty: newPenalty()}
 }
 
 // http returns an HTTP server of the handler. Its times end with the upgrade to a WebSocket: until
@@ -45,7 +46,8 @@ func newDoor(server *execserver.Server, g gate) *handler {
 func (d *handler) http() *http.Server {
 	return &http.Server{
 		Handler: d, MaxHeaderBytes: maxHead,
-		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: requestTime,
+		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
+		IdleTimeout: requestTime,
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
-// A lineListener accepts the clients of a unix socket that begin with a request of HTTP. Those that begin with
+// A lineListener accepts the clients of a unix socket that begin with a request of HTTP. Those that
+// begin with
 // a message are served as lines: both are this user's processes, and nothing has to be agreed.
 type lineListener struct {
 	net.Listener

@@ -80,12 +80,14 @@ func Run(ctx context.Context, o Options) error {
 	if o.Server.Hidden, err = secrets(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key); err != nil {
 		return err
 	}
-	if o.Server.Kept, err = absolute(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key, o.TLS.Cert, o.TLS.ClientCA); err != nil {
+	if o.Server.Kept, err = absolute(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key, o.TLS.Cert,
+		o.TLS.ClientCA); err != nil {
 		return err
 	}
 	// What systemd says is for this process alone.
 	o.Server.Environ = slices.DeleteFunc(slices.Clone(o.Server.Environ), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_PID=") || strings.HasPrefix(v, "LISTEN_FDS=") || strings.HasPrefix(v, "LISTEN_FDNAMES=")
+		return strings.HasPrefix(v, "LISTEN_PID=") || strings.HasPrefix(v, "LISTEN_FDS=") ||
+			strings.HasPrefix(v, "LISTEN_FDNAMES=")
 	})
 	listener, url, err := listen(o)
 	if err != nil {

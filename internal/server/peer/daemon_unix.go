@@ -104,7 +104,8 @@ func StartDaemon(ctx context.Context, program []string, environ []string) (strin
 	defer root.Close()
 	path := filepath.Join(dir, socketName)
 	if len(path) > maxPath {
-		return "", &DaemonError{Reason: "the path " + text.Word(path) + " is too long for a socket; set " + runtimeVariable + " to a shorter directory of yours with mode 0700"}
+		return "", &DaemonError{Reason: "the path " + text.Word(path) + " is too long for a socket; set " +
+			runtimeVariable + " to a shorter directory of yours with mode 0700"}
 	}
 	if listens(ctx, path) {
 		return path, nil
@@ -185,7 +186,8 @@ func spawn(args, environ []string, stdout, log *os.File) (*exec.Cmd, error) {
 	// What this process ignores, as in a job that a script has put in the background, its children
 	// would ignore, and with them every command. What it catches they do not.
 	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM,
+		syscall.SIGTSTP} {
 		if signal.Ignored(s) {
 			signal.Notify(caught, s)
 		}
@@ -194,7 +196,8 @@ func spawn(args, environ []string, stdout, log *os.File) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// reason says why a program that was started has ended, from the file with what it printed and the error of its end.
+// reason says why a program that was started has ended, from the file with what it printed and the error
+// of its end.
 func reason(log string, err error) string {
 	s, _ := os.ReadFile(log) // empty after an error
 	if line, _, _ := bytes.Cut(bytes.TrimSpace(s), []byte("\n")); len(line) > 0 {

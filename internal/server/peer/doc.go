@@ -17,5 +17,6 @@ type ForeignError struct{ Path string }
 
 // Error returns one sentence with the fix.
 func (e *ForeignError) Error() string {
-	return "the process that listens at " + text.Word(e.Path) + " is another user's, or it or this process is in a sandbox; end it and remove the socket"
+	return "the process that listens at " + text.Word(e.Path) +
+		" is another user's, or it or this process is in a sandbox; end it and remove the socket"
 }

@@ -17,7 +17,10 @@ func Of(c *net.UnixConn) (Peer, error) {
 		return Peer{}, err
 	}
 	var cred *unix.Xucred
-	if cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED) }); cerr != nil {
+	if cerr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL,
+			unix.LOCAL_PEERCRED)
+	}); cerr != nil {
 		return Peer{}, cerr
 	}
 	if err != nil {

@@ -28,7 +28,8 @@ func Of(c *net.UnixConn) (Peer, error) {
 		}
 		p.uid, p.pid = int(cred.Uid), int(cred.Pid)
 		// Before Linux 6.5 there is none: then the number alone says who it is.
-		if p.handle, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); errors.Is(err, unix.ENOPROTOOPT) {
+		if p.handle, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); errors.Is(err,
+			unix.ENOPROTOOPT) {
 			p.handle, err = -1, nil
 		}
 	}); cerr != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // errSystem says why: the process at the other end is not known.
-var errSystem = fmt.Errorf("a unix socket is not supported on this system: %w; use ws://IP:PORT or stdio", errors.ErrUnsupported)
+var errSystem = fmt.Errorf("a unix socket is not supported on this system: %w; use ws://IP:PORT or stdio",
+	errors.ErrUnsupported)
 
 // Listen is not supported on this system.
 func Listen(string) (net.Listener, error) { return nil, errSystem }

@@ -60,7 +60,8 @@ func (p place) dial(ctx context.Context, mine bool) (*net.UnixConn, error) {
 func (p place) named(err error) error {
 	var of *net.OpError
 	if errors.As(err, &of) {
-		return &net.OpError{Op: of.Op, Net: of.Net, Addr: &net.UnixAddr{Name: p.path, Net: "unix"}, Err: of.Err}
+		return &net.OpError{Op: of.Op, Net: of.Net,
+			Addr: &net.UnixAddr{Name: p.path, Net: "unix"}, Err: of.Err}
 	}
 	return err
 }

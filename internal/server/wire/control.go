@@ -17,7 +17,8 @@ type Signal struct {
 type Terminate struct {
 	_         struct{} `rule:"name=TerminateParams"`
 	ProcessID string   `json:"processId" rule:"need"`
-	GraceMs   uint64   `json:"graceMs,omitempty"` // an extension: the time between SIGTERM and SIGKILL; 0 is SIGKILL at once
+	// an extension: the time between SIGTERM and SIGKILL; 0 is SIGKILL at once
+	GraceMs uint64 `json:"graceMs,omitempty"`
 }
 
 // TerminateResult is the result of process/terminate.

@@ -59,10 +59,12 @@ func Dial(ctx context.Context, target, token string, config *tls.Config) (Stream
 
 // Over is [Dial] for a connection that connect makes, such as one to a unix socket. Its error is
 // wrapped by that of Over.
-func Over(ctx context.Context, token string, connect func(context.Context) (net.Conn, error)) (Stream, error) {
-	return dial(ctx, "ws://localhost/", token, &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return connect(ctx)
-	}})
+func Over(ctx context.Context, token string,
+	connect func(context.Context) (net.Conn, error)) (Stream, error) {
+	return dial(ctx, "ws://localhost/", token,
+		&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return connect(ctx)
+		}})
 }
 
 // dial makes a WebSocket over a connection of a transport.
@@ -74,16 +76,18 @@ func dial(ctx context.Context, target, token string, transport *http.Transport) 
 		header.Set("Authorization", "Bearer "+token)
 	}
 	conn, response, err := websocket.Dial(ctx, target, &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // where it leads is not where the token is for
-		}},
+		HTTPClient: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse // where it leads is not where the token is for
+			}},
 		HTTPHeader: header, CompressionMode: websocket.CompressionDisabled, OnPingReceived: s.pong,
 	})
 	switch {
 	case err == nil:
 		return s.start(conn), nil
 	case response != nil && response.StatusCode != http.StatusSwitchingProtocols:
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what was read before an error counts
+		// what was read before an error counts
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 		err = &StatusError{Status: response.StatusCode, Text: strings.TrimSpace(string(text))}
 	}
 	s.end()

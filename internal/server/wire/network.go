@@ -50,16 +50,18 @@ func (n *NetworkProxy) Validate() error {
 
 // ProxyConfig is what the network of a process opens.
 type ProxyConfig struct {
-	_                 struct{}          `rule:"name=NetworkProxyConfig"`
-	Enabled           bool              `json:"enabled" rule:"need"` // always
-	SOCKS5            bool              `json:"enableSocks5" rule:"true"`
-	SOCKS5UDP         bool              `json:"enableSocks5Udp" rule:"true"`
-	AllowUpstream     bool              `json:"allowUpstreamProxy" rule:"true"`
-	AllUnixSockets    bool              `json:"dangerouslyAllowAllUnixSockets"`
-	AllowLocalBinding bool              `json:"allowLocalBinding"`
-	Mode              string            `json:"mode" rule:"one=full|limited"` // empty is "full" when it is decoded
-	Domains           map[string]string `json:"domains"`                      // "allow" or "deny", by patterns
-	UnixSockets       map[string]string `json:"unixSockets"`                  // the same or "none", by paths
+	_                 struct{} `rule:"name=NetworkProxyConfig"`
+	Enabled           bool     `json:"enabled" rule:"need"` // always
+	SOCKS5            bool     `json:"enableSocks5" rule:"true"`
+	SOCKS5UDP         bool     `json:"enableSocks5Udp" rule:"true"`
+	AllowUpstream     bool     `json:"allowUpstreamProxy" rule:"true"`
+	AllUnixSockets    bool     `json:"dangerouslyAllowAllUnixSockets"`
+	AllowLocalBinding bool     `json:"allowLocalBinding"`
+	// empty is "full" when it is decoded
+	Mode string `json:"mode" rule:"one=full|limited"`
+	// "allow" or "deny", by patterns
+	Domains     map[string]string `json:"domains"`
+	UnixSockets map[string]string `json:"unixSockets"` // the same or "none", by paths
 }
 
 // Validate returns what is wrong with the words, and sets Mode.

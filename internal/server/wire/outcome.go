@@ -73,7 +73,8 @@ type DenialNote struct {
 // OutcomeOf returns what an Exit has. Its denials have their rules and grants already.
 func OutcomeOf(e *executor.Exit) *Outcome {
 	o := &Outcome{
-		Sandbox: e.Sandbox, Survivors: e.Survivors, SurvivorsBy: e.SurvivorsBy, Quarantined: e.Quarantined, New: e.New,
+		Sandbox: e.Sandbox, Survivors: e.Survivors, SurvivorsBy: e.SurvivorsBy,
+		Quarantined: e.Quarantined, New: e.New,
 		DenialsOmitted: e.DenialsOmitted, HardLinks: e.HardLinks, HardLinksOmitted: e.HardLinksOmitted,
 		OwnershipIgnored: e.OwnershipIgnored, Limits: e.Limits, Limit: e.Limit, Usage: e.Usage,
 	}
@@ -91,7 +92,8 @@ func OutcomeOf(e *executor.Exit) *Outcome {
 
 // Complete adds it to an Exit in which the client has what it knows itself, but denials.
 func (o *Outcome) Complete(e *executor.Exit) {
-	e.Sandbox, e.Survivors, e.SurvivorsBy, e.Quarantined, e.New = o.Sandbox, o.Survivors, o.SurvivorsBy, o.Quarantined, o.New
+	e.Sandbox, e.Survivors, e.SurvivorsBy, e.Quarantined, e.New = o.Sandbox, o.Survivors, o.SurvivorsBy,
+		o.Quarantined, o.New
 	e.Denials, e.DenialsOmitted = slices.Clone(o.Denials), o.DenialsOmitted
 	e.HardLinks, e.HardLinksOmitted, e.OwnershipIgnored = o.HardLinks, o.HardLinksOmitted, o.OwnershipIgnored
 	e.Limits, e.Limit, e.Usage = o.Limits, o.Limit, o.Usage

@@ -83,5 +83,6 @@ func DecodeFrame(data []byte) (*Output, error) {
 	case seq == 0:
 		return nil, fmt.Errorf("%w: events have numbers from 1", errFrame)
 	}
-	return &Output{ProcessID: string(rest[:n]), Chunk: Chunk{Seq: seq, Stream: frameStreams[stream], Chunk: rest[n:]}}, nil
+	return &Output{ProcessID: string(rest[:n]), Chunk: Chunk{Seq: seq, Stream: frameStreams[stream],
+		Chunk: rest[n:]}}, nil
 }

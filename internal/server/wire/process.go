@@ -102,7 +102,8 @@ type EnvPolicy struct {
 
 // Sandbox is the sandbox of a process.
 type Sandbox struct {
-	Permissions json.RawMessage `json:"permissions" rule:"need"` // a permission profile, see package sandbox/wire
+	// a permission profile, see package sandbox/wire
+	Permissions json.RawMessage `json:"permissions" rule:"need"`
 	// WindowsLevel is of a system that is not the server's; "disabled" when it is encoded.
 	WindowsLevel   string   `json:"windowsSandboxLevel" rule:"need"`
 	CWD            string   `json:"cwd,omitempty"`                  // a URI; empty when absent
@@ -137,7 +138,8 @@ func (s *Sandbox) isContext(text json.RawMessage) bool {
 		CWD            *string  `json:"cwd"`
 		WorkspaceRoots []string `json:"workspaceRoots"`
 	}](text)
-	return err == nil && (c.CWD == nil || *c.CWD == s.CWD) && (c.WorkspaceRoots == nil || slices.Equal(c.WorkspaceRoots, s.WorkspaceRoots))
+	return err == nil && (c.CWD == nil || *c.CWD == s.CWD) &&
+		(c.WorkspaceRoots == nil || slices.Equal(c.WorkspaceRoots, s.WorkspaceRoots))
 }
 
 // TmpPrivate is the word of Start.Tmp.
@@ -315,7 +317,8 @@ type Capabilities struct {
 	ProcessExitSignal bool `json:"processExitSignal,omitempty"`
 	// Runs is an extension: the methods run/*.
 	Runs bool `json:"runs,omitempty"`
-	// RunSandboxes is an extension: the methods sandbox/*, and the members sandbox, transient and unattended of
+	// RunSandboxes is an extension: the methods sandbox/*, and the members sandbox, transient and
+	// unattended of
 	// run/start.
 	RunSandboxes bool `json:"runSandboxes,omitempty"`
 	// These are extensions: methods of the same names.

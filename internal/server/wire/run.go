@@ -20,18 +20,22 @@ const (
 
 // RunStart are the parameters of run/start.
 type RunStart struct {
-	_         struct{}          `rule:"name=RunStartParams"`
-	Args      []string          `json:"args" rule:"need" schema:"filled"` // the words after "sallyport run"; not empty
-	OpenStdin bool              `json:"openStdin,omitempty"`
-	Screen    bool              `json:"screen,omitempty"`
-	Events    bool              `json:"events,omitempty"`
-	StartID   string            `json:"startId,omitempty"` // a session starts no second run with it; "" for none
-	Reader    bool              `json:"reader,omitempty"`  // the command waits for a reader, which says so in its requests
-	Dir       string            `json:"cwd,omitempty"`     // a path; empty means the directory of the server
-	Env       map[string]string `json:"env,omitzero"`      // nil means the environment of the server
-	Hidden    []string          `json:"hidden,omitempty"`  // paths that a run in a sandbox does not read, beside what its policy says
-	TTY       *RunSize          `json:"tty,omitempty"`     // nil for none
-	Sandbox   *RunSandbox       `json:"sandbox,omitempty"` // that the run joins; nil for one of its own
+	_ struct{} `rule:"name=RunStartParams"`
+	// the words after "sallyport run"; not empty
+	Args      []string `json:"args" rule:"need" schema:"filled"`
+	OpenStdin bool     `json:"openStdin,omitempty"`
+	Screen    bool     `json:"screen,omitempty"`
+	Events    bool     `json:"events,omitempty"`
+	// a session starts no second run with it; "" for none
+	StartID string `json:"startId,omitempty"`
+	// the command waits for a reader, which says so in its requests
+	Reader bool              `json:"reader,omitempty"`
+	Dir    string            `json:"cwd,omitempty"` // a path; empty means the directory of the server
+	Env    map[string]string `json:"env,omitzero"`  // nil means the environment of the server
+	// paths that a run in a sandbox does not read, beside what its policy says
+	Hidden  []string    `json:"hidden,omitempty"`
+	TTY     *RunSize    `json:"tty,omitempty"`     // nil for none
+	Sandbox *RunSandbox `json:"sandbox,omitempty"` // that the run joins; nil for one of its own
 	// Transient says that the run is of use to its connection only: it is terminated and forgotten with that,
 	// or when its reader has all of the output.
 	Transient bool `json:"transient,omitempty"`
@@ -41,8 +45,9 @@ type RunStart struct {
 
 // RunSandbox is the named sandbox that a run joins.
 type RunSandbox struct {
-	Name   string `json:"name" rule:"need" schema:"filled"`
-	IdleMs uint64 `json:"idleMs,omitempty"` // how long it waits without a run before it ends, if this one opens it; 0 for the server's default
+	Name string `json:"name" rule:"need" schema:"filled"`
+	// how long it waits without a run before it ends, if this one opens it; 0 for the server's default
+	IdleMs uint64 `json:"idleMs,omitempty"`
 }
 
 // Validate returns what is wrong with the parameters.
@@ -152,18 +157,20 @@ type RunConditions struct {
 	FirstOutput bool     `json:"firstOutput,omitempty"`
 	Bytes       uint64   `json:"bytes,omitempty"` // 0 for no such condition
 	Raw         bool     `json:"raw,omitempty"`   // Match is for the bytes, with control sequences
-	After       *uint64  `json:"after,omitempty"` // the offset from which on output counts; nil for that of the waits without one
+	// the offset from which on output counts; nil for that of the waits without one
+	After *uint64 `json:"after,omitempty"`
 }
 
 // RunWaitResult is the result of run/wait.
 type RunWaitResult struct {
-	Reason    string `json:"reason"`
-	Next      uint64 `json:"next"`             // the offset after all output so far
-	After     uint64 `json:"after"`            // the offset from which on a next wait looks at the output
-	Input     any    `json:"input,omitempty"`  // what waits for input, for the reasons input_wait and password
-	Port      int    `json:"port,omitempty"`   // for the reason port
-	Result    any    `json:"result,omitempty"` // for the reason exited
-	ElapsedMs int64  `json:"elapsedMs"`
+	Reason string `json:"reason"`
+	Next   uint64 `json:"next"`  // the offset after all output so far
+	After  uint64 `json:"after"` // the offset from which on a next wait looks at the output
+	// what waits for input, for the reasons input_wait and password
+	Input     any   `json:"input,omitempty"`
+	Port      int   `json:"port,omitempty"`   // for the reason port
+	Result    any   `json:"result,omitempty"` // for the reason exited
+	ElapsedMs int64 `json:"elapsedMs"`
 }
 
 // RunScreen is the result of run/screen. Lines must not be nil.
@@ -199,7 +206,8 @@ type RunResultOf struct {
 	_      struct{} `rule:"name=RunResultParams"`
 	RunID  string   `json:"runId" rule:"need"`
 	Output bool     `json:"output" rule:"true"` // the result has its output
-	From   *uint64  `json:"from,omitempty"`     // the offset in the JSON form of the result, which comes in parts; nil for all of it
+	// the offset in the JSON form of the result, which comes in parts; nil for all of it
+	From *uint64 `json:"from,omitempty"`
 }
 
 // RunResult is the result of run/result: the result of the run, or a part of its JSON form.

@@ -94,7 +94,8 @@ func (s *socket) Read() ([]byte, error) {
 	if err == nil {
 		return data, nil
 	}
-	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway {
+	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure ||
+		code == websocket.StatusGoingAway {
 		return nil, io.EOF
 	}
 	if errors.Is(err, websocket.ErrMessageTooBig) {

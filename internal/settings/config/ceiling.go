@@ -61,7 +61,8 @@ func (e *Effective) boundDenied(k *Key, m *layer) error {
 		if by == nil {
 			return "", nil
 		}
-		return "the managed configuration denies it (" + by.Origin.Place() + ")", &CeilingError{s, "deny", by.Origin}
+		return "the managed configuration denies it (" + by.Origin.Place() + ")",
+			&CeilingError{s, "deny", by.Origin}
 	})
 }
 
@@ -106,7 +107,8 @@ func (e *Effective) reopens(text string, m *layer) *Setting {
 // boundTmp applies a ceiling that does not name tmp: a directory is a place to write to.
 func (e *Effective) boundTmp(k *Key, m *layer) error {
 	at, mode := e.Values[k.Name].Text(), m.mode()
-	if mode == nil || slices.Contains(k.Words, at) || e.withinAny(at, m.values["write"]) || e.withinMode("write", at, bases[mode.Text]) {
+	if mode == nil || slices.Contains(k.Words, at) || e.withinAny(at, m.values["write"]) ||
+		e.withinMode("write", at, bases[mode.Text]) {
 		return nil
 	}
 	return e.boundValue(k, Setting{k.Default, mode.Origin})
@@ -265,7 +267,8 @@ func reached(name string) string {
 	if name == "" {
 		return ""
 	}
-	for at, rest := filepath.Clean(name), ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+	for at, rest := filepath.Clean(name), ""; ; at, rest = filepath.Dir(at),
+		filepath.Join(filepath.Base(at), rest) {
 		if real, err := filepath.EvalSymlinks(at); err == nil {
 			return filepath.Join(real, rest)
 		} else if _, err := os.Lstat(at); err == nil || filepath.Dir(at) == at {
@@ -276,7 +279,8 @@ func reached(name string) string {
 
 // openings are the keys of what requests for approval require.
 var openings = map[string]string{
-	approval.Outside: "sandbox", "write": "write", "read": "read", "grant": "grants", "allow": "allow", "host": "network.mode",
+	approval.Outside: "sandbox", "write": "write", "read": "read", "grant": "grants", "allow": "allow",
+	"host": "network.mode",
 }
 
 // Permits returns a [*CeilingError] for the first thing that no approval may open because of the

@@ -96,7 +96,8 @@ func (e *Effective) modeOf(w *Wish, say func(key, text string)) string {
 		switch at := reached(name); {
 		case !ok:
 			say("write", entry.Place.String())
-		case at == e.real(placeWorkspace), at == e.real(placeTmp), e.plain(at, placeTmp) && !strings.Contains(at[len(e.real(placeTmp)):], "/."):
+		case at == e.real(placeWorkspace), at == e.real(placeTmp), e.plain(at, placeTmp) &&
+			!strings.Contains(at[len(e.real(placeTmp)):], "/."):
 			modes = [...]string{Minimal, WorkspaceWrite}
 		default:
 			say("write", at)
@@ -144,7 +145,8 @@ func (e *Effective) plain(at, place string) bool {
 
 // holdsHome reports whether a home directory is in a place.
 func (e *Effective) holdsHome(place string) bool {
-	return slices.ContainsFunc(append(stores.Homes(), e.config.in.Home), func(home string) bool { return home != "" && e.within(home, place) })
+	return slices.ContainsFunc(append(stores.Homes(), e.config.in.Home),
+		func(home string) bool { return home != "" && e.within(home, place) })
 }
 
 // below reports whether a path without links is another one, or in it.
@@ -164,7 +166,8 @@ func (e *Effective) Narrow(p sandbox.Policy) sandbox.Policy {
 	return p
 }
 
-// ClientsWrite returns the places outside of workspaces that the ceiling lets clients write to, in one request
+// ClientsWrite returns the places outside of workspaces that the ceiling lets clients write to, in one
+// request
 // or another.
 func (e *Effective) ClientsWrite() (paths []string) {
 	for _, m := range e.config.managed {
@@ -176,9 +179,11 @@ func (e *Effective) ClientsWrite() (paths []string) {
 // Denies returns a [*CeilingError] for a path that is denied, which is called by a request; nil if it is not.
 func (e *Effective) Denies(request, path string) error {
 	for _, s := range e.Values["deny"].Settings {
-		p := sandbox.ReadOnly().WithEntries(Denied(s.Text, e.config.in.Dir)...).Bind(sandbox.Places{Dir: e.config.in.Dir})
+		p := sandbox.ReadOnly().WithEntries(Denied(s.Text,
+			e.config.in.Dir)...).Bind(sandbox.Places{Dir: e.config.in.Dir})
 		for _, name := range []string{path, reached(path)} {
-			if ruling, _ := p.Explain(sandbox.Access{Op: sandbox.Read, Path: name}); name != "" && ruling != sandbox.Allow {
+			if ruling, _ := p.Explain(sandbox.Access{Op: sandbox.Read, Path: name}); name != "" &&
+				ruling != sandbox.Allow {
 				return &CeilingError{Setting{path, Origin{Layer: Flags, File: request}}, "deny", s.Origin}
 			}
 		}
@@ -222,7 +227,8 @@ func (e *Effective) Approval() approval.Policy {
 	}
 	asks := func(kind string) bool { return slices.Contains(e.Granular, kind) }
 	return approval.Granular{
-		SandboxApproval: asks("sandbox_approval"), Rules: asks("rules"), SkillApproval: asks("skill_approval"),
+		SandboxApproval: asks("sandbox_approval"), Rules: asks("rules"),
+		SkillApproval:      asks("skill_approval"),
 		RequestPermissions: asks("request_permissions"), MCPElicitations: asks("mcp_elicitations"),
 	}.Policy()
 }

@@ -110,7 +110,8 @@ func checkCredential(text string) error {
 	case member == "where":
 		for _, word := range values {
 			if !slices.Contains(intercept.CredentialPlaces, word) {
-				return fmt.Errorf("unknown place %s%s", quoted(word), getopt.NearestClause(word, intercept.CredentialPlaces, ""))
+				return fmt.Errorf("unknown place %s%s", quoted(word),
+					getopt.NearestClause(word, intercept.CredentialPlaces, ""))
 			}
 		}
 	}

@@ -17,7 +17,8 @@ func (e *Effective) noteEnvironment() {
 	for _, k := range Keys() {
 		for _, s := range e.Values[k.Name].Settings {
 			switch {
-			case s.Origin.Layer != Environment, s.Text == BuiltinReadOnly, k.Name == "read" && e.Base != Minimal && e.Base != NoBase:
+			case s.Origin.Layer != Environment, s.Text == BuiltinReadOnly, k.Name == "read" &&
+				e.Base != Minimal && e.Base != NoBase:
 			case k.Name == "sandbox" && e.before != "" && (!covers(e.before, e.Base) || e.opens(s.Text)):
 				say(k, s.Text)
 			case k.Name == "rules", k.Name == "tmp" && s.Text == "host", k.Order == Opens:
@@ -34,7 +35,8 @@ func (e *Effective) noteEnvironment() {
 func (e *Effective) opens(text string) bool {
 	for p := e.config.profiles[text]; p != nil; {
 		for name, v := range p.values {
-			if k := Find(name); len(v) > 0 && (k.Order == Opens || name == "rules" || name == "network.mode") {
+			if k := Find(name); len(v) > 0 && (k.Order == Opens || name == "rules" ||
+				name == "network.mode") {
 				return true
 			}
 		}

@@ -36,7 +36,8 @@ func (e *Effective) Explain(name string) (string, error) {
 	for _, g := range protect.NamedGrants() {
 		known = append(known, g.Name)
 	}
-	return "", fmt.Errorf("%s is no key, profile or grant%s", quoted(name), getopt.NearestClause(name, known, "sallyport config schema lists the keys"))
+	return "", fmt.Errorf("%s is no key, profile or grant%s", quoted(name),
+		getopt.NearestClause(name, known, "sallyport config schema lists the keys"))
 }
 
 // orders say how the project and the ceiling treat a key.

@@ -123,7 +123,8 @@ func readFile(kind Layer, file string, text []byte, home string) (*layer, error)
 	if errors.As(err, &bad) {
 		return nil, &FileError{File: file, Pos: bad.Pos, Text: bad.Text}
 	}
-	r := fileReader{file, home, &layer{kind: kind, file: file, values: Values{}, opened: Values{}, profiles: map[string]*profile{}}}
+	r := fileReader{file, home, &layer{kind: kind, file: file, values: Values{}, opened: Values{},
+		profiles: map[string]*profile{}}}
 	for i := range items {
 		if err := r.item(&items[i]); err != nil {
 			return nil, err
@@ -158,7 +159,8 @@ func (r *fileReader) item(i *toml.Item) error {
 
 // key reads the key that a path names, in a table that has some of the keys, by names of their own. Where is
 // what messages call the table; empty for the top of the file.
-func (r *fileReader) key(i *toml.Item, path []string, name func(*Key) string, to Values, where, profile string) error {
+func (r *fileReader) key(i *toml.Item, path []string, name func(*Key) string, to Values, where,
+	profile string) error {
 	k, rest := keyOf(path, name)
 	if k == nil {
 		return r.table(i, path, name, where)
@@ -307,7 +309,8 @@ func (r *fileReader) approval(i *toml.Item) error {
 	case len(i.Path) == 1:
 		return r.set(r.l.values, key, nil, i, "")
 	case !slices.Contains(granular, i.Path[1]) || len(i.Path) > 2:
-		return r.fail(i.Pos, "unknown key %s%s", text.Word(i.Key()), getopt.NearestClause(i.Path[1], granular, "it is one of "+strings.Join(granular, ", ")))
+		return r.fail(i.Pos, "unknown key %s%s", text.Word(i.Key()),
+			getopt.NearestClause(i.Path[1], granular, "it is one of "+strings.Join(granular, ", ")))
 	case i.Value.Kind != toml.Bool:
 		return r.fail(i.Value.Pos, "%s is true or false, not %s", i.Key(), i.Value.Kind)
 	}
@@ -343,7 +346,8 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 		return nil
 	case k.Type == Tables:
 		return r.member(k, rest, i, add)
-	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), len(types[k.Type].kinds) > 0 && !slices.Contains(types[k.Type].kinds, v.Kind):
+	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), len(types[k.Type].kinds) > 0 &&
+		!slices.Contains(types[k.Type].kinds, v.Kind):
 		return r.fail(v.Pos, "%s is %s, not %s", i.Key(), types[k.Type].shape, v.Kind)
 	case k.Type == Map && strings.Contains(rest[0], "="):
 		return r.fail(i.Pos, "%s: the name %s has a =; leave it out", k.Name, quoted(rest[0]))

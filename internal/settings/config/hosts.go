@@ -18,7 +18,8 @@ func (e *Effective) CheckHosts() error {
 	flags := e.layers[len(e.layers)-1].values
 	opened := slices.Concat(flags["network.allow"], e.hostGrants(flags["grants"]), flags["network.ask"])
 	if mode := flags["network.mode"]; len(mode) > 0 && mode[0].Text == NetNone && len(opened) > 0 {
-		return &FlagError{fmt.Sprintf("%s none and %s %s cannot be combined; use one of them", mode[0].Origin.File, opened[0].Origin.File, text.Word(opened[0].Text))}
+		return &FlagError{fmt.Sprintf("%s none and %s %s cannot be combined; use one of them",
+			mode[0].Origin.File, opened[0].Origin.File, text.Word(opened[0].Text))}
 	}
 	for _, key := range []string{"network.deny", "network.mitm.rules"} {
 		if set := e.Values[key].Settings; e.Values["network.mode"].Text() == NetHost && len(set) > 0 {
@@ -84,7 +85,8 @@ func (e *Effective) impliedMode(s source, holds Setting, reads bool) []Setting {
 	return []Setting{{e.proxied(reads), hosts[0].Origin}}
 }
 
-// proxied is the mode of the managed network where no word says which: full, unless the settings said limited.
+// proxied is the mode of the managed network where no word says which: full, unless the settings said
+// limited.
 // Full was not said then, so a ceiling of limited holds without an error.
 func (e *Effective) proxied(reads bool) string {
 	if reads {
@@ -106,7 +108,8 @@ func (e *Effective) OnlyNamed() bool { return e.named != nil }
 func (e *Effective) noteAsk() {
 	asks := e.layers[len(e.layers)-1].values["network.ask"]
 	if mode := e.Values["network.mode"]; len(asks) > 0 && mode.Text() == NetNone {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s asks about no host, because the network is off (%s); choose the managed network as well", asks[0].Origin.File, mode.Settings[0].Origin.Place()))
+		e.Notes = append(e.Notes,
+			fmt.Sprintf("%s asks about no host, because the network is off (%s); choose the managed network as well", asks[0].Origin.File, mode.Settings[0].Origin.Place()))
 	}
 }
 
@@ -124,6 +127,7 @@ func (e *Effective) onlyNamed() {
 		if e.names("network.allow", s) {
 			return "", nil
 		}
-		return "the network is off there, and " + e.Values["network.mode"].Settings[0].Origin.File + " opens no more than it names", nil
+		return "the network is off there, and " + e.Values["network.mode"].Settings[0].Origin.File +
+			" opens no more than it names", nil
 	})
 }

@@ -63,8 +63,9 @@ const (
 
 // bases are the names of modes, with their older spellings.
 var bases = map[string]string{
-	ReadOnly: ReadOnly, WorkspaceWrite: WorkspaceWrite, FullAccess: FullAccess, Minimal: Minimal, "danger-full-access": FullAccess,
-	":read-only": ReadOnly, ":workspace": WorkspaceWrite, ":danger-full-access": FullAccess,
+	ReadOnly: ReadOnly, WorkspaceWrite: WorkspaceWrite, FullAccess: FullAccess, Minimal: Minimal,
+	"danger-full-access": FullAccess,
+	":read-only":         ReadOnly, ":workspace": WorkspaceWrite, ":danger-full-access": FullAccess,
 }
 
 // Mode returns the mode that a name means; empty if it is that of a profile.
@@ -96,7 +97,8 @@ const (
 var tokens = []string{placeWorkspace, placeTmp, placeHome, placeMinimal}
 
 // granular are the members of the table of approval.
-var granular = []string{"sandbox_approval", "rules", "request_permissions", "skill_approval", "mcp_elicitations"}
+var granular = []string{"sandbox_approval", "rules", "request_permissions", "skill_approval",
+	"mcp_elicitations"}
 
 // Keys returns the rows of the table that have a name. They must not be changed.
 var Keys = sync.OnceValue(func() (named []*Key) {
@@ -129,7 +131,8 @@ func (k *Key) Check(text string) error {
 	var err error
 	switch read := types[k.Type].number; {
 	case k.Type == Word && !slices.Contains(k.Words, text):
-		return fmt.Errorf("invalid value %s (%s)%s", quoted(text), strings.Join(k.Words, ", "), getopt.NearestClause(text, k.Words, ""))
+		return fmt.Errorf("invalid value %s (%s)%s", quoted(text), strings.Join(k.Words, ", "),
+			getopt.NearestClause(text, k.Words, ""))
 	case k.Type == Bool && text != "true" && text != "false":
 		return fmt.Errorf("invalid value %s (true, false)", quoted(text))
 	case read != nil:
@@ -199,7 +202,8 @@ func checkGrant(name string) error {
 	for _, g := range protect.NamedGrants() {
 		known = append(known, g.Name)
 	}
-	return fmt.Errorf("unknown name %s%s", quoted(name), getopt.NearestClause(name, known, "see sallyport doctor"))
+	return fmt.Errorf("unknown name %s%s", quoted(name),
+		getopt.NearestClause(name, known, "see sallyport doctor"))
 }
 
 func checkOpening(name string) error {
@@ -210,13 +214,15 @@ func checkOpening(name string) error {
 		}
 		known = append(known, o.Name)
 	}
-	return fmt.Errorf("unknown name %s%s", quoted(name), getopt.NearestClause(name, known, "see sallyport doctor"))
+	return fmt.Errorf("unknown name %s%s", quoted(name),
+		getopt.NearestClause(name, known, "see sallyport doctor"))
 }
 
 // checkPlace checks a path that is opened.
 func checkPlace(name string) error {
 	if strings.HasPrefix(name, ":") && !slices.Contains(tokens, name) {
-		return fmt.Errorf("unknown place %s (%s)%s", quoted(name), strings.Join(tokens, ", "), getopt.NearestClause(name, tokens, ""))
+		return fmt.Errorf("unknown place %s (%s)%s", quoted(name), strings.Join(tokens, ", "),
+			getopt.NearestClause(name, tokens, ""))
 	}
 	return nil
 }

@@ -99,7 +99,9 @@ func Load(in Input) (*Config, error) {
 	for _, l := range slices.Concat(c.managed, c.layers) {
 		for name, p := range l.profiles {
 			if other := c.profiles[name]; other != nil {
-				c.notes = append(c.notes, fmt.Sprintf("%s: the profile %s is not used, because %s has one of that name", p.origin.Place(), name, other.origin.Place()))
+				c.notes = append(c.notes,
+					fmt.Sprintf("%s: the profile %s is not used, because %s has one of that name",
+						p.origin.Place(), name, other.origin.Place()))
 				continue
 			}
 			c.profiles[name] = p

@@ -27,7 +27,8 @@ func (c *Config) checkProfiles() error {
 			return err
 		}
 		if _, mode := bases[s[0].Text]; !mode && (l.kind == Project || l.kind == Managed) {
-			return s[0].Origin.fail("sandbox: %s is a profile; here it must be a mode, such as read-only", quoted(s[0].Text))
+			return s[0].Origin.fail("sandbox: %s is a profile; here it must be a mode, such as read-only",
+				quoted(s[0].Text))
 		}
 	}
 	return nil
@@ -65,7 +66,8 @@ func (c *Config) chain(s Setting) (base string, profiles []*profile, err error) 
 
 // unknown is the error for a profile that there is none of.
 func (c *Config) unknown(s Setting) error {
-	text := "unknown profile " + quoted(s.Text) + getopt.NearestClause(s.Text, c.Profiles(), "sallyport config show lists the profiles")
+	text := "unknown profile " + quoted(s.Text) + getopt.NearestClause(s.Text, c.Profiles(),
+		"sallyport config show lists the profiles")
 	if s.Origin.Layer == Flags {
 		return &FlagError{Text: s.Origin.File + ": " + text}
 	}
@@ -74,7 +76,8 @@ func (c *Config) unknown(s Setting) error {
 
 // Profiles returns the names that sandbox takes, modes first.
 func (c *Config) Profiles() []string {
-	return append([]string{ReadOnly, WorkspaceWrite, FullAccess, Minimal}, slices.Sorted(maps.Keys(c.profiles))...)
+	return append([]string{ReadOnly, WorkspaceWrite, FullAccess, Minimal},
+		slices.Sorted(maps.Keys(c.profiles))...)
 }
 
 // covers reports whether a mode allows all that another one does.

@@ -35,7 +35,8 @@ func (e *Effective) RequestRules() ([]network.RequestRule, error) {
 		name, member, values := cutMember(s.Text)
 		i := slices.IndexFunc(out, func(r network.RequestRule) bool { return r.Name == name })
 		if i < 0 {
-			i, out, at = len(out), append(out, network.RequestRule{Name: name, Source: s.Origin.Place()}), append(at, s.Origin)
+			i, out, at = len(out), append(out, network.RequestRule{Name: name, Source: s.Origin.Place()}),
+				append(at, s.Origin)
 		}
 		if err := addMember(&out[i], member, values); err != nil {
 			return nil, s.Origin.fail("network.mitm.rules.%s: %v", name, err)
@@ -71,13 +72,15 @@ func Reference(value string) (name string, ok bool) {
 
 // addMember adds one member to a rule.
 func addMember(r *network.RequestRule, member string, values []string) (err error) {
-	lists := map[string]*[]string{"hosts": &r.Hosts, "methods": &r.Methods, "paths": &r.Paths, "strip": &r.Strip}
+	lists := map[string]*[]string{"hosts": &r.Hosts, "methods": &r.Methods, "paths": &r.Paths,
+		"strip": &r.Strip}
 	if to := lists[member]; to != nil {
 		*to = values
 		return nil
 	}
 	by := map[string]string{"query": "=", "headers": ":", "set": ":"}[member]
-	if to := map[string]*[]network.Pair{"query": &r.Query, "headers": &r.Headers, "set": &r.Set}[member]; to != nil {
+	if to := map[string]*[]network.Pair{"query": &r.Query, "headers": &r.Headers,
+		"set": &r.Set}[member]; to != nil {
 		*to, err = pairs(values, by)
 	}
 	return err

@@ -21,28 +21,31 @@ func (r *fileReader) requirements(i *toml.Item) error {
 	case len(i.Path) == 1:
 		return nil
 	case len(i.Path) > 2 || i.Path[1] != "prefix_rules":
-		return r.fail(i.Pos, "unknown key %s; the table rules of a managed file has prefix_rules only", text.Word(i.Key()))
+		return r.fail(i.Pos, "unknown key %s; the table rules of a managed file has prefix_rules only",
+			text.Word(i.Key()))
 	case i.Value.Kind != toml.Array || len(i.Value.List) == 0:
-		return r.fail(i.Value.Pos, "%s is an array of tables that is not empty; leave it out for none", i.Key())
+		return r.fail(i.Value.Pos,
+			"%s is an array of tables that is not empty; leave it out for none", i.Key())
 	}
 	for _, v := range i.Value.List {
 		q := rules.Requirement{Pos: rules.Pos{File: r.file, Line: v.Pos.Line, Col: v.Pos.Column}}
-		err := r.members(&v, "a rule", []string{"pattern", "decision", "justification", "canonical_matching"}, func(m *toml.Item) error {
-			kind := toml.String
-			switch m.Path[0] {
-			case "pattern":
-				var err error
-				q.Pattern, err = r.pattern(&m.Value)
-				return err
-			case "canonical_matching":
-				kind, q.Canonical = toml.Bool, m.Value.Text == "true"
-			case "decision":
-				q.Decision = m.Value.Text
-			default:
-				q.Justification = m.Value.Text
-			}
-			return r.kind(&m.Value, kind, m.Path[0])
-		})
+		err := r.members(&v, "a rule", []string{"pattern", "decision", "justification", "canonical_matching"},
+			func(m *toml.Item) error {
+				kind := toml.String
+				switch m.Path[0] {
+				case "pattern":
+					var err error
+					q.Pattern, err = r.pattern(&m.Value)
+					return err
+				case "canonical_matching":
+					kind, q.Canonical = toml.Bool, m.Value.Text == "true"
+				case "decision":
+					q.Decision = m.Value.Text
+				default:
+					q.Justification = m.Value.Text
+				}
+				return r.kind(&m.Value, kind, m.Path[0])
+			})
 		if err != nil {
 			return err
 		}
@@ -92,7 +95,8 @@ func (r *fileReader) members(v *toml.Value, what string, known []string, read fu
 	for n := range v.Items {
 		m := &v.Items[n]
 		if len(m.Path) > 1 || !slices.Contains(known, m.Path[0]) {
-			return r.fail(m.Pos, "unknown key %s of %s%s", text.Word(m.Key()), what, getopt.NearestClause(m.Key(), known, ""))
+			return r.fail(m.Pos, "unknown key %s of %s%s", text.Word(m.Key()), what,
+				getopt.NearestClause(m.Key(), known, ""))
 		}
 		if err := read(m); err != nil {
 			return err

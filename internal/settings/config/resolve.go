@@ -39,7 +39,10 @@ func (v Value) Texts() []string {
 
 // Forget removes the elements of a key that are a name, or begin with it and "=".
 func (v Values) Forget(key, name string) {
-	v[key] = slices.DeleteFunc(v[key], func(s Setting) bool { return s.Text == name || strings.HasPrefix(s.Text, name+"=") })
+	v[key] = slices.DeleteFunc(v[key], func(s Setting) bool {
+		return s.Text == name ||
+			strings.HasPrefix(s.Text, name+"=")
+	})
 }
 
 // A Cut is a setting that does not count.
@@ -80,7 +83,8 @@ type CeilingError struct {
 }
 
 func (e *CeilingError) Error() string {
-	return fmt.Sprintf("%s %s is more than the managed configuration allows (%s: %s)", e.Wish.Origin.File, text.Word(e.Wish.Text), e.By.Place(), e.Key)
+	return fmt.Sprintf("%s %s is more than the managed configuration allows (%s: %s)", e.Wish.Origin.File,
+		text.Word(e.Wish.Text), e.By.Place(), e.Key)
 }
 
 // ExitCode is that of a run.
@@ -183,11 +187,13 @@ func (e *Effective) choose() ([]source, error) {
 	e.Values["sandbox"] = v
 	var stack []source
 	for i, l := range e.layers {
-		said := []source{{kind: l.kind, values: l.values, mode: modes[i]}, {kind: User, values: l.opened, mode: modes[i]}}
+		said := []source{{kind: l.kind, values: l.values, mode: modes[i]},
+			{kind: User, values: l.opened, mode: modes[i]}}
 		profile := source{kind: User, values: merged(profiles), mode: own}
 		switch {
 		case at != i:
-			stack = append(append(stack, said...), source{kind: User, values: replaced[i], mode: modes[i], past: true})
+			stack = append(append(stack, said...), source{kind: User, values: replaced[i],
+				mode: modes[i], past: true})
 		case l.kind == Flags: // a flag beside -P counts more than the profile
 			stack = append(append(stack, profile), said...)
 		default:
@@ -206,7 +212,8 @@ func ceiling(by Setting) string {
 func (e *Effective) cut(v *Value, key string, s Setting, why string) {
 	v.Cut = append(v.Cut, Cut{s, why})
 	if s.Origin.Layer != BuiltIn {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s: %s = %s does not count: %s", s.Origin.Place(), key, text.Word(Find(key).shown(s.Text)), why))
+		e.Notes = append(e.Notes, fmt.Sprintf("%s: %s = %s does not count: %s", s.Origin.Place(), key,
+			text.Word(Find(key).shown(s.Text)), why))
 	}
 }
 
@@ -252,7 +259,8 @@ func (e *Effective) pick(k *Key, stack []source) {
 		if reads = reads || next.Text == NetLimited; from.past && k.wider(next.Text, s.Text) {
 			continue
 		}
-		if from.kind == Project && s.Text != "" && (k.wider(next.Text, s.Text) || k.Name == "approval" && s.Text == "granular" && next.Text != "untrusted") {
+		if from.kind == Project && s.Text != "" && (k.wider(next.Text, s.Text) || k.Name == "approval" &&
+			s.Text == "granular" && next.Text != "untrusted") {
 			e.cut(&v, k.Name, next, "a project can only narrow, and "+text.Word(s.Text)+" holds")
 			continue
 		}
@@ -297,7 +305,8 @@ func (e *Effective) gather(k *Key, stack []source) {
 			case k.Whole: // below
 			case k.hasNames():
 				name, _, _ := strings.Cut(s.Text, "=")
-				v.Settings = append(slices.DeleteFunc(v.Settings, func(o Setting) bool { return strings.HasPrefix(o.Text, name+"=") }), s)
+				v.Settings = append(slices.DeleteFunc(v.Settings,
+					func(o Setting) bool { return strings.HasPrefix(o.Text, name+"=") }), s)
 			case !slices.ContainsFunc(v.Settings, func(o Setting) bool { return o.Text == s.Text }):
 				v.Settings = append(v.Settings, s)
 			}
@@ -316,7 +325,8 @@ func (e *Effective) gather(k *Key, stack []source) {
 func (e *Effective) questions() {
 	for _, m := range e.config.managed {
 		by, v := m.values["approval"], e.Values["approval"]
-		if at := v.Text(); len(by) > 0 && by[0].Text == "granular" && (at == "on-request" || at == "on-failure") {
+		if at := v.Text(); len(by) > 0 && by[0].Text == "granular" &&
+			(at == "on-request" || at == "on-failure") {
 			e.cut(&v, "approval", v.Settings[0], ceiling(by[0]))
 			v.Settings = by
 			e.Values["approval"] = v

@@ -52,9 +52,11 @@ func (e *Effective) Rules() []rules.Source {
 			source := files.Read(name)
 			source.Narrow = true
 			sources = append(sources, source)
-			e.Notes = append(e.Notes, fmt.Sprintf("--rules: what the file allows does not count, because %v; move it to another directory", err))
+			e.Notes = append(e.Notes,
+				fmt.Sprintf("--rules: what the file allows does not count, because %v; move it to another directory", err))
 		default:
-			sources = append(sources, rules.Source{Name: name, Err: fmt.Errorf("%w, and settings name it; move it to another directory", err)})
+			sources = append(sources, rules.Source{Name: name,
+				Err: fmt.Errorf("%w, and settings name it; move it to another directory", err)})
 		}
 	}
 	e.rules = append([]rules.Source{}, sources...)
@@ -68,7 +70,8 @@ func (e *Effective) Reach() *reach.Reach { return reach.New(e.Area()) }
 // Area is what [Effective.Reach] knows.
 func (e *Effective) Area() reach.Area {
 	tmp := e.Values["tmp"].Text()
-	return reach.Area{Policy: sandbox.ReadOnly(), Workspace: e.config.in.Dir, HostTmp: tmp == "host", Writable: e.Writable()}
+	return reach.Area{Policy: sandbox.ReadOnly(), Workspace: e.config.in.Dir, HostTmp: tmp == "host",
+		Writable: e.Writable()}
 }
 
 // Writable returns the places that commands can write to under these settings, or when one of

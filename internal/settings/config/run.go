@@ -104,7 +104,8 @@ var RunFlags = sync.OnceValue(func() (flags []*Flag) {
 	for range moved { // each follows one that may be moved, too
 		for _, f := range moved {
 			flags = slices.DeleteFunc(flags, func(o *Flag) bool { return o == f })
-			flags = slices.Insert(flags, 1+slices.IndexFunc(flags, func(o *Flag) bool { return o.Long == f.after }), f)
+			flags = slices.Insert(flags, 1+slices.IndexFunc(flags,
+				func(o *Flag) bool { return o.Long == f.after }), f)
 		}
 	}
 	return flags

@@ -16,10 +16,12 @@ func Schema() any {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "sallyport config.toml"
 	profile := object("A profile: what commands may touch.")
-	profile.put("extends", node{"type": "string", "description": "The mode or profile that this one adds to. Without it nothing but the platform's own files can be read."})
+	profile.put("extends", node{"type": "string",
+		"description": "The mode or profile that this one adds to. Without it nothing but the platform's own files can be read."})
 	profile.put("description", node{"type": "string", "description": "What the profile is for."})
 	project := object("What a project opens, in its own file only, once it is trusted.")
-	project.put("allow_rules", node{"type": "boolean", "description": "Let the allow rules of the project count."})
+	project.put("allow_rules", node{"type": "boolean",
+		"description": "Let the allow rules of the project count."})
 	for _, k := range Keys() {
 		root.put(k.Name, k.schema())
 		if k.Profile != "" {
@@ -29,7 +31,8 @@ func Schema() any {
 			project.put(k.Project, k.schema())
 		}
 	}
-	root.put("profiles", node{"type": "object", "description": "Profiles by name.", "additionalProperties": profile})
+	root.put("profiles", node{"type": "object", "description": "Profiles by name.",
+		"additionalProperties": profile})
 	root.put("project", project)
 	kinds := object("When to ask, by kind of question: granular.")
 	for _, name := range granular {
@@ -66,7 +69,8 @@ func required() node {
 }
 
 func object(description string) node {
-	return node{"type": "object", "description": description, "additionalProperties": false, "properties": node{}}
+	return node{"type": "object", "description": description, "additionalProperties": false,
+		"properties": node{}}
 }
 
 // put adds a property by its dotted name.

@@ -47,12 +47,14 @@ type Source struct {
 
 func (k *Key) sourceOf(s Setting, why string) *Source {
 	o := s.Origin
-	return &Source{k.shown(s.Text), o.Layer.String(), o.File, o.Pos.Line, o.Pos.Column, o.Profile, why, o.Place()}
+	return &Source{k.shown(s.Text), o.Layer.String(), o.File, o.Pos.Line, o.Pos.Column, o.Profile,
+		why, o.Place()}
 }
 
 // Show returns what holds; with origin also who set it.
 func (e *Effective) Show(origin bool) *Shown {
-	s := &Shown{Type: "config", Mode: e.Base, Values: map[string]*Line{}, Profiles: e.config.Profiles(), Rules: []string{}, Notes: slices.Clone(e.Notes), origin: origin}
+	s := &Shown{Type: "config", Mode: e.Base, Values: map[string]*Line{}, Profiles: e.config.Profiles(),
+		Rules: []string{}, Notes: slices.Clone(e.Notes), origin: origin}
 	if s.Notes == nil {
 		s.Notes = []string{}
 	}

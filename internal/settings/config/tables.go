@@ -74,7 +74,8 @@ func (t *table) check(text string) error {
 func (r *fileReader) member(k *Key, rest []string, i *toml.Item, add func(string, toml.Pos) error) error {
 	v := &i.Value
 	if len(rest) < 2 {
-		return r.fail(v.Pos, "%s is a table; write [%s.NAME] and %s below", i.Key(), k.Name, strings.Join(k.table.required, " and "))
+		return r.fail(v.Pos, "%s is a table; write [%s.NAME] and %s below", i.Key(), k.Name,
+			strings.Join(k.table.required, " and "))
 	}
 	m := k.table.find(rest[1])
 	switch {

@@ -30,7 +30,8 @@ func (e *Effective) Upstream() (*network.Upstream, error) {
 	for _, p := range u.Proxies() {
 		var over *CeilingError
 		if errors.As(e.Permits([]string{"host:" + p.Authority()}), &over) {
-			return nil, &CeilingError{Setting{p.String(), Origin{Layer: Environment, File: "the upstream proxy"}}, keyUpstream, over.By}
+			return nil, &CeilingError{Setting{p.String(),
+				Origin{Layer: Environment, File: "the upstream proxy"}}, keyUpstream, over.By}
 		}
 	}
 	return u, nil

@@ -66,7 +66,10 @@ func (e *editor) existing(i *Item) ([]byte, error) {
 		return nil, &Error{v.Pos, fmt.Sprintf("%s is %s, not a string; write it as one", i.Key(), v.Kind)}
 	case !e.list && v.Text == e.value:
 		return e.text, nil
-	case e.list && slices.ContainsFunc(v.List, func(o Value) bool { return o.Kind == String && o.Text == e.value }):
+	case e.list && slices.ContainsFunc(v.List, func(o Value) bool {
+		return o.Kind == String &&
+			o.Text == e.value
+	}):
 		return e.text, nil
 	}
 	at := e.begin(i.end)
@@ -75,7 +78,8 @@ func (e *editor) existing(i *Item) ([]byte, error) {
 		return e.checked(at, v.end, Quote(e.value))
 	case len(v.List) == 0:
 		end := e.lineEnd(at)
-		if rest := bytes.TrimLeft(e.text[at+1:end], " \t"); end < len(e.text) && (len(rest) == 0 || rest[0] == '#') {
+		if rest := bytes.TrimLeft(e.text[at+1:end], " \t"); end < len(e.text) &&
+			(len(rest) == 0 || rest[0] == '#') {
 			return e.checked(end, end, e.eol+"  "+Quote(e.value)+",")
 		}
 		return e.checked(at+1, at+1, Quote(e.value))
@@ -220,7 +224,8 @@ func (e *editor) lineEnd(at int) int {
 
 // byHand is the error for a text that cannot be changed alone.
 func (e *editor) byHand(at Pos) error {
-	return &Error{at, "the text is written in a way that cannot be added to; add this by hand: " + e.line(e.path)}
+	return &Error{at, "the text is written in a way that cannot be added to; add this by hand: " +
+		e.line(e.path)}
 }
 
 // checked puts a text in the place of a part, and returns the whole if it says one thing more.

@@ -80,7 +80,8 @@ func Join(path []string) string {
 }
 
 func bare(key string) bool {
-	return key != "" && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+	return key != "" && strings.Trim(key,
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 // An Error is what is wrong with a text, and where.
@@ -190,7 +191,8 @@ func (r *reader) expression(e *unstable.Node) error {
 		if err != nil {
 			return err
 		}
-		return &Error{key.Pos, fmt.Sprintf("[[%s]] makes an array of tables, and no key is one; write [%s]", key.Key(), key.Key())}
+		return &Error{key.Pos, fmt.Sprintf("[[%s]] makes an array of tables, and no key is one; write [%s]",
+			key.Key(), key.Key())}
 	}
 	key, err := r.key(e.Key(), nil)
 	if err != nil {
@@ -271,7 +273,8 @@ func (r *reader) define(item Item, table int, as state) error {
 	}
 	name := joined(item.Path)
 	if n := r.seen[name]; n != nil && (as != headed || n.state != implied) {
-		return &Error{item.Pos, fmt.Sprintf("%s is defined twice, first in line %d; remove one", item.Key(), n.pos.Line)}
+		return &Error{item.Pos, fmt.Sprintf("%s is defined twice, first in line %d; remove one",
+			item.Key(), n.pos.Line)}
 	}
 	r.seen[name] = &node{item.Pos, as}
 	if as != closed {

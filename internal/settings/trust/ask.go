@@ -27,7 +27,8 @@ func (p *Project) Ask(ctx context.Context) (yes bool, err error) {
 	if p.State == Changed {
 		before = p.Why
 	}
-	err = t.Show(fmt.Sprintf("sallyport: trust the files of this project?\n  %s\n  (%s)\n", text.Word(p.Dir), before) +
+	err = t.Show(fmt.Sprintf("sallyport: trust the files of this project?\n  %s\n  (%s)\n",
+		text.Word(p.Dir), before) +
 		"They can narrow what commands may do here. What is under [project] can widen it.\n")
 	for i := 0; i < len(p.Files) && err == nil; i++ {
 		f := p.Files[i]
@@ -59,7 +60,8 @@ func (l Listing) String() string {
 	}
 	var b strings.Builder
 	for _, r := range l.Projects {
-		fmt.Fprintf(&b, "%s  %4d files  %s\n", r.Time.Local().Format(time.DateTime), len(r.Files), text.Word(r.Dir))
+		fmt.Fprintf(&b, "%s  %4d files  %s\n", r.Time.Local().Format(time.DateTime), len(r.Files),
+			text.Word(r.Dir))
 	}
 	return b.String()
 }

@@ -15,7 +15,8 @@ const searchOnly = unix.O_PATH
 // identify returns the identity of an open directory.
 func identify(dir *os.File) (identity, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+	if err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME,
+		&st); err != nil {
 		return identity{}, err
 	}
 	id := identity{device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino}

@@ -86,9 +86,13 @@ func (p *Project) readRules(dir *os.File) error {
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return n[0] == '.' || filepath.Ext(n) != rulesExt })
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return n[0] == '.' ||
+			filepath.Ext(n) != rulesExt
+	})
 	if len(names) > maxFiles {
-		return &RefusedError{dir.Name(), fmt.Sprintf("it has more than %d rule files", maxFiles), "remove some of them"}
+		return &RefusedError{dir.Name(), fmt.Sprintf("it has more than %d rule files", maxFiles),
+			"remove some of them"}
 	}
 	slices.Sort(names)
 	for _, n := range names {
@@ -141,7 +145,8 @@ func (p *Project) read(dir *os.File, name string, most int) error {
 	case st.Dev != named.Dev || st.Ino != named.Ino:
 		return &RefusedError{path, "it was replaced while it was opened", "try again"}
 	case st.Nlink > 1:
-		return &RefusedError{path, "it has a hard link, another name by which it can be changed", "put a copy in its place"}
+		return &RefusedError{path, "it has a hard link, another name by which it can be changed",
+			"put a copy in its place"}
 	}
 	if err := checkOwner(f); err != nil {
 		return err
@@ -154,7 +159,8 @@ func (p *Project) read(dir *os.File, name string, most int) error {
 		return &RefusedError{path, fmt.Sprintf("it is larger than %d KiB", most>>10), "make it smaller"}
 	}
 	if p.size > maxTotal {
-		return &RefusedError{path, fmt.Sprintf("with it, the project's files are larger than %d MiB", maxTotal>>20), "remove some of them"}
+		return &RefusedError{path, fmt.Sprintf("with it, the project's files are larger than %d MiB",
+			maxTotal>>20), "remove some of them"}
 	}
 	p.Files = append(p.Files, File{Name: name, Path: path, Data: data})
 	return nil
@@ -178,7 +184,8 @@ func checkOwner(f *os.File) error {
 	}
 	switch {
 	case st.Uid != 0 && st.Uid != uint32(os.Geteuid()):
-		return &RefusedError{f.Name(), fmt.Sprintf("it belongs to another user (%d)", st.Uid), "put a copy of your own in its place"}
+		return &RefusedError{f.Name(), fmt.Sprintf("it belongs to another user (%d)", st.Uid),
+			"put a copy of your own in its place"}
 	case st.Mode&unix.S_IWOTH != 0:
 		return &RefusedError{f.Name(), "every user can write to it", "run chmod o-w " + text.Word(f.Name())}
 	}

@@ -71,7 +71,8 @@ func decode(data []byte, name string) (r Record, offset int, err error) {
 	case err != nil:
 		return Record{}, 0, err
 	case !bytes.Equal(form, data):
-		return Record{}, difference(form, data), errors.New("it is not in the form in which sallyport writes it")
+		return Record{}, difference(form, data),
+			errors.New("it is not in the form in which sallyport writes it")
 	}
 	return r, 0, r.check(name)
 }
@@ -105,7 +106,8 @@ func (r Record) check(name string) error {
 	for i, f := range r.Files {
 		sum, err := hex.DecodeString(f.SHA256)
 		switch {
-		case f.Name != trustConfigFile && (path.Dir(f.Name) != rulesDir || path.Ext(f.Name) != rulesExt || path.Clean(f.Name) != f.Name):
+		case f.Name != trustConfigFile && (path.Dir(f.Name) != rulesDir || path.Ext(f.Name) != rulesExt ||
+			path.Clean(f.Name) != f.Name):
 			return fmt.Errorf("invalid file name %s", text.Word(f.Name))
 		case err != nil || len(sum) != sha256.Size || strings.ToLower(f.SHA256) != f.SHA256:
 			return fmt.Errorf("invalid hash of %s", text.Word(f.Name))

@@ -90,7 +90,8 @@ func SetForUser(name string, settings []Setting, check CheckFile) error {
 // the controlling terminal, and asks; it returns false if the answer is not yes. Where nothing
 // would change and the project is trusted it asks nothing. It blocks until the user answers or
 // ctx ends.
-func SetInProject(ctx context.Context, dir string, settings []Setting, check CheckFile) (yes bool, err error) {
+func SetInProject(ctx context.Context, dir string, settings []Setting,
+	check CheckFile) (yes bool, err error) {
 	p, err := Read(dir)
 	if err != nil {
 		return false, err

@@ -90,7 +90,8 @@ func (p *Project) Trust() error {
 		return err
 	}
 	if p.holds(dir) {
-		return &RefusedError{dir, "this state directory lies in the project", "set XDG_STATE_HOME to a directory outside of it"}
+		return &RefusedError{dir, "this state directory lies in the project",
+			"set XDG_STATE_HOME to a directory outside of it"}
 	}
 	r := p.record(time.Now())
 	text, err := r.encode()

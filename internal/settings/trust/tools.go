@@ -43,8 +43,9 @@ var tools = []tool{
 	{name: "Python", files: []string{"pyproject.toml", "setup.py"}, unless: []string{"uv", "Poetry", "Python"}, hosts: "net:pypi", fetch: "pip install -e ."},
 	{name: "Rust", files: []string{"Cargo.toml"}, hosts: "net:crates", fetch: "cargo fetch"},
 	{
-		name:   "C",
-		files:  []string{"CMakeLists.txt", "meson.build", "configure.ac", "configure", "Makefile", "GNUmakefile", "makefile"},
+		name: "C",
+		files: []string{"CMakeLists.txt", "meson.build", "configure.ac", "configure", "Makefile",
+			"GNUmakefile", "makefile"},
 		needs:  []string{"*.[ch]", "*.cc", "*.cpp", "*.cxx", "*/*.[ch]", "*/*.cc", "*/*.cpp", "*/*.cxx"},
 		grants: []string{`"cache:ccache", # a layer over the cache of ccache, for this project alone`},
 		write:  []string{`"~/.local", # make install, with this prefix`},

@@ -113,7 +113,8 @@ func (e *RecordError) Error() string {
 	if e.Dir != "" {
 		fix = "forget it with sallyport trust --revoke " + text.Word(e.Dir)
 	}
-	return fmt.Sprintf("%s:%d:%d: the trust record does not load: %v; %s", text.Word(e.Path), e.Line, e.Col, e.Err, fix)
+	return fmt.Sprintf("%s:%d:%d: the trust record does not load: %v; %s", text.Word(e.Path), e.Line,
+		e.Col, e.Err, fix)
 }
 
 // Unwrap returns the cause.

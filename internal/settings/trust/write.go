@@ -50,7 +50,8 @@ func replace(dir *os.Root, name string, old, s []byte, mode fs.FileMode) (err er
 	unfinished := name + ".new"
 	f, err := dir.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: another sallyport changes the settings; remove it if none does", text.Word(filepath.Join(dir.Name(), unfinished)))
+		return fmt.Errorf("%s exists: another sallyport changes the settings; remove it if none does",
+			text.Word(filepath.Join(dir.Name(), unfinished)))
 	}
 	if err != nil {
 		return err

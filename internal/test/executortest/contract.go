@@ -80,7 +80,8 @@ type run struct {
 func spec(t *testing.T, script string) *executor.Spec {
 	t.Helper()
 	return &executor.Spec{
-		Args: []string{"/bin/sh", "-c", script}, Dir: t.TempDir(), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Args: []string{"/bin/sh", "-c", script}, Dir: t.TempDir(),
+		Env:    []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 		Policy: sandbox.FullAccess(), Tmp: "host",
 	}
 }
@@ -165,18 +166,21 @@ func outputAndExit(t *testing.T, e executor.Executor, traits Traits) {
 	close(started)
 	r.Process = p
 	exit := r.end(t)
-	if exit.Code != 7 || exit.Stopped || exits != 1 || r.text(executor.Stdout) != "out\n" || r.text(executor.Stderr) != "err\n" {
+	if exit.Code != 7 || exit.Stopped || exits != 1 || r.text(executor.Stdout) != "out\n" ||
+		r.text(executor.Stderr) != "err\n" {
 		t.Errorf("%+v, %d exits, %q, %q", exit, exits, r.text(executor.Stdout), r.text(executor.Stderr))
 	}
 	if again, err := r.Wait(); err != nil || again.Code != 7 {
 		t.Errorf("second Wait: %+v, %v", again, err)
 	}
-	if exit := start(t, e, spec(t, "kill -9 $$")).end(t); exit.Code != 137 || (exit.Signal == 9) != traits.Signals {
+	if exit := start(t, e, spec(t, "kill -9 $$")).end(t); exit.Code != 137 ||
+		(exit.Signal == 9) != traits.Signals {
 		t.Errorf("death by SIGKILL: %+v", exit)
 	}
 }
 
-// noReturn: a function of the Spec that panics or ends its goroutine ends neither the program nor the process,
+// noReturn: a function of the Spec that panics or ends its goroutine ends neither the program nor the
+// process,
 // holds nothing up, and is named.
 func noReturn(t *testing.T, e executor.Executor, _ Traits) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
@@ -200,10 +204,12 @@ func noReturn(t *testing.T, e executor.Executor, _ Traits) {
 			}
 			exit, err := p.Wait()
 			var failed *caller.PanicError
-			if exit.Code != 3 || errors.As(err, &failed) != (of == "OnOutput") || failed != nil && failed.Where != of {
+			if exit.Code != 3 || errors.As(err, &failed) != (of == "OnOutput") || failed != nil &&
+				failed.Where != of {
 				t.Errorf("%s in %s: %+v, %v", name, of, exit, err)
 			}
-			if n := strings.Count(strings.Join(exit.Sandbox.Warnings, "\n"), of); n != 1 || exits != 1 || of == "OnOutput" && calls != 1 {
+			if n := strings.Count(strings.Join(exit.Sandbox.Warnings, "\n"), of); n != 1 || exits != 1 ||
+				of == "OnOutput" && calls != 1 {
 				t.Errorf("%s in %s: %d warnings, %d exits, %d calls for output", name, of, n, exits, calls)
 			}
 		}
@@ -221,7 +227,8 @@ func surroundings(t *testing.T, e executor.Executor, _ Traits) {
 	r := start(t, e, s)
 	r.end(t)
 	out := r.text(executor.Stdout)
-	if want := "name|" + dir + "|1=2||2||é \"x\"\n\n"; !strings.HasPrefix(out, want) || !strings.Contains(out, "API_TOKEN=kept") || strings.Contains(out, "\nHOME=") {
+	if want := "name|" + dir + "|1=2||2||é \"x\"\n\n"; !strings.HasPrefix(out, want) ||
+		!strings.Contains(out, "API_TOKEN=kept") || strings.Contains(out, "\nHOME=") {
 		t.Errorf("%q, want %q", out, want)
 	}
 }
@@ -273,7 +280,9 @@ func terminal(t *testing.T, e executor.Executor, traits Traits) {
 	}
 	r.until(t, size)
 	err := r.Resize(executor.Size{Cols: 101, Rows: 41})
-	if (err == nil) != traits.Resize || !traits.Resize && (!errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "resize is not supported by exec-server sessions")) {
+	if (err == nil) != traits.Resize || !traits.Resize &&
+		(!errors.Is(err, errors.ErrUnsupported) ||
+			!strings.Contains(err.Error(), "resize is not supported by exec-server sessions")) {
 		t.Errorf("Resize: %v", err)
 	}
 	if traits.Resize {
@@ -283,7 +292,8 @@ func terminal(t *testing.T, e executor.Executor, traits Traits) {
 		t.Errorf("Write: %v", err)
 	}
 	exit := r.end(t)
-	if out := r.text(executor.Stdout); exit.Code != 3 || !strings.HasPrefix(out, "ready\r\n") || !strings.Contains(out, "got hé\r\n"+size) || r.text(executor.Stderr) != "" {
+	if out := r.text(executor.Stdout); exit.Code != 3 || !strings.HasPrefix(out, "ready\r\n") ||
+		!strings.Contains(out, "got hé\r\n"+size) || r.text(executor.Stderr) != "" {
 		t.Errorf("%+v, %q", exit, out)
 	}
 	s = spec(t, "cat")
@@ -309,7 +319,8 @@ func stop(t *testing.T, e executor.Executor, traits Traits) {
 	r.Stop()
 	r.Stop()
 	exit := r.end(t)
-	if asked := strings.Contains(r.text(executor.Stdout), "asked"); !exit.Stopped || asked != traits.Signals || asked != (exit.Code == 9) {
+	if asked := strings.Contains(r.text(executor.Stdout), "asked"); !exit.Stopped ||
+		asked != traits.Signals || asked != (exit.Code == 9) {
 		t.Errorf("%+v, %q", exit, r.text(executor.Stdout))
 	}
 	r.Stop() // after the end it does nothing
@@ -332,13 +343,15 @@ func signals(t *testing.T, e executor.Executor, traits Traits) {
 	}
 	r.until(t, "int")
 	const usr1 = 10 // on Linux
-	if err := r.Signal(usr1); (err == nil) != traits.Signals || !traits.Signals && !errors.Is(err, errors.ErrUnsupported) {
+	if err := r.Signal(usr1); (err == nil) != traits.Signals || !traits.Signals &&
+		!errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("SIGUSR1: %v", err)
 	}
 	if !traits.Signals {
 		r.Stop()
 	}
-	if exit := r.end(t); traits.Signals && (exit.Code != 4 || !strings.Contains(r.text(executor.Stdout), "usr")) {
+	if exit := r.end(t); traits.Signals &&
+		(exit.Code != 4 || !strings.Contains(r.text(executor.Stdout), "usr")) {
 		t.Errorf("%+v, %q", exit, r.text(executor.Stdout))
 	}
 	if err := r.Signal(2); !errors.Is(err, os.ErrProcessDone) {
@@ -383,7 +396,8 @@ func inherited(t *testing.T, e executor.Executor, traits Traits) {
 	_ = w.Close()
 	if !traits.Inherit {
 		var unsupported *sandbox.UnsupportedError
-		if !errors.As(err, &unsupported) || err.Error() != "remote exec-server does not support inherited file descriptors" {
+		if !errors.As(err, &unsupported) ||
+			err.Error() != "remote exec-server does not support inherited file descriptors" {
 			t.Errorf("%v", err)
 		}
 		return
@@ -482,14 +496,16 @@ func sandboxed(t *testing.T, e executor.Executor, _ Traits) {
 		t.Fatal(err)
 	}
 	policy, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
-		sandbox.PathEntry("/", sandbox.LevelRead), sandbox.PathEntry(dir, sandbox.LevelWrite), sandbox.PathEntry(dir+"/out", sandbox.LevelRead))
+		sandbox.PathEntry("/", sandbox.LevelRead), sandbox.PathEntry(dir, sandbox.LevelWrite),
+		sandbox.PathEntry(dir+"/out", sandbox.LevelRead))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Policy = policy.Bind(sandbox.Places{Dir: dir})
 	r := start(t, e, s)
 	r.end(t)
-	if out, errs := r.text(executor.Stdout), r.text(executor.Stderr); out != "denied\n" || !strings.Contains(errs, "out/side") || r.Sandbox().Level == "none" {
+	if out, errs := r.text(executor.Stdout), r.text(executor.Stderr); out != "denied\n" ||
+		!strings.Contains(errs, "out/side") || r.Sandbox().Level == "none" {
 		t.Errorf("%q, %q, %+v", out, errs, r.Sandbox())
 	}
 }

@@ -48,7 +48,8 @@ type ScriptedProcess struct {
 
 // NewScriptedProcess returns a process that is started by a Scripted.
 func NewScriptedProcess() *ScriptedProcess {
-	return &ScriptedProcess{ended: make(chan struct{}), changed: make(chan struct{}), Out: NewFakeOutput(1 << 20)}
+	return &ScriptedProcess{ended: make(chan struct{}), changed: make(chan struct{}),
+		Out: NewFakeOutput(1 << 20)}
 }
 
 // Set changes the process and wakes what waits for it.

@@ -60,9 +60,11 @@ func compare(suite string, outside, inside outcomes, list allowed) comparison {
 		case !ran:
 			c.failed = append(c.failed, difference{name, "did not run, or did not end", reason})
 		case o.state == skipped:
-			c.failed = append(c.failed, difference{name, "skipped: " + cmp.Or(o.reason, "no reason given"), reason})
+			c.failed = append(c.failed, difference{name, "skipped: " +
+				cmp.Or(o.reason, "no reason given"), reason})
 		default:
-			c.failed = append(c.failed, difference{name, cmp.Or(o.reason, "failed without a message"), reason})
+			c.failed = append(c.failed,
+				difference{name, cmp.Or(o.reason, "failed without a message"), reason})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(passes)) {
@@ -97,6 +99,7 @@ func report(w io.Writer, all []comparison, missing []string) bool {
 	for _, m := range missing {
 		fmt.Fprintf(w, "not run:  %s\n", m)
 	}
-	fmt.Fprintf(w, "%d tests pass outside; %d of them do not pass inside, %d unlisted; %d listed ones pass\n", outside, outside-inside, unlisted, stale)
+	fmt.Fprintf(w, "%d tests pass outside; %d of them do not pass inside, %d unlisted; %d listed ones pass\n",
+		outside, outside-inside, unlisted, stale)
 	return unlisted == 0 && stale == 0
 }

@@ -100,7 +100,8 @@ func compareAll(args []string) (bool, error) {
 			continue
 		}
 		done = append(done, c)
-		fmt.Fprintf(os.Stdout, "%-36s %7d %7d %8d  %v\n", s.name, c.passed, c.passed-len(c.failed), c.unlisted(), c.took.Round(time.Second))
+		fmt.Fprintf(os.Stdout, "%-36s %7d %7d %8d  %v\n", s.name, c.passed, c.passed-len(c.failed),
+			c.unlisted(), c.took.Round(time.Second))
 	}
 	return report(os.Stdout, done, missing), nil
 }
@@ -114,7 +115,8 @@ func compareOne(ctx context.Context, s suite, o options, list allowed) (comparis
 	if err != nil {
 		return comparison{}, err
 	}
-	inside := []string{filepath.Join(o.room, "bin", "sallyport"), "run", "--env-inherit", "all", "-t=false", "--"}
+	inside := []string{filepath.Join(o.room, "bin", "sallyport"), "run", "--env-inherit", "all",
+		"-t=false", "--"}
 	first, _ := s.run(ctx, inside, o.limit)
 	c := compare(s.name, outside, first, list)
 	if c.unlisted() > 0 {

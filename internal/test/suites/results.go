@@ -116,7 +116,8 @@ func goReason(output []string) string {
 	}
 	if last == "" {
 		for _, line := range output {
-			if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(word, "---") && !strings.HasPrefix(word, "===") {
+			if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(word, "---") &&
+				!strings.HasPrefix(word, "===") {
 				last = word
 			}
 		}

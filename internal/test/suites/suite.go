@@ -29,14 +29,17 @@ type suite struct {
 
 // goPackages are the packages of Go's library whose tests look most at the system.
 var goPackages = []string{
-	"os", "os/exec", "os/signal", "os/user", "net", "net/http", "net/rpc", "path/filepath", "internal/poll", "log/syslog", "syscall",
+	"os", "os/exec", "os/signal", "os/user", "net", "net/http", "net/rpc", "path/filepath", "internal/poll",
+	"log/syslog", "syscall",
 }
 
 // pythonModules are CPython's test modules about the system.
 var pythonModules = []string{
-	"test_os", "test_subprocess", "test_posix", "test_signal", "test_pty", "test_socket", "test_mmap", "test_tempfile",
+	"test_os", "test_subprocess", "test_posix", "test_signal", "test_pty", "test_socket", "test_mmap",
+	"test_tempfile",
 	"test_shutil", "test_pathlib", "test_threading", "test_select", "test_ssl", "test_io", "test_httpservers",
-	"test_socketserver", "test_multiprocessing_fork", "test_multiprocessing_forkserver", "test_multiprocessing_spawn",
+	"test_socketserver", "test_multiprocessing_fork", "test_multiprocessing_forkserver",
+	"test_multiprocessing_spawn",
 }
 
 // pythonResources are what "python3 -m test -u" would allow a module; more would be hosts on
@@ -86,7 +89,8 @@ func goSuites(room string) ([]suite, error) {
 			name: "go/" + pkg, dir: dir,
 			command: []string{program, "-test.v=test2json", "-test.short", "-test.paniconexit0"},
 			// The tests that start the go command get a cache that they may write.
-			env: []string{"GOCACHE=" + filepath.Join(dir, ".gocache"), "GOFLAGS=", "GOENV=off", "GOTOOLCHAIN=local"},
+			env: []string{"GOCACHE=" + filepath.Join(dir, ".gocache"), "GOFLAGS=", "GOENV=off",
+				"GOTOOLCHAIN=local"},
 			read: func(output []byte) (outcomes, error) {
 				return convertGo(filepath.Join(room, "bin", "test2json"), output)
 			},
@@ -126,8 +130,9 @@ func pythonSuites(room string) ([]suite, error) {
 		}
 		all = append(all, suite{
 			name: "python/" + module, dir: dir,
-			command: append([]string{python, driver, module, filepath.Join(dir, resultsName)}, pythonResources[module]...),
-			read:    readLines(filepath.Join(dir, resultsName)),
+			command: append([]string{python, driver, module, filepath.Join(dir, resultsName)},
+				pythonResources[module]...),
+			read: readLines(filepath.Join(dir, resultsName)),
 		})
 	}
 	return all, nil
@@ -178,10 +183,14 @@ func nodeTests(dir string) ([]string, error) {
 
 // gitScripts are test scripts of git about files, repositories, work trees and processes.
 var gitScripts = []string{
-	"t0000-basic", "t0001-init", "t0006-date", "t0008-ignores", "t0021-conversion", "t0050-filesystem", "t0060-path-utils", "t0061-run-command",
-	"t1006-cat-file", "t1300-config", "t1400-update-ref", "t1450-fsck", "t2000-conflict-when-checking-files-out", "t2200-add-update", "t2400-worktree-add",
-	"t3200-branch", "t3404-rebase-interactive", "t3600-rm", "t3700-add", "t3903-stash", "t4000-diff-format", "t5000-tar-tree", "t5300-pack-object",
-	"t5510-fetch", "t5601-clone", "t6300-for-each-ref", "t7001-mv", "t7300-clean", "t7400-submodule-basic", "t7500-commit-template-squash-signoff",
+	"t0000-basic", "t0001-init", "t0006-date", "t0008-ignores", "t0021-conversion", "t0050-filesystem",
+	"t0060-path-utils", "t0061-run-command",
+	"t1006-cat-file", "t1300-config", "t1400-update-ref", "t1450-fsck",
+	"t2000-conflict-when-checking-files-out", "t2200-add-update", "t2400-worktree-add",
+	"t3200-branch", "t3404-rebase-interactive", "t3600-rm", "t3700-add", "t3903-stash", "t4000-diff-format",
+	"t5000-tar-tree", "t5300-pack-object",
+	"t5510-fetch", "t5601-clone", "t6300-for-each-ref", "t7001-mv", "t7300-clean", "t7400-submodule-basic",
+	"t7500-commit-template-squash-signoff",
 	"t7508-status", "t7600-merge", "t7700-repack", "t9300-fast-import",
 }
 
@@ -237,7 +246,8 @@ func (s *suite) run(ctx context.Context, prefix []string, limit time.Duration) (
 	}
 	found, readErr := s.read(output.Bytes())
 	if readErr != nil || len(found) == 0 {
-		return nil, fmt.Errorf("no results (%w): %s", errors.Join(err, readErr, ctx.Err()), lastLine(messages.String()+output.String()))
+		return nil, fmt.Errorf("no results (%w): %s", errors.Join(err, readErr, ctx.Err()),
+			lastLine(messages.String()+output.String()))
 	}
 	return found, nil
 }

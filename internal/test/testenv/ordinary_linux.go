@@ -198,7 +198,8 @@ func readable(dir string) bool {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && outside != "." && strings.Split(outside, string(filepath.Separator))[0] != "testdata" {
+		if entry.IsDir() && outside != "." &&
+			strings.Split(outside, string(filepath.Separator))[0] != "testdata" {
 			return filepath.SkipDir
 		}
 		info, err := entry.Info()
@@ -275,8 +276,10 @@ func ordinaryEnviron(room string) []string {
 	for _, entry := range Environ() {
 		switch name, _, _ := strings.Cut(entry, "="); {
 		case strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "SUDO_"):
-		case name == "GOCACHE", name == "GOMODCACHE", name == "GOPATH", name == "GOTMPDIR", name == "GOCOVERDIR":
-		case name == "GORACE", name == "HOME", name == "TMPDIR", name == "USER", name == "LOGNAME", name == "MAIL":
+		case name == "GOCACHE", name == "GOMODCACHE", name == "GOPATH", name == "GOTMPDIR",
+			name == "GOCOVERDIR":
+		case name == "GORACE", name == "HOME", name == "TMPDIR", name == "USER", name == "LOGNAME",
+			name == "MAIL":
 		default:
 			env = append(env, entry)
 		}

@@ -73,7 +73,8 @@ func OpenTerminal(t testing.TB, cols, rows uint16) (master, slave *os.File) {
 	}
 	// By descriptor and not by name: a name means another terminal where another
 	// file system is mounted at /dev/pts.
-	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER,
+		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		t.Fatalf("testenv: open the terminal: %v", errno)
 	}
@@ -87,7 +88,8 @@ func OpenTerminal(t testing.TB, cols, rows uint16) (master, slave *os.File) {
 // both is ended with t.
 func StartTerminal(t testing.TB, cmd *exec.Cmd, cols, rows uint16) *Terminal {
 	t.Helper()
-	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{}), begin: time.Now(), cols: cols, rows: rows}
+	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}),
+		ended: make(chan struct{}), begin: time.Now(), cols: cols, rows: rows}
 	var slave *os.File
 	x.master, slave = OpenTerminal(t, cols, rows)
 	x.before = x.Modes()
@@ -310,7 +312,8 @@ func (x *Terminal) Wait() int {
 			x.t.Fatalf("testenv: wait for the program: %v", x.err)
 		}
 	case <-patience.C:
-		x.t.Fatalf("testenv: the program has not ended within %v; seen:\n%q", terminalPatience, x.Transcript())
+		x.t.Fatalf("testenv: the program has not ended within %v; seen:\n%q", terminalPatience,
+			x.Transcript())
 	}
 	select {
 	case <-x.over:

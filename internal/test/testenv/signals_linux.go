@@ -15,12 +15,14 @@ func DefaultSignals() {
 	for sig := syscall.Signal(1); sig <= 64; sig++ {
 		// struct sigaction of the kernel: handler, flags, restorer, mask.
 		var action [4]uintptr
-		_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0)
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), 0,
+			uintptr(unsafe.Pointer(&action)), 8, 0, 0)
 		const ignored = 1 // SIG_IGN
 		if errno != 0 || action[0] != ignored {
 			continue
 		}
 		action = [4]uintptr{}
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig),
+			uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	}
 }

@@ -229,7 +229,8 @@ func required(list string, fact Fact) (bool, error) {
 		case word == requireAll, Fact(word) == fact:
 			must = true
 		case !slices.Contains(Facts(), Fact(word)):
-			return false, fmt.Errorf("%s has the unknown word %q; known are %q and %q", RequireVar, word, Facts(), requireAll)
+			return false, fmt.Errorf("%s has the unknown word %q; known are %q and %q", RequireVar, word,
+				Facts(), requireAll)
 		}
 	}
 	return must, nil

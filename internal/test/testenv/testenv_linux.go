@@ -35,7 +35,8 @@ func probeUserNS() error {
 // landlockABI asks for the version: landlock_create_ruleset(2) without attributes
 // and with the flag LANDLOCK_CREATE_RULESET_VERSION makes nothing and returns it.
 func landlockABI() (int, error) {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
+		unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0, fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
@@ -46,7 +47,8 @@ func landlockABI() (int, error) {
 // SECCOMP_GET_ACTION_AVAIL; that operation changes nothing.
 func probeSeccomp() error {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0,
+		uintptr(unsafe.Pointer(&action)))
 	if errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
