@@ -50,13 +50,18 @@ func TestApprover(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				var modes []sandbox.Mode
-				r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) { modes = append(modes, spec.Policy.Mode()) })
+				r, _ := fakeRunner(nil, func(spec *executor.Spec,
+					p *executortest.FakeProcess) {
+					modes = append(modes, spec.Policy.Mode())
+				})
 				defer r.Close()
 				asked := 0
 				if test.approver != nil {
-					r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+					r.Approver = approval.Func(func(ctx context.Context,
+						q *approval.Request) (approval.Decision, error) {
 						asked++
-						if len(q.Args) != 1 || q.Dir != "/w" || q.Reason == "" || q.Justification != "because" {
+						if len(q.Args) != 1 || q.Dir != "/w" || q.Reason == "" ||
+							q.Justification != "because" {
 							t.Errorf("the question is %+v", q)
 						}
 						return test.approver.Approve(ctx, q)
@@ -73,10 +78,12 @@ func TestApprover(t *testing.T) {
 				} else {
 					_, err = r.Run(t.Context(), &c)
 				}
-				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, ErrRefused) || asked != test.asked {
+				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, ErrRefused) ||
+					asked != test.asked {
 					t.Errorf("%v after %d questions, want %v after %d", err, asked, test.want, test.asked)
 				}
-				if test.want == nil && (len(modes) != 1 || modes[0] != test.mode) || test.want != nil && len(modes) > 0 {
+				if test.want == nil && (len(modes) != 1 || modes[0] != test.mode) || test.want != nil &&
+					len(modes) > 0 {
 					t.Errorf("ran with %v", modes)
 				}
 			})
@@ -91,7 +98,8 @@ func TestApprover(t *testing.T) {
 			<-ctx.Done()
 			return approval.Decision{}, ctx.Err()
 		})
-		if _, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrRefused) {
+		if _, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true}); !errors.Is(err,
+			context.Canceled) || errors.Is(err, ErrRefused) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -163,7 +171,8 @@ func TestCanceledEverywhere(t *testing.T) {
 				return ctx.Err()
 			}}
 			board := new(approval.OpenQuestions)
-			r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(ctx context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				questions++
 				point := string(rune('0' + questions))
 				at("answer " + point)
@@ -201,7 +210,8 @@ func TestCanceledEverywhere(t *testing.T) {
 			case res.End != EndCanceled || len(res.Attempts) != test.runs || (res.First != nil) != test.first:
 				t.Errorf("end %v, %d attempts, first %+v", res.End, len(res.Attempts), res.First)
 			}
-			if test.first && (res.First.End != EndExited || res.First.ExitCode != 1 || string(res.First.Stdout.Bytes()) != "first\n" || len(res.First.Denials()) != 1) {
+			if test.first && (res.First.End != EndExited || res.First.ExitCode != 1 ||
+				string(res.First.Stdout.Bytes()) != "first\n" || len(res.First.Denials()) != 1) {
 				t.Errorf("the first attempt is %+v", res.First)
 			}
 		})
@@ -222,7 +232,8 @@ func TestNoOneToAsk(t *testing.T) {
 		t.Errorf("%v, %d runs, %+v", err, runs, res)
 	}
 	var asked *ApprovalError
-	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true}); !errors.Is(err, ErrRefused) || errors.As(err, &asked) {
+	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true}); !errors.Is(err,
+		ErrRefused) || errors.As(err, &asked) {
 		t.Errorf("%v", err)
 	}
 	if err := r.Close(); err != nil {
@@ -249,7 +260,8 @@ func TestRefusedBefore(t *testing.T) {
 	r.Approver = answering(approval.Denied)
 	_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true})
 	var asked *ApprovalError
-	if !errors.Is(err, ErrRefused) || !errors.As(err, &asked) || len(asked.Approvals) != 1 || asked.Approvals[0].Message != "not today" ||
+	if !errors.Is(err, ErrRefused) || !errors.As(err, &asked) || len(asked.Approvals) != 1 ||
+		asked.Approvals[0].Message != "not today" ||
 		!strings.Contains(err.Error(), "not today") {
 		t.Errorf("%v", err)
 	}
@@ -269,7 +281,8 @@ func TestRetryEvents(t *testing.T) {
 	}
 	i := slices.IndexFunc(c.events, func(e event.Event) bool { return e.Body.Kind() == "retrying" })
 	text, err := json.Marshal(c.events[i])
-	if err != nil || !strings.Contains(string(text), `"attempt":2,"reason":"approved","added":["write:/srv/file"]`) {
+	if err != nil || !strings.Contains(string(text),
+		`"attempt":2,"reason":"approved","added":["write:/srv/file"]`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -280,7 +293,10 @@ func TestEqualRuns(t *testing.T) {
 	for _, answer := range []approval.Answer{approval.Approved, approval.Abort} {
 		synctest.Test(t, func(t *testing.T) {
 			var runs sync.Map
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { runs.Store(spec.Run, true) })
+			r, _ := fakeRunner(nil, func(spec *executor.Spec,
+				_ *executortest.FakeProcess) {
+				runs.Store(spec.Run, true)
+			})
 			board := new(approval.OpenQuestions)
 			r.Approver = board
 			ctx, cancel := context.WithCancel(t.Context())
@@ -307,12 +323,14 @@ func TestEqualRuns(t *testing.T) {
 				t.Fatalf("%d questions", len(pending))
 			}
 			for _, q := range pending {
-				if err := board.Answer(q.ID, approval.Decision{Answer: answer}); err != nil && (answer != approval.Abort || !errors.Is(err, approval.ErrUnknown)) {
+				if err := board.Answer(q.ID, approval.Decision{Answer: answer}); err != nil &&
+					(answer != approval.Abort || !errors.Is(err, approval.ErrUnknown)) {
 					t.Error(err)
 				}
 			}
 			for range 20 {
-				if err := <-results; answer.Approves() != (err == nil) || err != nil && !errors.Is(err, ErrRefused) {
+				if err := <-results; answer.Approves() != (err == nil) || err != nil &&
+					!errors.Is(err, ErrRefused) {
 					t.Error(err)
 				}
 			}
@@ -354,7 +372,8 @@ func (v *reviewer) Approve(ctx context.Context, q *approval.Request) (approval.D
 // TestStrictReview: the reviewer is asked about every command that is not forbidden, and what it does
 // not approve does not run. The attack is a command that needs no approval and is not reviewed.
 func TestStrictReview(t *testing.T) {
-	const allow, prompt, outside = `prefix_rule(["x"])`, `prefix_rule(["x"], "prompt")`, `prefix_rule(["x"], sandbox = "outside")`
+	const allow, prompt, outside = `prefix_rule(["x"])`, `prefix_rule(["x"], "prompt")`,
+		`prefix_rule(["x"], sandbox = "outside")`
 	yes, no, pass := answering(approval.Approved), answering(approval.Denied), approval.Chain()
 	for _, test := range []struct {
 		name     string
@@ -391,12 +410,16 @@ func TestStrictReview(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var mode sandbox.Mode
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { mode = spec.Policy.Mode() })
+			r, _ := fakeRunner(nil, func(spec *executor.Spec,
+				_ *executortest.FakeProcess) {
+				mode = spec.Policy.Mode()
+			})
 			v := &reviewer{answers: []approval.Answer{test.answer}}
 			asked := 0
 			r.Approval, r.Reviewer, r.Rules = test.policy, v, ruleSet(t, test.rules)
 			if test.approver != nil {
-				r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+				r.Approver = approval.Func(func(ctx context.Context,
+					q *approval.Request) (approval.Decision, error) {
 					asked++
 					return test.approver.Approve(ctx, q)
 				})
@@ -408,7 +431,8 @@ func TestStrictReview(t *testing.T) {
 			var required []string
 			for _, q := range v.seen {
 				required = append(required, strings.Join(q.Requires, " "))
-				if q.Key != "" || q.Reason == "" || slices.Contains(q.Available, approval.ApprovedForSession) {
+				if q.Key != "" || q.Reason == "" ||
+					slices.Contains(q.Available, approval.ApprovedForSession) {
 					t.Errorf("the question is %+v", q)
 				}
 			}
@@ -449,7 +473,8 @@ func TestStrictReviewAnew(t *testing.T) {
 			t.Errorf("run %d: %d attempts, %d reviews", n, len(res.Attempts), len(v.seen))
 		}
 	}
-	if q := v.seen[1]; q.Kind != approval.KindAccess || q.Runs != 1 || !slices.Equal(q.Requires, []string{"write:/srv/file"}) {
+	if q := v.seen[1]; q.Kind != approval.KindAccess || q.Runs != 1 ||
+		!slices.Equal(q.Requires, []string{"write:/srv/file"}) {
 		t.Errorf("the second question is %+v", q)
 	}
 	v.answers = []approval.Answer{approval.Approved, approval.Denied}
@@ -506,11 +531,12 @@ func BenchmarkAnswerToStart(b *testing.B) {
 	b.Run("sandboxed", func(b *testing.B) {
 		testenv.NeedUserNS(b)
 		started := make(chan time.Time, 1)
-		answerToStart(b, &Runner{Policy: sandbox.WorkspaceWrite("."), Events: event.SinkFunc(func(e event.Event) {
-			if _, ok := e.Body.(event.Started); ok {
-				started <- e.Time
-			}
-		})}, started)
+		answerToStart(b, &Runner{Policy: sandbox.WorkspaceWrite("."),
+			Events: event.SinkFunc(func(e event.Event) {
+				if _, ok := e.Body.(event.Started); ok {
+					started <- e.Time
+				}
+			})}, started)
 	})
 }
 
@@ -529,7 +555,8 @@ func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
 			<-changed
 		}
 		answered := time.Now()
-		if err := board.Answer(board.Pending()[0].ID, approval.Decision{Answer: approval.Approved}); err != nil {
+		if err := board.Answer(board.Pending()[0].ID,
+			approval.Decision{Answer: approval.Approved}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, (<-started).Sub(answered))
@@ -544,11 +571,15 @@ func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms(p50)")
 }
 
-// TestStrictReviewCeiling: a rule leads no command out of the sandbox that the ceiling holds in it, also where
+// TestStrictReviewCeiling: a rule leads no command out of the sandbox that the ceiling holds in it, also
+// where
 // the reviewer approves all.
 func TestStrictReviewCeiling(t *testing.T) {
 	var mode sandbox.Mode
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { mode = spec.Policy.Mode() })
+	r, _ := fakeRunner(nil, func(spec *executor.Spec,
+		_ *executortest.FakeProcess) {
+		mode = spec.Policy.Mode()
+	})
 	v := &reviewer{answers: []approval.Answer{approval.Approved}}
 	r.Reviewer, r.Rules = v, ruleSet(t, `prefix_rule(["x"], sandbox = "outside")`)
 	r.Permits = func(required []string) error {

@@ -79,7 +79,8 @@ func TestEvents(t *testing.T) {
 		}
 		kinds = append(kinds, fmt.Sprint(e.Body.Kind(), " ", e.Attempt))
 	}
-	if want := []string{"judged 0", "started 1", "survived 1", "exited 1", "ended 1"}; !slices.Equal(kinds, want) {
+	if want := []string{"judged 0", "started 1", "survived 1", "exited 1",
+		"ended 1"}; !slices.Equal(kinds, want) {
 		t.Errorf("events %v, want %v", kinds, want)
 	}
 	if string(text[0]) != "café\ncut \xe2\x82" || string(text[1]) != "err\n" {
@@ -113,7 +114,8 @@ func TestDeltaCap(t *testing.T) {
 			if len(out) != 10_000+2 {
 				t.Fatalf("%d events, want 10 000, one of stderr and the sum", len(out))
 			}
-			if last := out[len(out)-1]; last.DroppedEvents != 3 || last.DroppedBytes != 6 || len(last.Data) != 0 || last.Stream != executor.Stdout {
+			if last := out[len(out)-1]; last.DroppedEvents != 3 || last.DroppedBytes != 6 ||
+				len(last.Data) != 0 || last.Stream != executor.Stdout {
 				t.Errorf("the sum is %+v", last)
 			}
 			if res.Stdout.Total != 2*10_003 {
@@ -209,7 +211,8 @@ func TestDeniedEvents(t *testing.T) {
 				t.Errorf("events %q, want %q", got, test.want)
 			}
 			about := res
-			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted || about.Sandbox.Observed != test.observed {
+			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted ||
+				about.Sandbox.Observed != test.observed {
 				t.Errorf("%+v", about)
 			}
 			if len(test.exit.Denials) > 0 && test.exit.Denials[0].Rule != "" {
@@ -222,7 +225,8 @@ func TestDeniedEvents(t *testing.T) {
 func writes(names ...string) []sandbox.Denial {
 	var ds []sandbox.Denial
 	for _, n := range names {
-		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n}, Source: sandbox.Notified})
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n},
+			Source: sandbox.Notified})
 	}
 	return ds
 }
@@ -245,7 +249,8 @@ func closes(t *testing.T, r *Runner) error {
 // program nor Close, and holds nothing up.
 func TestPanics(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for how, fail := range map[string]func(){" panicked at": func() { panic("no") }, " did not return": runtime.Goexit} {
+	for how, fail := range map[string]func(){" panicked at": func() { panic("no") },
+		" did not return": runtime.Goexit} {
 		asks := &Cmd{Args: []string{"true"}, Dir: "/", Unsandboxed: true}
 		plain := &Cmd{Args: []string{"true"}, Dir: "/"}
 		approver := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
@@ -269,7 +274,9 @@ func TestPanics(t *testing.T) {
 			{"the logger", &Runner{Logger: slog.New(handler(fail))}, plain, nil, ""},
 		} {
 			t.Run(test.name+how, func(t *testing.T) {
-				test.runner.Executor = &executortest.Fake{Play: func(*executor.Spec, *executortest.FakeProcess) {}}
+				test.runner.Executor = &executortest.Fake{Play: func(*executor.Spec,
+					*executortest.FakeProcess) {
+				}}
 				text := test.text + how
 				if test.text == "" {
 					text = ""
@@ -292,7 +299,8 @@ func TestPanics(t *testing.T) {
 					}
 				}
 				err := test.runner.Flush(t.Context())
-				if err2 := closes(t, test.runner); (err2 != nil) != (test.runner.Events != nil) || (err != nil) != (err2 != nil) {
+				if err2 := closes(t, test.runner); (err2 != nil) != (test.runner.Events != nil) ||
+					(err != nil) != (err2 != nil) {
 					t.Errorf("Flush: %v; Close: %v", err, err2)
 				}
 			})
@@ -374,7 +382,8 @@ func TestFlush(t *testing.T) {
 func TestFlushLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
-		r, _ := fakeRunner(event.SinkFunc(func(event.Event) { <-next }), func(*executor.Spec, *executortest.FakeProcess) {})
+		r, _ := fakeRunner(event.SinkFunc(func(event.Event) { <-next }),
+			func(*executor.Spec, *executortest.FakeProcess) {})
 		s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 		if err != nil {
 			t.Fatal(err)

@@ -115,7 +115,8 @@ func TestHostAnswers(t *testing.T) {
 		{"B10 remembered as denied, on every port", approval.ApprovedHost, true, "deny", "deny", 1, "deny"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHostRunner(t, approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			h := newHostRunner(t, approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				d := approval.Decision{Answer: c.answer, Deny: c.deny}
 				if c.answer == approval.ApprovedHost {
 					d.Host = q.Offers[0].Host
@@ -130,18 +131,21 @@ func TestHostAnswers(t *testing.T) {
 				}
 				return nil
 			}
-			if got, _, err := h.run(t, "a", "h.example", "h.example"); err != nil || got != c.first+" "+c.first {
+			if got, _, err := h.run(t, "a", "h.example", "h.example"); err != nil ||
+				got != c.first+" "+c.first {
 				t.Errorf("first %s, %v", got, err)
 			}
 			if n := h.asked.Load(); n != 1 {
 				t.Errorf("%d questions by one command about one host", n)
 			}
-			if got, _, err := h.run(t, "b", "h.example"); err != nil || got != c.next || int(h.asked.Load()) != c.asked {
+			if got, _, err := h.run(t, "b", "h.example"); err != nil || got != c.next ||
+				int(h.asked.Load()) != c.asked {
 				t.Errorf("next %s, %v, after %d questions", got, err, h.asked.Load())
 			}
 			before := h.asked.Load()
 			got, _, _ := h.run(t, "c", "h.example:8443")
-			if asks := h.asked.Load() > before; got != c.closed || asks != (c.answer != approval.ApprovedHost) {
+			if asks := h.asked.Load() > before; got != c.closed ||
+				asks != (c.answer != approval.ApprovedHost) {
 				t.Errorf("another port: %s, asked %v (D2)", got, asks)
 			}
 			want := []string(nil)
@@ -161,7 +165,8 @@ func TestHostAnswers(t *testing.T) {
 // TestHostQuestion: what a question shows, what is told of it, and that the result has it.
 func TestHostQuestion(t *testing.T) {
 	var shown *approval.Request
-	h := newHostRunner(t, approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+	h := newHostRunner(t, approval.Func(func(_ context.Context,
+		q *approval.Request) (approval.Decision, error) {
 		shown = q
 		return approval.Decision{Answer: approval.Denied}, nil
 	}))
@@ -169,18 +174,23 @@ func TestHostQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown.Kind != approval.KindNetwork || !slices.Equal(shown.Args, []string{"npm", "registry.example:443", "registry.example:443"}) ||
-		!slices.Equal(shown.Requires, []string{"host:registry.example:443"}) || !strings.Contains(shown.Reason, "registry.example:443") || shown.Runs != 0 || len(shown.Offers) != 0 {
+	if shown.Kind != approval.KindNetwork ||
+		!slices.Equal(shown.Args, []string{"npm", "registry.example:443", "registry.example:443"}) ||
+		!slices.Equal(shown.Requires, []string{"host:registry.example:443"}) ||
+		!strings.Contains(shown.Reason, "registry.example:443") || shown.Runs != 0 ||
+		len(shown.Offers) != 0 {
 		t.Errorf("%+v", shown)
 	}
-	if len(res.Approvals) != 1 || res.Approvals[0].ID != shown.ID || res.Approvals[0].Decision != approval.Denied || len(res.Attempts) != 1 {
+	if len(res.Approvals) != 1 || res.Approvals[0].ID != shown.ID ||
+		res.Approvals[0].Decision != approval.Denied || len(res.Attempts) != 1 {
 		t.Errorf("%+v, %d attempts", res.Approvals, len(res.Attempts))
 	}
 	var kinds []string
 	for _, e := range h.events.events {
 		kinds = append(kinds, e.Body.Kind())
 	}
-	if !slices.Contains(kinds, "approval_requested") || slices.Index(kinds, "approval_decided") > slices.Index(kinds, "exited") {
+	if !slices.Contains(kinds, "approval_requested") ||
+		slices.Index(kinds, "approval_decided") > slices.Index(kinds, "exited") {
 		t.Errorf("%v", kinds)
 	}
 }
@@ -216,7 +226,8 @@ func TestHostUnasked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHostRunner(t, answering(approval.Approved))
 			c.change(h)
-			if got, _, err := h.run(t, "a", "h.example", "h.example"); err != nil || got != "deny deny" || h.asked.Load() != c.asked {
+			if got, _, err := h.run(t, "a", "h.example", "h.example"); err != nil || got != "deny deny" ||
+				h.asked.Load() != c.asked {
 				t.Errorf("%s, %v, %d questions", got, err, h.asked.Load())
 			}
 		})
@@ -258,7 +269,8 @@ func TestHostStops(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.stops) || !strings.Contains(err.Error(), "h.example:443") {
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.stops) ||
+				!strings.Contains(err.Error(), "h.example:443") {
 				t.Errorf("%v", err)
 			}
 			if len(err.Error()) > 4_000 { // 1 000 tokens
@@ -278,7 +290,8 @@ func TestHostOnceIsOneCommands(t *testing.T) {
 	var seen []string
 	var mu sync.Mutex
 	var once sync.Once
-	h := newHostRunner(t, approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+	h := newHostRunner(t, approval.Func(func(ctx context.Context,
+		q *approval.Request) (approval.Decision, error) {
 		mu.Lock()
 		seen = append(seen, q.Args[0])
 		mu.Unlock()
@@ -329,7 +342,8 @@ func TestHostReviewed(t *testing.T) {
 		return approval.Decision{Answer: answer}, nil
 	})
 	got, _, err := h.run(t, "a", "h.example")
-	if err != nil || got != "deny" || !slices.Equal(kinds, []approval.Kind{approval.KindCommand, approval.KindNetwork}) {
+	if err != nil || got != "deny" || !slices.Equal(kinds,
+		[]approval.Kind{approval.KindCommand, approval.KindNetwork}) {
 		t.Errorf("%s, %v, %v", got, err, kinds)
 	}
 }
@@ -341,7 +355,8 @@ func TestHostRecords(t *testing.T) {
 	h.Close()
 	found := 0
 	for _, e := range h.events.events {
-		if b, ok := e.Body.(event.Network); ok && e.Run != "" && e.Attempt == 1 && b.Host == "h.example" && b.Decision == network.Deny {
+		if b, ok := e.Body.(event.Network); ok && e.Run != "" && e.Attempt == 1 && b.Host == "h.example" &&
+			b.Decision == network.Deny {
 			found++
 		}
 	}
@@ -372,7 +387,8 @@ func TestHostRevoke(t *testing.T) {
 // TestHostOwner: of two commands that run at once, the one whose host is refused ends, and no other
 // (rows D9 and D11: each has a way of its own to the network, so none is guessed).
 func TestHostOwner(t *testing.T) {
-	h := newHostRunner(t, approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+	h := newHostRunner(t, approval.Func(func(_ context.Context,
+		q *approval.Request) (approval.Decision, error) {
 		if q.Args[0] == "a" {
 			return approval.Decision{Answer: approval.Denied}, nil
 		}
@@ -406,7 +422,8 @@ func TestHostSessions(t *testing.T) {
 // TestHostTimeLimit: the time limit of a command stands still while it is asked about a host.
 func TestHostTimeLimit(t *testing.T) {
 	const limit = 200 * time.Millisecond
-	h := newHostRunner(t, approval.Func(func(ctx context.Context, _ *approval.Request) (approval.Decision, error) {
+	h := newHostRunner(t, approval.Func(func(ctx context.Context,
+		_ *approval.Request) (approval.Decision, error) {
 		select {
 		case <-time.After(2 * limit):
 		case <-ctx.Done():
@@ -419,7 +436,8 @@ func TestHostTimeLimit(t *testing.T) {
 	}
 }
 
-// TestLeavingNetwork: what is said about hosts stays for a command that leaves the sandbox, or the question names that it
+// TestLeavingNetwork: what is said about hosts stays for a command that leaves the sandbox, or the
+// question names that it
 // ends; a rule, which asks nothing, ends nothing.
 func TestLeavingNetwork(t *testing.T) {
 	allow := []network.Entry{{Pattern: "a.example.com"}}
@@ -451,7 +469,10 @@ func TestLeavingNetwork(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var ran sandbox.Policy
 			var asked []string
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { ran = spec.Policy })
+			r, _ := fakeRunner(nil, func(spec *executor.Spec,
+				_ *executortest.FakeProcess) {
+				ran = spec.Policy
+			})
 			defer r.Close()
 			r.Policy = sandbox.WorkspaceWrite().WithNetwork(test.net)
 			r.Rules = rules.Load(rules.Host{}, rules.Source{Name: "/r", Text: []byte(test.rules)})
@@ -462,25 +483,29 @@ func TestLeavingNetwork(t *testing.T) {
 				}
 				r.Network = p
 			}
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked = append([]string{}, q.Requires...)
 				return approval.Decision{Answer: approval.Approved}, nil
 			})
 			if test.review {
 				r.Reviewer = r.Approver
 			}
-			if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: test.escalate}); err != nil {
+			if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w",
+				Unsandboxed: test.escalate}); err != nil {
 				t.Fatal(err)
 			}
 			kept := ran.Mode() == sandbox.Full || ran.Network() == test.net
-			if ran.Mode() != test.mode || !kept || !slices.Equal(asked, test.asked) || (asked == nil) != (test.asked == nil) {
+			if ran.Mode() != test.mode || !kept || !slices.Equal(asked, test.asked) ||
+				(asked == nil) != (test.asked == nil) {
 				t.Errorf("asked %q, ran under %v; want %q", asked, ran, test.asked)
 			}
 		})
 	}
 }
 
-// TestHostDeniedMeanwhile: a host that is denied while the question is open, or after leaving was approved for the
+// TestHostDeniedMeanwhile: a host that is denied while the question is open, or after leaving was
+// approved for the
 // session, keeps the command in the sandbox.
 func TestHostDeniedMeanwhile(t *testing.T) {
 	hosts, err := network.New(network.Config{Mode: network.Full})
@@ -488,7 +513,10 @@ func TestHostDeniedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ran []sandbox.Mode
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { ran = append(ran, spec.Policy.Mode()) })
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+		ran = append(ran,
+			spec.Policy.Mode())
+	})
 	defer r.Close()
 	r.Policy, r.Network = sandbox.WorkspaceWrite(), hosts
 	denied := false
@@ -511,7 +539,8 @@ func TestHostDeniedMeanwhile(t *testing.T) {
 	if _, err := r.Run(t.Context(), other); !errors.Is(err, ErrForbidden) || len(ran) != 1 {
 		t.Errorf("a host was denied while the question was open: %v, %v", ran, err)
 	}
-	if _, err := r.Run(t.Context(), c); err != nil || !slices.Equal(ran, []sandbox.Mode{sandbox.Full, sandbox.Managed}) {
+	if _, err := r.Run(t.Context(), c); err != nil ||
+		!slices.Equal(ran, []sandbox.Mode{sandbox.Full, sandbox.Managed}) {
 		t.Errorf("a host was denied after the session's approval: %v, %v", ran, err)
 	}
 }

@@ -27,10 +27,12 @@ func TestResultJSON(t *testing.T) {
 	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
 		spec.OnOutput(executor.Stdout, []byte("a\xffb & <c>\n"))
 		spec.OnOutput(executor.Stderr, []byte("touch: cannot touch '/etc/x': Read-only file system\n"))
-		p.Exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}}}
+		p.Exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native",
+			Mechanism: []string{"userns"}}}
 	})
 	defer r.Close()
-	res, err := r.Run(t.Context(), &Cmd{Args: []string{"sh", "x"}, Dir: "/w", EnvPolicy: EnvPolicy{Base: []string{"A_KEY=1"}}})
+	res, err := r.Run(t.Context(), &Cmd{Args: []string{"sh", "x"}, Dir: "/w",
+		EnvPolicy: EnvPolicy{Base: []string{"A_KEY=1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,25 +86,38 @@ func encoded(b []byte, err error) []byte {
 // TestResultRoundTrip: decoding the JSON form and encoding it again changes nothing.
 func TestResultRoundTrip(t *testing.T) {
 	full := &Result{
-		Run: "r", Args: []string{"sh", "-c", "x"}, Dir: "/w", ExitCode: 137, Signal: 9, End: EndOOM, Duration: 1500 * time.Millisecond,
-		Stdout:    newOutput(output.Snapshot{Head: []byte("caf\xc3"), Tail: []byte("\xa9"), Total: 5}),
-		Stderr:    newOutput(output.Snapshot{Head: []byte("\xfe"), Total: 1}),
-		Output:    newOutput(output.Snapshot{Head: []byte("café"), Total: 6}),
-		Survivors: []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}}, SurvivorsBy: executor.ByNamespace,
-		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3, OwnershipIgnored: 12,
-		Quarantined:    []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
-		New:            []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
-		Limits:         []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
-		Sandbox:        event.Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
-		Approvals:      []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved, Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
-		Notices:        []string{"n"},
-		NetworkDenials: []executor.NetworkDenial{{Host: "h.example", Port: 443, Protocol: network.SOCKS5TCP, Reason: network.NotAllowed, Count: 2, FirstMS: 7}},
-		First:          &Result{End: EndExited, ExitCode: 1, Duration: time.Second, Stdout: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), Output: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
-		Attempts:       make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
+		Run: "r", Args: []string{"sh", "-c", "x"}, Dir: "/w", ExitCode: 137, Signal: 9, End: EndOOM,
+		Duration:    1500 * time.Millisecond,
+		Stdout:      newOutput(output.Snapshot{Head: []byte("caf\xc3"), Tail: []byte("\xa9"), Total: 5}),
+		Stderr:      newOutput(output.Snapshot{Head: []byte("\xfe"), Total: 1}),
+		Output:      newOutput(output.Snapshot{Head: []byte("café"), Total: 6}),
+		Survivors:   []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}},
+		SurvivorsBy: executor.ByNamespace,
+		HardLinks:   []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3, OwnershipIgnored: 12,
+		Quarantined: []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w",
+			Grant: "--grant git"}},
+		New: []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2},
+			{Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
+		Limits: []executor.Enforced{{Limit: executor.LimitMemory, Value: 1,
+			By: executor.ByCgroupV2, Hit: true}},
+		Sandbox: event.Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost,
+			Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
+		Approvals: []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved,
+			Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
+		Notices: []string{"n"},
+		NetworkDenials: []executor.NetworkDenial{{Host: "h.example", Port: 443, Protocol: network.SOCKS5TCP,
+			Reason: network.NotAllowed, Count: 2, FirstMS: 7}},
+		First: &Result{End: EndExited, ExitCode: 1, Duration: time.Second,
+			Stdout:  newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}),
+			Output:  newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}),
+			denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
+		Attempts: make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
 	}
 	cpu, n, bytes := 1500*time.Millisecond, 3, int64(7)
-	full.Usage = executor.Usage{CPU: &cpu, User: &cpu, System: &cpu, PeakMemory: &bytes, PeakMemoryBy: executor.ByRusage, Read: &bytes, Written: &bytes, Processes: &n}
-	full.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}, Errno: "EROFS", Count: 2}}, 3)
+	full.Usage = executor.Usage{CPU: &cpu, User: &cpu, System: &cpu, PeakMemory: &bytes,
+		PeakMemoryBy: executor.ByRusage, Read: &bytes, Written: &bytes, Processes: &n}
+	full.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}, Errno: "EROFS",
+		Count: 2}}, 3)
 	for range 30 {
 		full.Survivors = append(full.Survivors, executor.Survivor{PID: 3, Name: "n"})
 	}
@@ -117,15 +132,18 @@ func TestResultRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			var a, b map[string]any
-			if json.Unmarshal(first, &a) != nil || json.Unmarshal(encoded(back.MarshalJSON()), &b) != nil || !reflect.DeepEqual(a, b) {
+			if json.Unmarshal(first, &a) != nil || json.Unmarshal(encoded(back.MarshalJSON()), &b) != nil ||
+				!reflect.DeepEqual(a, b) {
 				t.Errorf("%s\nbecame\n%s", first, encoded(back.MarshalJSON()))
 			}
-			if len(back.Survivors) != len(test.r.Survivors) || back.Duration != test.r.Duration || back.String() != test.r.String() || !reflect.DeepEqual(back.Usage, test.r.Usage) {
+			if len(back.Survivors) != len(test.r.Survivors) || back.Duration != test.r.Duration ||
+				back.String() != test.r.String() || !reflect.DeepEqual(back.Usage, test.r.Usage) {
 				t.Errorf("%v, want %v", &back, test.r)
 			}
 		})
 	}
-	for _, bad := range []string{`{`, `[]`, `{"survivors":-1}`, `{"survivors":99999999999}`, `{"attempts":-1}`, `{"survivors":0,"survivor_list":[{"pid":1}]}`} {
+	for _, bad := range []string{`{`, `[]`, `{"survivors":-1}`, `{"survivors":99999999999}`,
+		`{"attempts":-1}`, `{"survivors":0,"survivor_list":[{"pid":1}]}`} {
 		if err := new(Result).UnmarshalJSON([]byte(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
@@ -160,7 +178,8 @@ func TestWriteJSON(t *testing.T) {
 }
 
 func TestResultString(t *testing.T) {
-	denied := &Result{Args: []string{"/usr/bin/go", "test"}, ExitCode: 1, End: EndExited, Duration: 1200 * time.Millisecond}
+	denied := &Result{Args: []string{"/usr/bin/go", "test"}, ExitCode: 1, End: EndExited,
+		Duration: 1200 * time.Millisecond}
 	denied.SetDenials(make([]sandbox.Denial, 1), 1)
 	for _, test := range []struct {
 		want string
@@ -222,7 +241,8 @@ func TestDecoded(t *testing.T) {
 		return output.Snapshot{Head: []byte(text), Total: uint64(len(text))}
 	}
 	cut := func(head, tail string) output.Snapshot {
-		return output.Snapshot{Head: []byte(head), Tail: []byte(tail), Omitted: 7, Total: uint64(len(head)+len(tail)) + 7}
+		return output.Snapshot{Head: []byte(head), Tail: []byte(tail), Omitted: 7,
+			Total: uint64(len(head)+len(tail)) + 7}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -272,7 +292,8 @@ func TestOutputPlain(t *testing.T) {
 // TestResultOf holds the rows A1 to A4: one form for all that can come of a run.
 func TestResultOf(t *testing.T) {
 	ok := &Result{End: EndExited, Output: outputFrom("ok", nil, 2, 0)}
-	late := &Result{End: EndTimedOut, TimedOut: true, ExitCode: ExitTimedOut, Output: outputFrom("timed out payload", nil, 17, 0)}
+	late := &Result{End: EndTimedOut, TimedOut: true, ExitCode: ExitTimedOut,
+		Output: outputFrom("timed out payload", nil, 17, 0)}
 	rule := Rule{File: "/r", Line: 1, Column: 1, Decision: event.DecisionPrompt}
 	answers := []event.ApprovalDecided{{ID: "1", Decision: approval.Denied}}
 	for _, test := range []struct {
@@ -295,16 +316,19 @@ func TestResultOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := ResultOf(test.res, test.err)
-			if test.is != nil && r != test.is || r.ExitCode != test.code || r.End != test.end || r.Output.String() != test.text {
+			if test.is != nil && r != test.is || r.ExitCode != test.code || r.End != test.end ||
+				r.Output.String() != test.text {
 				t.Errorf("%+v, output %q", r, r.Output)
 			}
 			if test.is != nil {
 				return
 			}
-			if len(r.Stdout.Bytes()) > 0 || r.Stderr.String() != test.text || r.Duration != 0 || r.Error != test.text {
+			if len(r.Stdout.Bytes()) > 0 || r.Stderr.String() != test.text || r.Duration != 0 ||
+				r.Error != test.text {
 				t.Errorf("%+v", r)
 			}
-			if (r.Rule != nil) != (test.end != EndFailed) || (len(r.Approvals) > 0) != (test.end == EndRefused) {
+			if (r.Rule != nil) != (test.end != EndFailed) ||
+				(len(r.Approvals) > 0) != (test.end == EndRefused) {
 				t.Errorf("rule %+v, approvals %+v", r.Rule, r.Approvals)
 			}
 		})
@@ -320,7 +344,8 @@ func TestMessagesPrint(t *testing.T) {
 		res, cause := &Result{Args: []string{"/w/" + word}, ExitCode: 1}, errors.New(word)
 		for _, err := range []error{
 			&CmdError{Reason: word}, &CmdError{Field: "Dir", Reason: word},
-			&ExitError{Result: res}, &ExitError{Result: &Result{Args: res.Args, Signal: 9}}, &TimeoutError{Result: res},
+			&ExitError{Result: res}, &ExitError{Result: &Result{Args: res.Args, Signal: 9}},
+			&TimeoutError{Result: res},
 			&WriterError{Missed: 1, Err: cause},
 			&TooManySessionsError{Max: 1, Candidates: []SessionInfo{{ID: "1", Args: []string{word, word}}}},
 		} {
@@ -332,7 +357,8 @@ func TestMessagesPrint(t *testing.T) {
 
 func TestEndOfLimit(t *testing.T) {
 	for limit, want := range map[string]End{
-		executor.LimitMemory: EndOOM, executor.LimitPIDs: EndPIDs, executor.LimitDisk: EndDisk, executor.LimitOutput: EndOutput, "x": EndFailed,
+		executor.LimitMemory: EndOOM, executor.LimitPIDs: EndPIDs, executor.LimitDisk: EndDisk,
+		executor.LimitOutput: EndOutput, "x": EndFailed,
 	} {
 		if got := endOfLimit(limit); got != want {
 			t.Errorf("%s: %s", limit, got)

@@ -23,7 +23,8 @@ import (
 
 // deniedWrite is a fact: the command was denied writing to /srv.
 func deniedWrite(source sandbox.Source) sandbox.Denial {
-	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/file"}, Errno: "EROFS", Source: source}
+	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/file"}, Errno: "EROFS",
+		Source: source}
 }
 
 // deniedOnce plays a command that is denied writing to /srv/file until it may, and counts how
@@ -70,9 +71,11 @@ func TestRetry(t *testing.T) {
 			r, _ := fakeRunner(&events, deniedOnce(&runs, test.source))
 			r.Approval = test.policy
 			var asked []string
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked = append(asked, q.Requires...)
-				if q.Kind != approval.KindAccess || q.Runs != 1 || len(q.Denials) != 1 || q.Denials[0].Path != "/srv/file" {
+				if q.Kind != approval.KindAccess || q.Runs != 1 || len(q.Denials) != 1 ||
+					q.Denials[0].Path != "/srv/file" {
 					t.Errorf("the question is %+v", q)
 				}
 				return approval.Decision{Answer: test.answer}, nil
@@ -81,16 +84,21 @@ func TestRetry(t *testing.T) {
 			if closed := r.Close(); err != nil || closed != nil {
 				t.Fatal(err, closed)
 			}
-			if !slices.Equal(asked, test.asked) || runs != test.runs || len(res.Attempts) != test.attempts || res.ExitCode != test.code || string(res.Stdout.Bytes()) != test.out {
-				t.Errorf("asked for %q, ran %d times, %d attempts, exit code %d, output %q", asked, runs, len(res.Attempts), res.ExitCode, res.Stdout.Bytes())
+			if !slices.Equal(asked, test.asked) || runs != test.runs || len(res.Attempts) != test.attempts ||
+				res.ExitCode != test.code || string(res.Stdout.Bytes()) != test.out {
+				t.Errorf("asked for %q, ran %d times, %d attempts, exit code %d, output %q", asked, runs,
+					len(res.Attempts), res.ExitCode, res.Stdout.Bytes())
 			}
-			if again := test.runs == 2; again != (res.First != nil) || again && (string(res.First.Stdout.Bytes()) != "first\n" || res.First.ExitCode != 1 || len(res.First.Denials()) != 1) {
+			if again := test.runs == 2; again != (res.First != nil) || again &&
+				(string(res.First.Stdout.Bytes()) != "first\n" || res.First.ExitCode != 1 ||
+					len(res.First.Denials()) != 1) {
 				t.Errorf("the first result is %+v", res.First)
 			}
 			if (test.asked != nil) != (len(res.Approvals) == 1) {
 				t.Errorf("approvals %+v", res.Approvals)
 			}
-			said := slices.ContainsFunc(res.Notices, func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
+			said := slices.ContainsFunc(res.Notices,
+				func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
 			if refused := test.asked != nil && test.runs == 1; refused != said {
 				t.Errorf("notices %q", res.Notices)
 			}
@@ -110,7 +118,8 @@ func checkEvents(t *testing.T, events []event.Event, asked, again bool) {
 		}
 	}
 	n := map[bool]int{true: 1}
-	if count["approval_requested"] != n[asked] || count["approval_decided"] != n[asked] || count["retrying"] != n[again] || count["started"] != 1+n[again] {
+	if count["approval_requested"] != n[asked] || count["approval_decided"] != n[asked] ||
+		count["retrying"] != n[again] || count["started"] != 1+n[again] {
 		t.Errorf("events %v", count)
 	}
 }
@@ -123,7 +132,8 @@ func TestRetryHost(t *testing.T) {
 		named bool
 		asked []string
 		runs  int
-	}{{"a host that no entry names", false, []string{"host:a.example:443"}, 2}, {"a protected address", true, nil, 1}} {
+	}{{"a host that no entry names", false, []string{"host:a.example:443"}, 2},
+		{"a protected address", true, nil, 1}} {
 		t.Run(test.name, func(t *testing.T) {
 			runs := 0
 			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
@@ -131,12 +141,14 @@ func TestRetryHost(t *testing.T) {
 					return
 				}
 				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{
-					Access: sandbox.Access{Op: sandbox.Connect, Addr: "a.example:443"}, Source: sandbox.Proxied, Grant: "--allow-host a.example:443", NoGrant: test.named,
+					Access: sandbox.Access{Op: sandbox.Connect, Addr: "a.example:443"},
+					Source: sandbox.Proxied, Grant: "--allow-host a.example:443", NoGrant: test.named,
 				}}}
 			})
 			r.Policy = r.Policy.WithNetwork(sandbox.NetworkProxy)
 			var asked []string
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked = append(asked, q.Requires...)
 				return approval.Decision{Answer: approval.Approved}, nil
 			})
@@ -157,7 +169,9 @@ func TestRetryOutside(t *testing.T) {
 	play := func(runs *int) func(*executor.Spec, *executortest.FakeProcess) {
 		return func(spec *executor.Spec, p *executortest.FakeProcess) {
 			if *runs++; spec.Policy.Mode() != sandbox.Full {
-				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Addr: "192.0.2.1:443"}, Source: sandbox.Notified}}}
+				p.Exit = executor.Exit{Code: 1,
+					Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect,
+						Addr: "192.0.2.1:443"}, Source: sandbox.Notified}}}
 			}
 		}
 	}
@@ -185,9 +199,11 @@ func TestRetryOutside(t *testing.T) {
 			if test.denies {
 				r.Policy = r.Policy.WithEntries(sandbox.PathEntry("/w/secret", sandbox.LevelDeny))
 			}
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked++
-				if !slices.Equal(q.Requires, []string{approval.Outside}) || !strings.Contains(q.Reason, "the second run would be without the sandbox") {
+				if !slices.Equal(q.Requires, []string{approval.Outside}) ||
+					!strings.Contains(q.Reason, "the second run would be without the sandbox") {
 					t.Errorf("it requires %q, because %q", q.Requires, q.Reason)
 				}
 				return approval.Decision{Answer: approval.Approved}, nil
@@ -196,7 +212,8 @@ func TestRetryOutside(t *testing.T) {
 			if closed := r.Close(); err != nil || closed != nil {
 				t.Fatal(err, closed)
 			}
-			if asked != test.asked || runs != 1+test.asked || (res.Sandbox.Mode == "full-access") != (test.asked == 1) {
+			if asked != test.asked || runs != 1+test.asked ||
+				(res.Sandbox.Mode == "full-access") != (test.asked == 1) {
 				t.Errorf("asked %d times, ran %d times, mode %s", asked, runs, res.Sandbox.Mode)
 			}
 		})
@@ -218,7 +235,8 @@ func TestSessionApproval(t *testing.T) {
 		c.Dir, runs, asked = "/w", 0, 0
 		res, err := r.Run(t.Context(), &c)
 		if err != nil || runs != wantRuns || asked != wantAsked {
-			t.Fatalf("%v: %d runs after %d questions, want %d after %d", err, runs, asked, wantRuns, wantAsked)
+			t.Fatalf("%v: %d runs after %d questions, want %d after %d", err, runs, asked,
+				wantRuns, wantAsked)
 		}
 		return res
 	}
@@ -255,7 +273,8 @@ func TestRetryCanceled(t *testing.T) {
 		return approval.Decision{}, ctx.Err()
 	})
 	res, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w"})
-	if !errors.Is(err, context.Canceled) || res == nil || res.End != EndCanceled || string(res.Stdout.Bytes()) != "first\n" || runs != 1 {
+	if !errors.Is(err, context.Canceled) || res == nil || res.End != EndCanceled ||
+		string(res.Stdout.Bytes()) != "first\n" || runs != 1 {
 		t.Errorf("%+v, %v, %d runs", res, err, runs)
 	}
 }
@@ -280,8 +299,10 @@ func TestAskFor(t *testing.T) {
 			})
 			defer r.Close()
 			r.Approval, r.Approver = test.policy, answering(test.answer)
-			_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", AskFor: []sandbox.Grant{{Path: "/srv", Level: sandbox.LevelWrite}}})
-			if !errors.Is(err, test.want) || (test.want == nil) != slices.Equal(levels, []sandbox.Level{sandbox.LevelWrite, sandbox.LevelRead}) {
+			_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w",
+				AskFor: []sandbox.Grant{{Path: "/srv", Level: sandbox.LevelWrite}}})
+			if !errors.Is(err, test.want) || (test.want == nil) != slices.Equal(levels,
+				[]sandbox.Level{sandbox.LevelWrite, sandbox.LevelRead}) {
 				t.Errorf("%v, levels %v", err, levels)
 			}
 		})
@@ -311,7 +332,8 @@ func TestRemember(t *testing.T) {
 			defer r.Close()
 			r.Approval = approval.Untrusted
 			r.Remember = func(_ []string, line string) error { lines = append(lines, line); return nil }
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked++
 				if len(q.Offers) == 0 {
 					if test.offered != nil {
@@ -360,11 +382,13 @@ func TestRememberParent(t *testing.T) {
 	top := runner(nil)
 	part := runner(runner(top))
 	for _, r := range []*Runner{part, part, part.Parent, top} {
-		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"cargo", "test"}, Dir: "/w"}); err != nil || asked != 1 {
+		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"cargo", "test"},
+			Dir: "/w"}); err != nil || asked != 1 {
 			t.Fatalf("%v, %d questions", err, asked)
 		}
 	}
-	if _, err := runner(top).Run(t.Context(), &Cmd{Args: []string{"cargo", "test"}, Dir: "/w"}); err != nil || asked != 2 {
+	if _, err := runner(top).Run(t.Context(), &Cmd{Args: []string{"cargo", "test"},
+		Dir: "/w"}); err != nil || asked != 2 {
 		t.Errorf("%v, %d questions", err, asked)
 	}
 }
@@ -440,7 +464,8 @@ func TestReviewEvents(t *testing.T) {
 			var c collector
 			r, _ := fakeRunner(&c, deniedOnce(new(int), sandbox.Notified))
 			r.Approver = &reviewer{answers: test.answers}
-			_, _ = r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", AskFor: []sandbox.Grant{{Path: "/other", Level: sandbox.LevelWrite}}})
+			_, _ = r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w",
+				AskFor: []sandbox.Grant{{Path: "/other", Level: sandbox.LevelWrite}}})
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -469,7 +494,8 @@ func TestReviewCanceled(t *testing.T) {
 	if closed := r.Close(); err == nil || closed != nil {
 		t.Fatal(err, closed)
 	}
-	if got := told(t, c.events, c.events[0].Run); got != "judged approval_requested review_started review_completed=aborted ended" {
+	if got := told(t, c.events,
+		c.events[0].Run); got != "judged approval_requested review_started review_completed=aborted ended" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -501,9 +527,11 @@ func TestRetryInput(t *testing.T) {
 			if closed := r.Close(); err != nil || closed != nil {
 				t.Fatal(err, closed)
 			}
-			said := slices.Contains(res.Notices, "it was not run again: its input changed while the question was open")
+			said := slices.Contains(res.Notices,
+				"it was not run again: its input changed while the question was open")
 			if runs != 1 || asked != test.asked || said != (asked > 0) || res.ExitCode != 1 {
-				t.Errorf("ran %d times, asked %d times, exit code %d, notices %q", runs, asked, res.ExitCode, res.Notices)
+				t.Errorf("ran %d times, asked %d times, exit code %d, notices %q", runs, asked,
+					res.ExitCode, res.Notices)
 			}
 		})
 	}
@@ -534,11 +562,14 @@ func TestRetryNotStarted(t *testing.T) {
 		if closed := r.Close(); closed != nil {
 			t.Fatal(closed)
 		}
-		if res == nil || runs != 1 || res.ExitCode != 1 || string(res.Stdout.Bytes()) != "first\n" || res.First != nil {
+		if res == nil || runs != 1 || res.ExitCode != 1 || string(res.Stdout.Bytes()) != "first\n" ||
+			res.First != nil {
 			t.Fatalf("%v: ran %d times, %+v, %v", err, runs, res, got)
 		}
-		said := slices.ContainsFunc(res.Notices, func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
-		if unknown := errors.Is(err, ErrEndUnknown); said == unknown || errors.Is(got, ErrEndUnknown) != unknown {
+		said := slices.ContainsFunc(res.Notices,
+			func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
+		if unknown := errors.Is(err, ErrEndUnknown); said == unknown ||
+			errors.Is(got, ErrEndUnknown) != unknown {
 			t.Errorf("%v: %v, notices %q", err, got, res.Notices)
 		}
 	}

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 // fakeRunner returns a Runner whose commands are played.
-func fakeRunner(sink event.Sink, play func(spec *executor.Spec, p *executortest.FakeProcess)) (*Runner, *executortest.Fake) {
+func fakeRunner(sink event.Sink, play func(spec *executor.Spec,
+	p *executortest.FakeProcess)) (*Runner, *executortest.Fake) {
 	e := &executortest.Fake{Play: play}
 	return &Runner{Policy: sandbox.ReadOnly(), Executor: e, Events: sink}, e
 }
@@ -111,11 +112,13 @@ func TestRules(t *testing.T) {
 				if cerr := r.Close(); cerr != nil {
 					t.Error(cerr)
 				}
-				if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.text) || (started > 0) != (test.err == nil) {
+				if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.text) ||
+					(started > 0) != (test.err == nil) {
 					t.Errorf("%v after %d starts, want %v, %s", err, started, test.err, test.text)
 				}
 				judged, ok := c.events[0].Body.(event.Judged)
-				if !ok || judged.Decision != test.event || (judged.Rule != nil) != (test.line > 0) || judged.Rule != nil && judged.Rule.Line != test.line {
+				if !ok || judged.Decision != test.event || (judged.Rule != nil) != (test.line > 0) ||
+					judged.Rule != nil && judged.Rule.Line != test.line {
 					t.Errorf("the event is %+v", c.events[0].Body)
 				}
 				var rule *Rule
@@ -125,7 +128,8 @@ func TestRules(t *testing.T) {
 				} else if errors.As(err, &by) {
 					rule = &by.Rule
 				}
-				if test.line == 0 && rule != nil || test.line > 0 && (rule == nil || rule.Line != test.line || rule.File != "/r") {
+				if test.line == 0 && rule != nil || test.line > 0 &&
+					(rule == nil || rule.Line != test.line || rule.File != "/r") {
 					t.Errorf("the rule is %+v, want line %d", rule, test.line)
 				}
 			})
@@ -139,7 +143,8 @@ func TestAskForPrompted(t *testing.T) {
 	started := 0
 	r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { started++ })
 	defer r.Close()
-	r.Rules, r.Approver, r.Approval = ruleSet(t, runRules), answering(approval.Approved), approval.Granular{Rules: true}.Policy()
+	r.Rules, r.Approver, r.Approval = ruleSet(t, runRules), answering(approval.Approved),
+		approval.Granular{Rules: true}.Policy()
 	c := Cmd{Args: []string{"git", "push"}, Dir: "/w"}
 	if _, err := r.Run(t.Context(), &c); err != nil || started != 1 {
 		t.Fatalf("%v, %d starts", err, started)
@@ -175,10 +180,14 @@ func TestWishes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var asked []string
 			var ran sandbox.Policy
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { ran = spec.Policy })
+			r, _ := fakeRunner(nil, func(spec *executor.Spec,
+				_ *executortest.FakeProcess) {
+				ran = spec.Policy
+			})
 			defer r.Close()
 			r.Policy = test.policy
-			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			r.Approver = approval.Func(func(_ context.Context,
+				q *approval.Request) (approval.Decision, error) {
 				asked = q.Requires
 				return approval.Decision{Answer: approval.Approved}, nil
 			})
@@ -188,7 +197,8 @@ func TestWishes(t *testing.T) {
 				t.Fatal(err)
 			}
 			outside := slices.Contains(test.asked, approval.Outside)
-			if !slices.Equal(asked, test.asked) || outside != (ran.Mode() == sandbox.Full && test.policy.Mode() != sandbox.Full) || ran.Denies() != test.policy.Denies() {
+			if !slices.Equal(asked, test.asked) || outside != (ran.Mode() == sandbox.Full &&
+				test.policy.Mode() != sandbox.Full) || ran.Denies() != test.policy.Denies() {
 				t.Errorf("asked %q, ran under %v", asked, ran)
 			}
 		})
@@ -204,10 +214,12 @@ func TestBrokenRules(t *testing.T) {
 			t.Error("it was asked about")
 			return approval.Decision{Answer: approval.Approved}, nil
 		})
-		r.Rules = rules.Load(rules.Host{}, rules.Source{Name: "/good", Text: []byte(`prefix_rule(["ls"])`)}, rules.Source{Name: "/bad", Text: []byte("\nx(")})
+		r.Rules = rules.Load(rules.Host{}, rules.Source{Name: "/good", Text: []byte(`prefix_rule(["ls"])`)},
+			rules.Source{Name: "/bad", Text: []byte("\nx(")})
 		_, err := r.Run(t.Context(), &Cmd{Args: []string{"ls"}, Dir: "/w"})
 		var load *rules.LoadError
-		if !errors.As(err, &load) || load.File != "/bad" || errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "/bad:2:") {
+		if !errors.As(err, &load) || load.File != "/bad" || errors.Is(err, ErrForbidden) ||
+			!strings.Contains(err.Error(), "/bad:2:") {
 			t.Errorf("%v", err)
 		}
 		if err := r.Close(); err != nil {
@@ -249,7 +261,8 @@ func TestRulesWhere(t *testing.T) {
 					if mode != test.want || !slices.Contains(spec.Env, "SALLYPORT_SANDBOX="+mode) {
 						t.Errorf("mode %s, environment %q", mode, spec.Env)
 					}
-					if offline := slices.Contains(spec.Env, "CODEX_SANDBOX_NETWORK_DISABLED=1"); offline != (mode != "full-access") {
+					if offline := slices.Contains(spec.Env,
+						"CODEX_SANDBOX_NETWORK_DISABLED=1"); offline != (mode != "full-access") {
 						t.Errorf("%s: %q", mode, spec.Env)
 					}
 					if test.want == "custom" && spec.Policy.LevelAt("/w/secret") != sandbox.LevelDeny {
@@ -257,7 +270,8 @@ func TestRulesWhere(t *testing.T) {
 					}
 				})
 				r.Policy, r.Rules, r.Approver = test.policy, ruleSet(t, runRules), yes
-				res, err := perform(t, r, Cmd{Args: test.args, Dir: "/w", Unsandboxed: test.unsandboxed}, session)
+				res, err := perform(t, r, Cmd{Args: test.args, Dir: "/w",
+					Unsandboxed: test.unsandboxed}, session)
 				if err != nil || res.Sandbox.Mode != test.want {
 					t.Errorf("%+v, %v", res, err)
 				}
@@ -291,7 +305,10 @@ func TestPermits(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var mode sandbox.Mode
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) { mode = spec.Policy.Mode() })
+			r, _ := fakeRunner(nil, func(spec *executor.Spec,
+				_ *executortest.FakeProcess) {
+				mode = spec.Policy.Mode()
+			})
 			defer r.Close()
 			asked := 0
 			r.Rules, r.Policy = ruleSet(t, runRules), sandbox.WorkspaceWrite()
@@ -311,7 +328,8 @@ func TestPermits(t *testing.T) {
 			c.Dir = "/w"
 			_, err := r.Run(t.Context(), &c)
 			if !errors.Is(err, test.err) || asked != test.asked || mode != test.mode {
-				t.Errorf("%v, asked %d times, %v; want %v, %d, %v", err, asked, mode, test.err, test.asked, test.mode)
+				t.Errorf("%v, asked %d times, %v; want %v, %d, %v", err, asked, mode, test.err,
+					test.asked, test.mode)
 			}
 			if test.err != nil && !errors.Is(err, ErrForbidden) {
 				t.Errorf("%v is not forbidden", err)
@@ -326,7 +344,8 @@ func TestPermits(t *testing.T) {
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
 	r.Permits = func([]string) error { return errCeiling }
-	if res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"}); err != nil || runs != 1 || res.ExitCode != 1 {
+	if res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"}); err != nil || runs != 1 ||
+		res.ExitCode != 1 {
 		t.Errorf("%+v, %v, %d runs", res, err, runs)
 	}
 }
@@ -340,7 +359,8 @@ func TestSpecIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Spec.Run == "" || e.Spec.Run != c.events[0].Run || e.Spec.Attempt != 1 {
-		t.Errorf("the Spec has run %q, attempt %d; the events have run %q", e.Spec.Run, e.Spec.Attempt, c.events[0].Run)
+		t.Errorf("the Spec has run %q, attempt %d; the events have run %q", e.Spec.Run, e.Spec.Attempt,
+			c.events[0].Run)
 	}
 	first := e.Spec.Run
 	s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
@@ -348,7 +368,8 @@ func TestSpecIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Spec.Run != s.Info().Run || e.Spec.Run == first || e.Spec.Attempt != 1 {
-		t.Errorf("the Spec has run %q, attempt %d; the session has run %q", e.Spec.Run, e.Spec.Attempt, s.Info().Run)
+		t.Errorf("the Spec has run %q, attempt %d; the session has run %q", e.Spec.Run,
+			e.Spec.Attempt, s.Info().Run)
 	}
 }
 
@@ -411,7 +432,8 @@ func TestHost(t *testing.T) {
 	})
 	t.Run("not reachable", func(t *testing.T) {
 		broken := errors.New("no connection")
-		if err := run(t, &knownHost{hostErr: broken}, &Cmd{Args: []string{"x"}, Env: base}); !errors.Is(err, broken) {
+		if err := run(t, &knownHost{hostErr: broken},
+			&Cmd{Args: []string{"x"}, Env: base}); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -432,7 +454,8 @@ func TestTimeoutAndSignals(t *testing.T) {
 		})
 		defer r.Close()
 		begin := time.Now()
-		res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/", Timeout: 3 * time.Second, Signals: signals})
+		res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/", Timeout: 3 * time.Second,
+			Signals: signals})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +477,8 @@ func (tieContext) Err() error { return context.Canceled }
 // TestTimeoutTie: a cancellation that is there when the time limit is exceeded wins.
 func TestTimeoutTie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
+		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut,
+			tieContext{t.Context()}: EndCanceled} {
 			p := executortest.NewFakeProcess()
 			a := &attempt{process: p, stopped: make(chan struct{})}
 			release := a.watch(ctx, &Cmd{Timeout: time.Second})
@@ -468,7 +492,10 @@ func TestTimeoutTie(t *testing.T) {
 }
 
 func TestUnknownEnd(t *testing.T) {
-	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) { p.Exit = executor.Exit{Code: -1} })
+	r, _ := fakeRunner(nil, func(_ *executor.Spec,
+		p *executortest.FakeProcess) {
+		p.Exit = executor.Exit{Code: -1}
+	})
 	defer r.Close()
 	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 	if err == nil || res == nil || res.End != EndFailed || res.ExitCode != -1 {
@@ -482,10 +509,12 @@ func TestForeignExecutor(t *testing.T) {
 	if _, err := r.Run(t.Context(), &Cmd{Script: "exit 1", Dir: "/somewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/bin/sh", "-c", "exit 1"}; !slices.Equal(e.Spec.Args, want) || e.Spec.Dir != "/somewhere" {
+	if want := []string{"/bin/sh", "-c", "exit 1"}; !slices.Equal(e.Spec.Args, want) ||
+		e.Spec.Dir != "/somewhere" {
 		t.Errorf("it got %q in %q", e.Spec.Args, e.Spec.Dir)
 	}
-	for _, c := range []*Cmd{{Args: []string{"x"}, Dir: "relative"}, {Args: []string{"x"}}, {Script: "x", Shell: "zsh", Dir: "/"}} {
+	for _, c := range []*Cmd{{Args: []string{"x"}, Dir: "relative"}, {Args: []string{"x"}},
+		{Script: "x", Shell: "zsh", Dir: "/"}} {
 		if _, err := r.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "sallyport: Cmd.") {
 			t.Errorf("%+v gave %v", c, err)
 		}
@@ -525,7 +554,8 @@ func TestUpdate(t *testing.T) {
 	run := func(dir string, want ...string) {
 		t.Helper()
 		got, runs = nil, 0
-		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: dir}); err != nil || !slices.Equal(got, want) {
+		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: dir}); err != nil ||
+			!slices.Equal(got, want) {
 			t.Errorf("%v, attempts in %q, want %q", err, got, want)
 		}
 	}

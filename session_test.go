@@ -111,7 +111,8 @@ func TestSessionOverAnyOutput(t *testing.T) {
 		synctest.Wait()
 		p.Out.Failure = errors.New("the disk is full")
 		r, err := s.Await(t.Context(), Until{FirstOutput: true})
-		if err != nil || r.Output.String() != "one two\nthree four\nfive" || r.Offset != 23 || len(r.Notices) != 1 {
+		if err != nil || r.Output.String() != "one two\nthree four\nfive" || r.Offset != 23 ||
+			len(r.Notices) != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if err := s.SpillErr(); err == nil || !strings.Contains(err.Error(), "the disk is full") {
@@ -123,7 +124,8 @@ func TestSessionOverAnyOutput(t *testing.T) {
 		if lines, more := s.Lines(2, 3); more || len(lines) != 2 || string(lines[0].Data) != "three four" {
 			t.Errorf("lines %+v", lines)
 		}
-		if found, err := s.Search(t.Context(), regexp.MustCompile("f"), 0); err != nil || len(found.Matches) != 2 {
+		if found, err := s.Search(t.Context(), regexp.MustCompile("f"), 0); err != nil ||
+			len(found.Matches) != 2 {
 			t.Errorf("found %+v, %v", found, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -169,7 +171,8 @@ func TestSessionNumbers(t *testing.T) {
 		for i := range draws {
 			place, id, err := table.reserve(1, sequential)
 			n, numErr := strconv.Atoi(id)
-			if err != nil || numErr != nil || seen[id] || sequential && n != firstID+i || i < 3000 && (n < firstID || n > lastID) {
+			if err != nil || numErr != nil || seen[id] || sequential && n != firstID+i || i < 3000 &&
+				(n < firstID || n > lastID) {
 				t.Fatalf("draw %d: %q, %v, %v", i, id, err, numErr)
 			}
 			place.End(0)
@@ -310,7 +313,8 @@ func (s *choices) next(n int) int {
 var (
 	fuzzTexts    = []string{"a", "b\n", "c", "$ ", strings.Repeat("x", 5000), strings.Repeat("y", 64<<10-1)}
 	fuzzPatterns = []string{"", "b", `a\nb|ab`, `(?m)^c`, `\$ $`, "xy", `\Ax`}
-	fuzzTimes    = []time.Duration{time.Nanosecond, time.Millisecond, 70 * time.Millisecond, time.Second, 11 * time.Second}
+	fuzzTimes    = []time.Duration{time.Nanosecond, time.Millisecond, 70 * time.Millisecond, time.Second,
+		11 * time.Second}
 )
 
 func (s *choices) until() Until {
@@ -337,7 +341,8 @@ func (m *waitModel) event(s *choices, p *executortest.ScriptedProcess) {
 			return
 		}
 		p.Say(text)
-		m.pending, m.text, m.total, m.last, m.waits = m.pending+text, m.text+text, m.total+uint64(len(text)), time.Now(), ""
+		m.pending, m.text, m.total, m.last, m.waits = m.pending+text, m.text+text, m.total+uint64(len(text)),
+			time.Now(), ""
 	case 0:
 		if s.next(4) != 1 { // seldom, or else there is nothing else
 			return
@@ -345,7 +350,8 @@ func (m *waitModel) event(s *choices, p *executortest.ScriptedProcess) {
 		p.Exit()
 		m.exited = true
 	case 1, 2:
-		kind := []executor.InputKind{executor.InputLine, executor.InputKey, executor.InputPassword, executor.InputData}[s.next(4)]
+		kind := []executor.InputKind{executor.InputLine, executor.InputKey, executor.InputPassword,
+			executor.InputData}[s.next(4)]
 		p.Set(func() { p.Waits = &executor.InputWait{Kind: kind} })
 		m.waits = kind
 	case 3:
@@ -420,7 +426,8 @@ func wait(t *testing.T, s *choices, session *Session, p *executortest.ScriptedPr
 	for want == "" && len(s.rest) > 0 {
 		select {
 		case <-done:
-			t.Fatalf("it ended with %+v, %v; want nothing yet of %+v with %d bytes", reply, err, m.u, len(m.pending))
+			t.Fatalf("it ended with %+v, %v; want nothing yet of %+v with %d bytes", reply, err, m.u,
+				len(m.pending))
 		default:
 		}
 		m.event(s, p)
@@ -442,11 +449,14 @@ func wait(t *testing.T, s *choices, session *Session, p *executortest.ScriptedPr
 		}
 		return // what came stays
 	}
-	if err != nil || reply.Reason != want || reply.Elapsed != took || reply.Offset != m.total || string(reply.Output.Bytes()) != m.pending {
+	if err != nil || reply.Reason != want || reply.Elapsed != took || reply.Offset != m.total ||
+		string(reply.Output.Bytes()) != m.pending {
 		t.Fatalf("got %s, %d bytes up to %d after %v, %v; want %s, %d bytes up to %d after %v",
-			reply.Reason, reply.Output.Total, reply.Offset, reply.Elapsed, err, want, len(m.pending), m.total, took)
+			reply.Reason, reply.Output.Total, reply.Offset, reply.Elapsed, err, want, len(m.pending),
+			m.total, took)
 	}
-	if in := want == ReasonInput || want == ReasonPassword; in != (reply.Input != nil) || in && reply.Input.Kind != m.waits {
+	if in := want == ReasonInput || want == ReasonPassword; in != (reply.Input != nil) || in &&
+		reply.Input.Kind != m.waits {
 		t.Errorf("%s: %+v", want, reply.Input)
 	}
 	if (want == ReasonPort) != (reply.Port != 0) || (want == ReasonExited) != (reply.Result != nil) {

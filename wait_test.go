@@ -64,7 +64,8 @@ func tieWithOutput(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 			<-time.After(time.Second)
 			p.Say("done")
 		}()
-		reply, err := s.Await(t.Context(), Until{For: time.Second, Match: regexp.MustCompile("done"), Input: true})
+		reply, err := s.Await(t.Context(), Until{For: time.Second,
+			Match: regexp.MustCompile("done"), Input: true})
 		synctest.Wait()
 		if err != nil || reply.Reason == ReasonDeadline && reply.Output.Total > 0 {
 			t.Fatalf("%d: %+v, %v", i, reply, err)
@@ -83,7 +84,8 @@ func seeAll(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 		t.Errorf("%s, next %d, %v", reply.Reason, reply.Next, err)
 	}
 	// What looks like a match of the whole text at the edge of a piece is none.
-	if reply, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\Ayy|y\z`), From: new(uint64)}); err != nil || reply.Next != reply.Offset {
+	if reply, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\Ayy|y\z`),
+		From: new(uint64)}); err != nil || reply.Next != reply.Offset {
 		t.Errorf("%s, next %d of %d, %v", reply.Reason, reply.Next, reply.Offset, err)
 	}
 }
@@ -100,7 +102,8 @@ func awaits(t *testing.T, s *Session, pattern string) Reply {
 
 func matchNext(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	p.Say("one\ntwo\nthree> ")
-	if r := awaits(t, s, "one"); r.Reason != ReasonMatch || r.Next != 3 || r.Output.String() != "one\ntwo\nthree> " {
+	if r := awaits(t, s, "one"); r.Reason != ReasonMatch || r.Next != 3 ||
+		r.Output.String() != "one\ntwo\nthree> " {
 		t.Errorf("%+v", r)
 	}
 	if r := awaits(t, s, "two"); r.Reason != ReasonMatch || r.Next != 7 || r.Output.Total != 0 {
@@ -150,7 +153,8 @@ func waitAtOnce(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 		waits.Go(func() {
 			reply, err := s.Await(t.Context(), want.until)
 			if took := time.Since(begin); err != nil || reply.Reason != want.reason || took != want.after {
-				t.Errorf("%s: %+v after %v, %v; want %s after %v", name, reply, took, err, want.reason, want.after)
+				t.Errorf("%s: %+v after %v, %v; want %s after %v", name, reply, took, err,
+					want.reason, want.after)
 			}
 		})
 	}
@@ -195,7 +199,8 @@ func matchColors(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	if r := awaits(t, s, pattern); r.Reason != ReasonMatch || r.Next != r.Offset-uint64(len("\x1b[m\r\n")) {
 		t.Errorf("the text: %+v", r)
 	}
-	if raw, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\[32mServer\x1b`), Raw: true, From: new(uint64)}); err != nil || raw.Reason != ReasonMatch {
+	if raw, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\[32mServer\x1b`), Raw: true,
+		From: new(uint64)}); err != nil || raw.Reason != ReasonMatch {
 		t.Errorf("the bytes: %+v, %v", raw, err)
 	}
 }
@@ -242,7 +247,8 @@ func cancelOneWrite(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		writes.Go(cancel)
-		if _, err := s.Send(ctx, []byte("x"), Until{For: 1}); err != nil && !errors.Is(err, context.Canceled) {
+		if _, err := s.Send(ctx, []byte("x"), Until{For: 1}); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if _, err := s.Write([]byte("y")); err != nil {
@@ -264,7 +270,8 @@ func writeBehind(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	begin := time.Now()
-	if _, err := s.Send(ctx, []byte("two"), Until{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
+	if _, err := s.Send(ctx, []byte("two"), Until{}); !errors.Is(err, context.DeadlineExceeded) ||
+		time.Since(begin) != time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 	writes.Wait()
@@ -315,7 +322,8 @@ func writePart(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}()
 	begin = time.Now()
 	_, err = s.Send(t.Context(), []byte("defghij"), Until{})
-	if !errors.Is(err, ErrInputFull) || !strings.Contains(err.Error(), "(3 of 7 bytes were taken)") || time.Since(begin) != time.Second+inputPatience {
+	if !errors.Is(err, ErrInputFull) || !strings.Contains(err.Error(), "(3 of 7 bytes were taken)") ||
+		time.Since(begin) != time.Second+inputPatience {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 	p.Set(func() { p.Step, p.Full = 0, false })
@@ -350,7 +358,8 @@ func countQuiet(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 // quietAfterSend: text that prints nothing is followed by silence.
 func quietAfterSend(t *testing.T, s *Session, _ *executortest.ScriptedProcess) {
 	for range 2 {
-		reply, err := s.Send(t.Context(), []byte("prints nothing\n"), Until{For: time.Minute, Quiet: 5 * time.Second})
+		reply, err := s.Send(t.Context(), []byte("prints nothing\n"),
+			Until{For: time.Minute, Quiet: 5 * time.Second})
 		if err != nil || reply.Reason != ReasonQuiet || reply.Elapsed != 5*time.Second {
 			t.Errorf("%+v, %v", reply, err)
 		}
@@ -395,11 +404,13 @@ func writeWhileEnding(t *testing.T, s *Session, p *executortest.ScriptedProcess)
 func writeToDeaf(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	p.Set(func() { p.Broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
 	begin := time.Now()
-	if _, err := s.Send(t.Context(), []byte("text"), Until{}); !errors.Is(err, ErrInputClosed) || time.Since(begin) > inputPatience {
+	if _, err := s.Send(t.Context(), []byte("text"), Until{}); !errors.Is(err, ErrInputClosed) ||
+		time.Since(begin) > inputPatience {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 	p.Say("still there")
-	if reply, err := s.Await(t.Context(), Until{FirstOutput: true}); err != nil || reply.Output.String() != "still there" {
+	if reply, err := s.Await(t.Context(), Until{FirstOutput: true}); err != nil ||
+		reply.Output.String() != "still there" {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }
@@ -468,7 +479,11 @@ func TestAwaitUnsupported(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &executortest.Fake{Play: func(_ *executor.Spec, p *executortest.FakeProcess) { <-p.Stopped; p.Exit.Stopped = true }}
+				e := &executortest.Fake{Play: func(_ *executor.Spec,
+					p *executortest.FakeProcess) {
+					<-p.Stopped
+					p.Exit.Stopped = true
+				}}
 				r := &Runner{Policy: sandbox.FullAccess(), Executor: e}
 				s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/", TTY: &Size{}})
 				if err != nil {
@@ -481,7 +496,8 @@ func TestAwaitUnsupported(t *testing.T) {
 				case test.field == "" && (err != nil || reply.Reason != ReasonDeadline):
 					t.Errorf("%+v, %v", reply, err)
 				case test.field == "":
-				case !errors.As(err, &refused) || refused.Field != test.field || !errors.Is(err, errors.ErrUnsupported) || time.Since(begin) != 0:
+				case !errors.As(err, &refused) || refused.Field != test.field ||
+					!errors.Is(err, errors.ErrUnsupported) || time.Since(begin) != 0:
 					t.Errorf("%v after %v", err, time.Since(begin))
 				}
 				if _, err := s.Yield(t.Context(), time.Second); err != nil {
@@ -490,7 +506,8 @@ func TestAwaitUnsupported(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
-				if reply, err := s.Await(t.Context(), test.until); err != nil || reply.Reason != ReasonExited {
+				if reply, err := s.Await(t.Context(), test.until); err != nil ||
+					reply.Reason != ReasonExited {
 					t.Errorf("after the end: %+v, %v", reply, err)
 				}
 				if err := r.Close(); err != nil {

@@ -17,7 +17,10 @@ func says(a Answer, by Source) Approver { return Fixed(Decision{Answer: a, Sourc
 var (
 	errBroken = errors.New("broken")
 	passes    = Func(func(context.Context, *Request) (Decision, error) { return Decision{}, ErrPass })
-	broken    = Func(func(context.Context, *Request) (Decision, error) { return Decision{Answer: Approved}, errBroken })
+	broken    = Func(func(context.Context,
+		*Request) (Decision, error) {
+		return Decision{Answer: Approved}, errBroken
+	})
 	// waits answers when it is canceled, and says yes: too late.
 	waits = Func(func(ctx context.Context, _ *Request) (Decision, error) {
 		<-ctx.Done()
@@ -57,7 +60,8 @@ func TestCombinations(t *testing.T) {
 // TestAsk: what is no answer to the question denies.
 func TestAsk(t *testing.T) {
 	r := question("1", "")
-	r.Offers = []Offer{{Answer: ApprovedRule, Rule: []string{"go", "vet"}}, {Answer: ApprovedHost, Host: "a.example"}}
+	r.Offers = []Offer{{Answer: ApprovedRule, Rule: []string{"go", "vet"}},
+		{Answer: ApprovedHost, Host: "a.example"}}
 	small := &Request{Available: []Answer{Approved}}
 	for _, test := range []struct {
 		name    string
@@ -81,7 +85,8 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := Ask(t.Context(), test.a, test.r)
-			if !errors.Is(err, test.err) || d.Answer.Approves() != test.approve || !strings.Contains(d.Message, test.message) {
+			if !errors.Is(err, test.err) || d.Answer.Approves() != test.approve ||
+				!strings.Contains(d.Message, test.message) {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})
@@ -117,7 +122,8 @@ func TestForms(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	text, err = json.Marshal(question("1", ""))
-	if err != nil || !strings.Contains(string(text), `"available_decisions":["approved","approved_for_session","denied","abort"]`) {
+	if err != nil || !strings.Contains(string(text),
+		`"available_decisions":["approved","approved_for_session","denied","abort"]`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }

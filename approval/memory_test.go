@@ -70,7 +70,10 @@ func TestEqualQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-other.done
-		i := slices.IndexFunc(pending, func(r *Request) bool { return r.Key == "same" && r.Kind == "" && r.Requires == nil })
+		i := slices.IndexFunc(pending, func(r *Request) bool {
+			return r.Key == "same" && r.Kind == "" &&
+				r.Requires == nil
+		})
 		if err := b.Answer(pending[i].ID, Decision{Answer: Approved, Message: "yes"}); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +90,8 @@ func TestEqualQuestions(t *testing.T) {
 		if first != 1 || other.d.Answer != Denied {
 			t.Errorf("%d asked first; the other one got %v", first, other.d)
 		}
-		if got, _, err := m.Ask(t.Context(), Fixed(Decision{}), question("x", "same")); err != nil || got.Answer != Denied {
+		if got, _, err := m.Ask(t.Context(), Fixed(Decision{}), question("x", "same")); err != nil ||
+			got.Answer != Denied {
 			t.Errorf("once was remembered: %v, %v", got, err)
 		}
 		for _, id := range []string{"kind", "wider"} {
@@ -123,7 +127,8 @@ func TestWithdrawn(t *testing.T) {
 		if !errors.Is(second.err, why) || len(b.Pending()) != 0 || len(m.open) != 0 {
 			t.Errorf("%v, %d questions", second.err, len(b.Pending()))
 		}
-		if d, shared, err := m.Ask(t.Context(), Fixed(Decision{Answer: Approved}), question("3", "k")); err != nil || shared || d.Answer != Approved {
+		if d, shared, err := m.Ask(t.Context(), Fixed(Decision{Answer: Approved}),
+			question("3", "k")); err != nil || shared || d.Answer != Approved {
 			t.Errorf("%v, %v, %v", d, shared, err)
 		}
 	})
@@ -151,7 +156,8 @@ func TestAbort(t *testing.T) {
 		if len(b.Pending()) != 0 {
 			t.Errorf("%d questions are open", len(b.Pending()))
 		}
-		if d, _, err := m.Ask(t.Context(), Fixed(Decision{Answer: Approved}), question("x", "1")); err != nil || d.Answer != Approved {
+		if d, _, err := m.Ask(t.Context(), Fixed(Decision{Answer: Approved}),
+			question("x", "1")); err != nil || d.Answer != Approved {
 			t.Errorf("%v, %v", d, err)
 		}
 	})
@@ -180,7 +186,8 @@ func TestRemembered(t *testing.T) {
 			t.Error("a question without a key is remembered")
 		}
 		put("1", "a", ApprovedForSession)
-		if d := put("2", "a", Denied); d.Answer != ApprovedForSession || d.Source != FromCache || d.Wait != 0 {
+		if d := put("2", "a", Denied); d.Answer != ApprovedForSession ||
+			d.Source != FromCache || d.Wait != 0 {
 			t.Errorf("%+v", d)
 		}
 		<-time.After(time.Minute)

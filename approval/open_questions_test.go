@@ -21,7 +21,8 @@ func TestBoard(t *testing.T) {
 		}
 		changed := b.Changed()
 		r := question("1", "k")
-		r.Offers = []Offer{{Answer: ApprovedRule, Rule: []string{"go", "vet"}}, {Answer: ApprovedRule, Rule: []string{"go"}}}
+		r.Offers = []Offer{{Answer: ApprovedRule, Rule: []string{"go", "vet"}},
+			{Answer: ApprovedRule, Rule: []string{"go"}}}
 		q := ask1(t.Context(), &m, &b, r)
 		<-changed
 		for name, d := range map[string]Decision{
@@ -49,7 +50,8 @@ func TestBoard(t *testing.T) {
 			t.Errorf("the second answer: %v", err)
 		}
 		<-q.done
-		if want := (Decision{Answer: ApprovedRule, Rule: []string{"go", "vet"}, Source: FromUser}); q.err != nil || !reflect.DeepEqual(q.d, want) {
+		if want := (Decision{Answer: ApprovedRule, Rule: []string{"go", "vet"},
+			Source: FromUser}); q.err != nil || !reflect.DeepEqual(q.d, want) {
 			t.Errorf("%+v, %v", q.d, q.err)
 		}
 	})
@@ -75,7 +77,8 @@ func TestBoardCanceled(t *testing.T) {
 		go cancel()
 		answered := b.Answer("1", Decision{Answer: Approved})
 		err := <-result
-		if err != nil && !errors.Is(err, context.Canceled) || err == nil && answered != nil || len(b.Pending()) != 0 {
+		if err != nil && !errors.Is(err, context.Canceled) || err == nil && answered != nil ||
+			len(b.Pending()) != 0 {
 			t.Fatalf("%v, %v, %d questions", answered, err, len(b.Pending()))
 		}
 		cancel()

@@ -11,8 +11,10 @@ import (
 
 // all are one policy of each kind, and granular ones with one question each.
 var all = []Policy{
-	OnRequest, Untrusted, Never, Granular{}.Policy(), Granular{SandboxApproval: true}.Policy(), Granular{Rules: true}.Policy(),
-	Granular{SkillApproval: true}.Policy(), Granular{RequestPermissions: true}.Policy(), Granular{MCPElicitations: true}.Policy(),
+	OnRequest, Untrusted, Never, Granular{}.Policy(), Granular{SandboxApproval: true}.Policy(),
+	Granular{Rules: true}.Policy(),
+	Granular{SkillApproval: true}.Policy(), Granular{RequestPermissions: true}.Policy(),
+	Granular{MCPElicitations: true}.Policy(),
 	Granular{true, true, true, true, true}.Policy(),
 }
 
@@ -98,7 +100,8 @@ func TestGranular(t *testing.T) {
 		{Policy(1<<7 | 1<<6), Granular{true, true, true, true, true}, false, "untrusted"},
 	} {
 		if g, is := test.p.Granular(); g != test.want || is != test.is || test.p.String() != test.text {
-			t.Errorf("%d: %+v, %v, %v; want %+v, %v, %s", test.p, g, is, test.p, test.want, test.is, test.text)
+			t.Errorf("%d: %+v, %v, %v; want %+v, %v, %s", test.p, g, is, test.p, test.want,
+				test.is, test.text)
 		}
 	}
 }

@@ -29,12 +29,14 @@ func TestRequirements(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			words := Requirements(test.outside, test.grants)
 			outside, grants := Opened(words)
-			if !slices.Equal(words, test.words) || outside != test.outside || !outside && !slices.Equal(grants, slices.Compact(test.grants)) {
+			if !slices.Equal(words, test.words) || outside != test.outside || !outside &&
+				!slices.Equal(grants, slices.Compact(test.grants)) {
 				t.Errorf("%q opens %v, %+v", words, outside, grants)
 			}
 		})
 	}
-	if outside, grants := Opened([]string{"", "outsider", "outside:", "outside:x", "deny:/", "write", "write:", "x:y"}); outside || len(grants) > 0 {
+	if outside, grants := Opened([]string{"", "outsider", "outside:", "outside:x", "deny:/", "write",
+		"write:", "x:y"}); outside || len(grants) > 0 {
 		t.Errorf("unknown words open %v, %+v", outside, grants)
 	}
 }

@@ -92,7 +92,8 @@ func TestReviews(t *testing.T) {
 			var m Memory
 			var v reviewing
 			first := hears(t, &m, &v, question("1", "same"))
-			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: Abort}), question("2", "other")); d.Answer != Abort {
+			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: Abort}),
+				question("2", "other")); d.Answer != Abort {
 				t.Errorf("the answer is %s", d.Answer)
 			}
 			first.is(t, aborted)
@@ -103,7 +104,8 @@ func TestReviews(t *testing.T) {
 			var m Memory
 			var v reviewing
 			first, second := hears(t, &m, &v, question("1", "")), hears(t, &m, &v, question("2", ""))
-			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: Abort}), question("3", "")); d.Answer != Abort {
+			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: Abort}),
+				question("3", "")); d.Answer != Abort {
 				t.Errorf("the answer is %s", d.Answer)
 			}
 			first.is(t, aborted)
@@ -111,7 +113,8 @@ func TestReviews(t *testing.T) {
 			if first.d.Answer != Abort || second.d.Answer != Abort || first.err != nil {
 				t.Errorf("%+v, %+v", first.d, second.d)
 			}
-			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: ApprovedForSession}), question("4", "")); d.Answer != ApprovedForSession || len(m.List()) != 0 {
+			if d, _, _ := m.Ask(t.Context(), Fixed(Decision{Answer: ApprovedForSession}),
+				question("4", "")); d.Answer != ApprovedForSession || len(m.List()) != 0 {
 				t.Errorf("%s, and remembered %+v", d.Answer, m.List())
 			}
 		})
@@ -147,10 +150,12 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestReviewed: in strict review a person answers about what the reviewer approves; the reviewer alone does where
+// TestReviewed: in strict review a person answers about what the reviewer approves; the reviewer alone
+// does where
 // that is said.
 func TestReviewed(t *testing.T) {
-	yes, no := Fixed(Decision{Answer: Approved, Source: FromReviewer}), Fixed(Decision{Answer: Denied, Source: FromReviewer})
+	yes, no := Fixed(Decision{Answer: Approved, Source: FromReviewer}),
+		Fixed(Decision{Answer: Denied, Source: FromReviewer})
 	person := Fixed(Decision{Answer: Denied, Source: FromUser})
 	passes := Func(func(context.Context, *Request) (Decision, error) { return Decision{}, ErrPass })
 	for _, test := range []struct {

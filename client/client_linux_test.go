@@ -54,7 +54,8 @@ func prepare(_ context.Context, q *runs.Request) (*runs.Prepared, error) {
 // dial returns a client of a new server in this process.
 func dial(t *testing.T, opts Options) *Client {
 	t.Helper()
-	s := execserver.New(execserver.Options{Dir: t.TempDir(), Environ: []string{"PATH=/usr/bin:/bin", "OF=server"}, Prepare: prepare})
+	s := execserver.New(execserver.Options{Dir: t.TempDir(),
+		Environ: []string{"PATH=/usr/bin:/bin", "OF=server"}, Prepare: prepare})
 	t.Cleanup(func() { _ = s.Close() })
 	opts.Server = remote.Options{Dial: s.Dial}
 	c, err := Dial(t.Context(), opts)
@@ -97,7 +98,8 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			res, err := c.Run(t.Context(), &test.cmd)
-			if err != nil || res.ExitCode != test.code || !strings.HasPrefix(res.Stdout.String(), test.stdout) {
+			if err != nil || res.ExitCode != test.code ||
+				!strings.HasPrefix(res.Stdout.String(), test.stdout) {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			if test.code == 3 && res.Stderr.String() != "err\n" {
@@ -112,7 +114,8 @@ func TestRun(t *testing.T) {
 
 // TestNotRun: a command that does not run is an error that says why, and so is one that is no command.
 func TestNotRun(t *testing.T) {
-	c := dial(t, Options{Approver: approval.Fixed(approval.Decision{Answer: approval.Denied, Message: "not today"})})
+	c := dial(t, Options{Approver: approval.Fixed(approval.Decision{Answer: approval.Denied,
+		Message: "not today"})})
 	none := dial(t, Options{})
 	for _, test := range []struct {
 		name string
@@ -132,7 +135,8 @@ func TestNotRun(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.c.Run(t.Context(), test.cmd)
-			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil &&
+				!errors.Is(err, test.is) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -172,16 +176,19 @@ func TestApprover(t *testing.T) {
 // TestInteractive: input, waits with their offsets, output as it comes, and what there is not.
 func TestInteractive(t *testing.T) {
 	c := dial(t, Options{})
-	r := start(t, c, &Cmd{Args: []string{"/bin/sh", "-c", "while read x; do echo got $x; done; echo over"}, OpenStdin: true})
+	r := start(t, c, &Cmd{Args: []string{"/bin/sh", "-c", "while read x; do echo got $x; done; echo over"},
+		OpenStdin: true})
 	if n, err := r.Write(t.Context(), []byte("a\n")); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	reply, err := r.Await(t.Context(), sallyport.Until{Match: regexp.MustCompile("got a\n"), For: time.Minute})
+	reply, err := r.Await(t.Context(), sallyport.Until{Match: regexp.MustCompile("got a\n"),
+		For: time.Minute})
 	if err != nil || reply.Reason != sallyport.ReasonMatch || reply.Next != 6 {
 		t.Fatalf("%+v, %v", reply, err)
 	}
 	from := uint64(1)
-	if reply, err = r.Await(t.Context(), sallyport.Until{Bytes: 5, From: &from, For: time.Minute}); err != nil || reply.Reason != sallyport.ReasonBytes {
+	if reply, err = r.Await(t.Context(), sallyport.Until{Bytes: 5, From: &from,
+		For: time.Minute}); err != nil || reply.Reason != sallyport.ReasonBytes {
 		t.Fatalf("%+v, %v", reply, err)
 	}
 	list, err := c.List(t.Context())
@@ -207,7 +214,8 @@ func TestInteractive(t *testing.T) {
 	if _, err := r.Screen(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a screen without a terminal: %v", err)
 	}
-	if _, err := r.Write(t.Context(), []byte("x")); !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, os.ErrClosed) {
+	if _, err := r.Write(t.Context(), []byte("x")); !errors.Is(err, os.ErrProcessDone) &&
+		!errors.Is(err, os.ErrClosed) {
 		t.Errorf("input after the end: %v", err)
 	}
 	res, err := r.Wait(t.Context())
@@ -238,7 +246,8 @@ func TestSignal(t *testing.T) {
 	if err := r.Signal(t.Context(), int(syscall.SIGHUP)); err != nil {
 		t.Error(err)
 	}
-	if res, err := r.Wait(t.Context()); err != nil || res.ExitCode != 5 || res.Stdout.String() != "ready\nhup\n" {
+	if res, err := r.Wait(t.Context()); err != nil || res.ExitCode != 5 ||
+		res.Stdout.String() != "ready\nhup\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -246,7 +255,8 @@ func TestSignal(t *testing.T) {
 // TestScreen: a terminal shows what the program drew, in the size that it was given.
 func TestScreen(t *testing.T) {
 	c := dial(t, Options{})
-	r := start(t, c, &Cmd{Args: []string{"/bin/sh", "-c", "printf 'a\\rb'; read x"}, TTY: &executor.Size{Cols: 40, Rows: 5}, Screen: true})
+	r := start(t, c, &Cmd{Args: []string{"/bin/sh", "-c", "printf 'a\\rb'; read x"},
+		TTY: &executor.Size{Cols: 40, Rows: 5}, Screen: true})
 	if _, err := r.Await(t.Context(), sallyport.Until{Bytes: 3, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
@@ -300,13 +310,15 @@ func TestCanceled(t *testing.T) {
 	t.Run("while it is asked about", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why, withdrawn := errors.New("no more time"), make(chan struct{})
-		c := dial(t, Options{Approver: approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+		c := dial(t, Options{Approver: approval.Func(func(ctx context.Context,
+			q *approval.Request) (approval.Decision, error) {
 			cancel(why)
 			<-ctx.Done()
 			close(withdrawn)
 			return q.Decide(approval.Denied), nil
 		})})
-		if _, err := c.Start(ctx, &Cmd{Flags: []string{"--ask"}, Args: []string{"/bin/true"}}); !errors.Is(err, why) {
+		if _, err := c.Start(ctx, &Cmd{Flags: []string{"--ask"},
+			Args: []string{"/bin/true"}}); !errors.Is(err, why) {
 			t.Errorf("%v", err)
 		}
 		<-withdrawn
@@ -321,7 +333,8 @@ func TestDenials(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
 	c := dial(t, Options{})
-	res, err := c.Run(t.Context(), &Cmd{Flags: []string{"--sandbox"}, Args: []string{"/bin/sh", "-c", "echo x >/etc/sallyport-test"}})
+	res, err := c.Run(t.Context(), &Cmd{Flags: []string{"--sandbox"},
+		Args: []string{"/bin/sh", "-c", "echo x >/etc/sallyport-test"}})
 	if err != nil || len(res.Denials()) != 1 || res.Denials()[0].Path != "/etc/sallyport-test" {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -331,10 +344,12 @@ func TestDenials(t *testing.T) {
 func TestDialErrors(t *testing.T) {
 	s := execserver.New(execserver.Options{})
 	t.Cleanup(func() { _ = s.Close() })
-	if _, err := Dial(t.Context(), Options{Server: remote.Options{Dial: s.Dial}}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Dial(t.Context(), Options{Server: remote.Options{Dial: s.Dial}}); !errors.Is(err,
+		errors.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
-	if _, err := Dial(t.Context(), Options{Server: remote.Options{URL: "unix:///no/such/socket"}}); err == nil {
+	if _, err := Dial(t.Context(),
+		Options{Server: remote.Options{URL: "unix:///no/such/socket"}}); err == nil {
 		t.Error("connected to nothing")
 	}
 	c := dial(t, Options{})

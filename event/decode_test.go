@@ -26,38 +26,53 @@ import (
 func bodies() []Body {
 	at := time.UnixMilli(1_785_582_000_123).UTC()
 	denial := sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Connect, Path: "/p", Addr: "192.0.2.1:443", Call: "ptrace"}, Errno: "EPERM", Source: sandbox.Proxied,
-		PID: 7, Program: "/bin/x", Name: "x", Rule: "r", Grant: "--net", Wider: "--net host", Harmless: "h", Count: 3,
+		Access: sandbox.Access{Op: sandbox.Connect, Path: "/p", Addr: "192.0.2.1:443", Call: "ptrace"},
+		Errno:  "EPERM", Source: sandbox.Proxied,
+		PID: 7, Program: "/bin/x", Name: "x", Rule: "r", Grant: "--net", Wider: "--net host",
+		Harmless: "h", Count: 3,
 	}
-	review := approval.Review{ID: "v", Request: &approval.Request{ID: "q"}, Model: "m", Shadow: true, Status: approval.ReviewTimedOut, Started: at}
+	review := approval.Review{ID: "v", Request: &approval.Request{ID: "q"}, Model: "m", Shadow: true,
+		Status: approval.ReviewTimedOut, Started: at}
 	whole := review
 	whole.Completed, whole.Attempts, whole.Failure = at.Add(time.Second), 2, "late"
 	whole.Outcome, whole.Risk, whole.Authorization, whole.Rationale = "deny", "high", "low", "why"
 	return []Body{
 		Judged{}, Judged{
-			Args: []string{"a", "<b>"}, Dir: "/w", Decision: DecisionForbid, Reason: "no", Rule: &Rule{"f", 2, 3, "prompt", "outside"}, Review: true, PolicyVersion: "1",
+			Args: []string{"a", "<b>"}, Dir: "/w", Decision: DecisionForbid, Reason: "no",
+			Rule: &Rule{"f", 2, 3, "prompt", "outside"}, Review: true, PolicyVersion: "1",
 		},
 		ApprovalRequested{&approval.Request{}}, ApprovalRequested{&approval.Request{
-			ID: "q", Kind: approval.KindAccess, Args: []string{"x"}, Script: "s", Dir: "/w", Program: "/bin/x", Digest: "d", Environment: "e",
-			Files: []approval.File{{Path: "/f", Role: approval.RoleScript, Digest: "d"}}, Reason: "r", Justification: "j", Requires: []string{approval.Outside},
-			Denials: []sandbox.Denial{denial}, Runs: 1, Available: []approval.Answer{approval.ApprovedForSession, approval.Denied},
-			Offers: []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"x"}}, {Answer: approval.ApprovedHost, Host: "h", Protocol: "https", Deny: true}},
+			ID: "q", Kind: approval.KindAccess, Args: []string{"x"}, Script: "s", Dir: "/w",
+			Program: "/bin/x", Digest: "d", Environment: "e",
+			Files: []approval.File{{Path: "/f", Role: approval.RoleScript, Digest: "d"}}, Reason: "r",
+			Justification: "j", Requires: []string{approval.Outside},
+			Denials: []sandbox.Denial{denial}, Runs: 1,
+			Available: []approval.Answer{approval.ApprovedForSession, approval.Denied},
+			Offers: []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"x"}},
+				{Answer: approval.ApprovedHost, Host: "h", Protocol: "https", Deny: true}},
 		}},
-		ReviewStarted{Review: review, Action: "touch x"}, ReviewCompleted{Review: whole, Action: strings.Repeat("long ", 200)},
+		ReviewStarted{Review: review, Action: "touch x"},
+		ReviewCompleted{Review: whole, Action: strings.Repeat("long ", 200)},
 		ApprovalDecided{}, ApprovalDecided{
-			ID: "q", Decision: approval.ApprovedHost, Source: approval.FromUser, WaitMS: 4, Message: "m", Rule: []string{"a"}, Host: "h", Deny: true,
+			ID: "q", Decision: approval.ApprovedHost, Source: approval.FromUser, WaitMS: 4, Message: "m",
+			Rule: []string{"a"}, Host: "h", Deny: true,
 			PolicyVersion: "1", Evidence: []sandbox.Source{sandbox.Notified, sandbox.Audited},
 		},
 		Retrying{}, Retrying{"r", []string{"write:/p"}},
-		SandboxOutcome{}, SandboxOutcome{OutcomeEscalated, time.Second, 2 * time.Second, "m", "l", []sandbox.Source{sandbox.Audited}},
+		SandboxOutcome{}, SandboxOutcome{OutcomeEscalated, time.Second, 2 * time.Second, "m", "l",
+			[]sandbox.Source{sandbox.Audited}},
 		Started{}, Started{Sandbox{"read-only", sandbox.NetworkProxy, "why", executor.Sandbox{
-			Level: "native", Mechanism: []string{"m"}, Weaker: []string{"w"}, Published: []network.Publish{{Port: 1, HostPort: 2}},
-			Hidden: []string{"h"}, Replaced: []string{"r"}, Observed: true, Shared: true,
+			Level: "native", Mechanism: []string{"m"}, Weaker: []string{"w"},
+			Published: []network.Publish{{Port: 1, HostPort: 2}},
+			Hidden:    []string{"h"}, Replaced: []string{"r"}, Observed: true, Shared: true,
 		}}, []string{"A"}},
-		Output{Number: 1}, Output{executor.Stderr, 2, 3, []byte("é\x00"), 4, 5}, Output{Data: []byte("a\xff")},
+		Output{Number: 1}, Output{executor.Stderr, 2, 3, []byte("é\x00"), 4, 5},
+		Output{Data: []byte("a\xff")},
 		Denied{denial}, Network{network.Record{}}, Network{network.Record{
-			Host: "h", Port: 443, Protocol: network.HTTPSConnect, Method: "GET", Decision: network.Allow, Reason: network.Allowed, Source: network.Decider,
-			Rule: "*", PolicyVersion: 9, End: &network.End{Resolved: "r", Up: 1, Down: 2, MS: 3, Cause: "idle"},
+			Host: "h", Port: 443, Protocol: network.HTTPSConnect, Method: "GET", Decision: network.Allow,
+			Reason: network.Allowed, Source: network.Decider,
+			Rule: "*", PolicyVersion: 9, End: &network.End{Resolved: "r", Up: 1, Down: 2, MS: 3,
+				Cause: "idle"},
 		}},
 		Quarantined{executor.Quarantined{Path: "/a", MovedTo: "/b", Why: "w", Grant: "g"}},
 		Exited{}, Exited{137, 9, []executor.Survivor{{PID: 1, Name: "n", Command: "c"}}, time.Minute},
@@ -73,7 +88,8 @@ func TestDecode(t *testing.T) {
 	for i, b := range bodies() {
 		met[b.Kind()] = true
 		t.Run(fmt.Sprint(i, " ", b.Kind()), func(t *testing.T) {
-			want := Event{Time: time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC), Seq: 7, Run: "r", Attempt: 2, Body: b}
+			want := Event{Time: time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC), Seq: 7, Run: "r",
+				Attempt: 2, Body: b}
 			if d, ok := b.(Denied); ok {
 				d.Denial.Count = max(d.Denial.Count, 1)
 				want.Body = d
@@ -86,7 +102,8 @@ func TestDecode(t *testing.T) {
 			if err := json.Unmarshal(text, &got); err != nil {
 				t.Fatalf("%v: %s", err, text)
 			}
-			if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+			if diff := cmp.Diff(want, got,
+				cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 				t.Error(diff)
 			}
 			if again, err := got.MarshalJSON(); err != nil || string(again) != string(text) {

@@ -32,8 +32,9 @@ func TestJSON(t *testing.T) {
 		{ReviewStarted{Review: approval.Review{ID: "v", Request: &question, Model: "m", Status: approval.ReviewInProgress, Started: at}},
 			`,"id":"v","request_id":"r-1","status":"in_progress","started_at_ms":1785582000000,"decision_source":"agent","model":"m","shadow":false,"action":"touch <x\\n> (write:/p)"}`},
 		{ReviewCompleted{Review: approval.Review{
-			ID: "v", Request: &question, Model: "m", Shadow: true, Status: approval.ReviewDenied, Started: at, Completed: at.Add(time.Second),
-			Outcome: "allow", Risk: "critical", Authorization: "low", Rationale: "it <is>", Attempts: 2,
+			ID: "v", Request: &question, Model: "m", Shadow: true, Status: approval.ReviewDenied, Started: at,
+			Completed: at.Add(time.Second),
+			Outcome:   "allow", Risk: "critical", Authorization: "low", Rationale: "it <is>", Attempts: 2,
 		}},
 			`,"id":"v","request_id":"r-1","status":"denied","started_at_ms":1785582000000,"decision_source":"agent","model":"m","shadow":true,"action":"touch <x\\n> (write:/p)",` +
 				`"completed_at_ms":1785582001000,"attempts":2,"outcome":"allow","risk":"critical","authorization":"low","rationale":"it <is>"}`},

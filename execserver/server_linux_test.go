@@ -71,7 +71,8 @@ func connect(t *testing.T, s *execserver.Server, near bool) *execclient.Client {
 		serving.Go(func() { _ = s.Serve(t.Context(), own) })
 		return wire.LinesOn(client), nil
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial}, execclient.Options{Name: "test", Extensions: true, Resume: -1})
+	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial},
+		execclient.Options{Name: "test", Extensions: true, Resume: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := connect(t, newServer(t, test.options), false)
-			if env := c.Server().Environment; env == nil || env.CWD != "file://"+test.dir || env.Version == "" || !env.Capabilities.Runs {
+			if env := c.Server().Environment; env == nil || env.CWD != "file://"+test.dir ||
+				env.Version == "" || !env.Capabilities.Runs {
 				t.Errorf("%+v", env)
 			}
 			start := map[string]any{
@@ -115,7 +117,8 @@ func TestEnvironment(t *testing.T) {
 					NextSeq uint64
 					Closed  bool
 				}
-				if err := c.Call(t.Context(), "process/read", map[string]any{"processId": "p", "afterSeq": after, "waitMs": 10000}, &page); err != nil {
+				if err := c.Call(t.Context(), "process/read",
+					map[string]any{"processId": "p", "afterSeq": after, "waitMs": 10000}, &page); err != nil {
 					t.Fatal(err)
 				}
 				for _, chunk := range page.Chunks {
@@ -134,7 +137,8 @@ func TestEnvironment(t *testing.T) {
 func TestCeiling(t *testing.T) {
 	testenv.NeedUserNS(t)
 	etc := t.TempDir()
-	if err := os.WriteFile(filepath.Join(etc, "managed.toml"), []byte("sandbox = \"read-only\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(etc, "managed.toml"), []byte("sandbox = \"read-only\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	e := remote.New(remote.Options{Dial: newServer(t, execserver.Options{Managed: etc}).Dial})
@@ -151,8 +155,10 @@ func TestCeiling(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := &sallyport.Runner{Policy: test.policy, Executor: e}
 			defer r.Close()
-			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"}, Dir: t.TempDir(), Tmp: "host"})
-			if test.runs && (err != nil || res.ExitCode != 0) || !test.runs && (err == nil || !strings.Contains(err.Error(), "more than the managed configuration allows")) {
+			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"},
+				Dir: t.TempDir(), Tmp: "host"})
+			if test.runs && (err != nil || res.ExitCode != 0) || !test.runs &&
+				(err == nil || !strings.Contains(err.Error(), "more than the managed configuration allows")) {
 				t.Errorf("%v, %v", res, err)
 			}
 		})
@@ -181,8 +187,11 @@ func TestApprover(t *testing.T) {
 			}
 			defer c.Close()
 			dir := t.TempDir()
-			res, err := c.Run(t.Context(), &client.Cmd{Flags: []string{"-s", "full-access", "-a", "untrusted"}, Args: []string{"touch", "ran"}, Dir: dir})
-			if _, bad := os.Stat(filepath.Join(dir, "ran")); (err == nil) != test.starts || (bad == nil) != test.starts || !test.starts && !errors.Is(err, sallyport.ErrRefused) {
+			res, err := c.Run(t.Context(),
+				&client.Cmd{Flags: []string{"-s", "full-access", "-a", "untrusted"},
+					Args: []string{"touch", "ran"}, Dir: dir})
+			if _, bad := os.Stat(filepath.Join(dir, "ran")); (err == nil) != test.starts ||
+				(bad == nil) != test.starts || !test.starts && !errors.Is(err, sallyport.ErrRefused) {
 				t.Errorf("%v, %v, %v", res, err, bad)
 			}
 		})
@@ -202,7 +211,8 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	special := func(kind, access string) map[string]any {
-		return map[string]any{"path": map[string]any{"type": "special", "value": map[string]any{"kind": kind}}, "access": access}
+		return map[string]any{"path": map[string]any{"type": "special",
+			"value": map[string]any{"kind": kind}}, "access": access}
 	}
 	in := map[string]any{
 		"permissions": map[string]any{"type": "managed", "network": "restricted", "file_system": map[string]any{
@@ -219,21 +229,27 @@ func TestFiles(t *testing.T) {
 		{"with", []string{program, fileHelper}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := connect(t, newServer(t, execserver.Options{Managed: t.TempDir(), FileHelper: test.helper}), false)
+			c := connect(t, newServer(t, execserver.Options{Managed: t.TempDir(),
+				FileHelper: test.helper}), false)
 			var read struct{ DataBase64 []byte }
-			err := c.Call(t.Context(), "fs/readFile", map[string]any{"path": "file://" + ws + "/file", "sandbox": in}, &read)
-			if test.refuse != "" && (err == nil || !strings.Contains(err.Error(), test.refuse)) || test.refuse == "" && (err != nil || string(read.DataBase64) != "text") {
+			err := c.Call(t.Context(), "fs/readFile", map[string]any{"path": "file://" + ws + "/file",
+				"sandbox": in}, &read)
+			if test.refuse != "" && (err == nil || !strings.Contains(err.Error(), test.refuse)) ||
+				test.refuse == "" && (err != nil || string(read.DataBase64) != "text") {
 				t.Errorf("%q, %v", read.DataBase64, err)
 			}
-			err = c.Call(t.Context(), "fs/writeFile", map[string]any{"path": "file://" + ws + "/file", "dataBase64": []byte("x"), "sandbox": in}, nil)
-			if text, bad := os.ReadFile(filepath.Join(ws, "file")); err == nil || bad != nil || string(text) != "text" {
+			err = c.Call(t.Context(), "fs/writeFile", map[string]any{"path": "file://" + ws + "/file",
+				"dataBase64": []byte("x"), "sandbox": in}, nil)
+			if text, bad := os.ReadFile(filepath.Join(ws, "file")); err == nil || bad != nil ||
+				string(text) != "text" {
 				t.Errorf("%v; it has %q, %v", err, text, bad)
 			}
 		})
 	}
 }
 
-// TestClientsApart: clients of Dial and of Serve neither resume sessions of each other nor see their runs. The
+// TestClientsApart: clients of Dial and of Serve neither resume sessions of each other nor see their
+// runs. The
 // wall is the credential.
 func TestClientsApart(t *testing.T) {
 	s := newServer(t, execserver.Options{Managed: t.TempDir()})
@@ -242,7 +258,9 @@ func TestClientsApart(t *testing.T) {
 		var started struct {
 			RunID string `json:"runId"`
 		}
-		if err := owner.Call(t.Context(), "run/start", map[string]any{"args": []string{"-s", "full-access", "--", "cat"}, "openStdin": true}, &started); err != nil {
+		if err := owner.Call(t.Context(), "run/start",
+			map[string]any{"args": []string{"-s", "full-access", "--", "cat"}, "openStdin": true},
+			&started); err != nil {
 			t.Fatal(err)
 		}
 		has := func(c *execclient.Client) bool {
@@ -273,7 +291,8 @@ func TestClientsApart(t *testing.T) {
 		if err := stream.Write([]byte(`{"id":1,"method":"initialize","params":{"clientName":"x","takeOver":true,"resumeSessionId":"` + owner.Server().SessionID + `"}}`)); err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := stream.Read(); err != nil || !strings.Contains(string(answer), "unknown session id") {
+		if answer, err := stream.Read(); err != nil ||
+			!strings.Contains(string(answer), "unknown session id") {
 			t.Errorf("near %v: %s, %v", near, answer, err)
 		}
 		_ = stream.Close()
@@ -326,7 +345,8 @@ func TestClose(t *testing.T) {
 			if late := time.Since(begin); late > long {
 				t.Errorf("it took %v", late)
 			}
-			if test.told && (err != nil || res.ExitCode == 0) || !test.told && !errors.Is(err, sallyport.ErrEndUnknown) && (res == nil || res.ExitCode == 0) {
+			if test.told && (err != nil || res.ExitCode == 0) || !test.told &&
+				!errors.Is(err, sallyport.ErrEndUnknown) && (res == nil || res.ExitCode == 0) {
 				t.Errorf("%+v, %v", res, err)
 			}
 			if c, err := s.Dial(t.Context()); !errors.Is(err, execserver.ErrClosed) || c != nil {
@@ -339,7 +359,8 @@ func TestClose(t *testing.T) {
 			if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection is not closed: %v", err)
 			}
-			if _, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"}, Dir: "/"}); !errors.Is(err, execserver.ErrClosed) {
+			if _, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"}, Dir: "/"}); !errors.Is(err,
+				execserver.ErrClosed) {
 				t.Errorf("Run afterwards: %v", err)
 			}
 		})
@@ -392,7 +413,8 @@ func TestServeEnds(t *testing.T) {
 				ctx = test.ctx(ctx)
 			}
 			err := s.Serve(ctx, conn{own, test.read})
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			if test.want == "" && err != nil || test.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 			if _, err := own.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {

@@ -25,7 +25,8 @@ func TestMessagesPrint(t *testing.T) {
 			testenv.Printed(t, err.Error(), 1)
 		}
 	}
-	if got, want := (&RootError{Path: "/é b", Why: "cannot be used"}).Error(), "/é b cannot be used"; got != want {
+	if got, want := (&RootError{Path: "/é b", Why: "cannot be used"}).Error(),
+		"/é b cannot be used"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

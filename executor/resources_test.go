@@ -56,7 +56,8 @@ func TestUsageJSON(t *testing.T) {
 			}
 		})
 	}
-	got, err := json.Marshal([]Enforced{{Limit: LimitMemory, Value: 512 << 20, By: ByCgroupV2, Hit: true}, {Limit: LimitCPUs, Value: 1.5, By: ByAffinity}})
+	got, err := json.Marshal([]Enforced{{Limit: LimitMemory, Value: 512 << 20, By: ByCgroupV2, Hit: true},
+		{Limit: LimitCPUs, Value: 1.5, By: ByAffinity}})
 	if want := `[{"limit":"memory","value":536870912,"by":"cgroup-v2","hit":true},{"limit":"cpus","value":1.5,"by":"affinity","hit":false}]`; err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -117,7 +117,9 @@ func TestParseThreshold(t *testing.T) {
 
 // FuzzParse: an answer that is read has known words, and no text allows that has no outcome.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{allow, deny, `{"outcome":"allow","outcome":"deny"}`, `x{"outcome":"allow"}y`, `{"outcome":"deny","rationale":"\u001b[2J\u202e\ud800"}`, "{", "}{", `{"outcome":"deny","rationale":"` + strings.Repeat("é", maxRationale) + `"}`} {
+	for _, text := range []string{allow, deny, `{"outcome":"allow","outcome":"deny"}`,
+		`x{"outcome":"allow"}y`, `{"outcome":"deny","rationale":"\u001b[2J\u202e\ud800"}`, "{", "}{",
+		`{"outcome":"deny","rationale":"` + strings.Repeat("é", maxRationale) + `"}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -128,10 +130,12 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if !slices.Contains(risks, string(a.risk)) || !slices.Contains(authorizations, string(a.authorization)) {
+		if !slices.Contains(risks, string(a.risk)) ||
+			!slices.Contains(authorizations, string(a.authorization)) {
 			t.Errorf("%+v", a)
 		}
-		if a.rationale == "" || len(a.rationale) > maxRationale+20 || !utf8.ValidString(a.rationale) || strings.ContainsAny(a.rationale, "\x1b\u202e\r") {
+		if a.rationale == "" || len(a.rationale) > maxRationale+20 || !utf8.ValidString(a.rationale) ||
+			strings.ContainsAny(a.rationale, "\x1b\u202e\r") {
 			t.Errorf("the rationale is %q", a.rationale)
 		}
 		// With a denial beside it, it is one.

@@ -35,7 +35,8 @@ func TestQuestion(t *testing.T) {
 	r := request()
 	r.Args = []string{"/bin/sh", "-c", forged}
 	r.Script, r.Reason, r.Justification, r.Dir, r.Runs = forged, forged, forged, "/"+forged, 1
-	g := &Guardian{Instructions: "remove " + forged, Policy: sandbox.WorkspaceWrite().WithEntries(sandbox.PathEntry("/"+forged, sandbox.LevelDeny))}
+	g := &Guardian{Instructions: "remove " + forged,
+		Policy: sandbox.WorkspaceWrite().WithEntries(sandbox.PathEntry("/"+forged, sandbox.LevelDeny))}
 	q, err := g.question(r)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestQuestion(t *testing.T) {
 		t.Error("it ran already, and the question does not say so")
 	}
 	a := action(t, q)
-	for _, name := range []string{"kind", "argv", "script", "cwd", "program", "reason", "justification", "requires", "denials", "runs"} {
+	for _, name := range []string{"kind", "argv", "script", "cwd", "program", "reason", "justification",
+		"requires", "denials", "runs"} {
 		if _, ok := a[name]; !ok {
 			t.Errorf("%s is not shown", name)
 		}
@@ -89,7 +91,8 @@ func TestInjected(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.bodies[0]), &sent); err != nil || len(sent.Messages) != 2 {
 		t.Fatalf("%v: %s", err, s.bodies[0])
 	}
-	if sent.Messages[0].Role != "system" || strings.Contains(sent.Messages[0].Content, "Ignore") || !strings.Contains(sent.Messages[1].Content, "Ignore") {
+	if sent.Messages[0].Role != "system" || strings.Contains(sent.Messages[0].Content, "Ignore") ||
+		!strings.Contains(sent.Messages[1].Content, "Ignore") {
 		t.Errorf("sent %+v", sent.Messages)
 	}
 }
@@ -105,7 +108,8 @@ func TestNotUTF8(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := request()
 			change(r)
-			if _, err := (&Guardian{}).question(r); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+			if _, err := (&Guardian{}).question(r); err == nil ||
+				!strings.Contains(err.Error(), "not UTF-8") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -140,7 +144,8 @@ func TestExecuted(t *testing.T) {
 	dir, outside := workspace(t), filepath.Join(t.TempDir(), "key")
 	t.Setenv("HOME", dir)
 	write(t, outside, "secret\n")
-	for link, to := range map[string]string{"link.sh": outside, "link2.sh": "denied.sh", "link3.sh": "deploy.sh"} {
+	for link, to := range map[string]string{"link.sh": outside, "link2.sh": "denied.sh",
+		"link3.sh": "deploy.sh"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -215,21 +220,24 @@ func TestExecutedElsewhere(t *testing.T) {
 	t.Run("a program of the workspace in PATH", func(t *testing.T) {
 		r := request()
 		r.Args, r.Dir, r.Program = []string{"deploy.sh"}, dir, filepath.Join(dir, "deploy.sh")
-		if shown, _, err := (&Guardian{Policy: sandbox.WorkspaceWrite()}).executed(r); err != nil || len(shown) != 1 || shown[0].Text != "#!/bin/sh\necho deploy\n" {
+		if shown, _, err := (&Guardian{Policy: sandbox.WorkspaceWrite()}).executed(r); err != nil ||
+			len(shown) != 1 || shown[0].Text != "#!/bin/sh\necho deploy\n" {
 			t.Errorf("%v, %v", shown, err)
 		}
 	})
 	t.Run("on another machine", func(t *testing.T) {
 		r := request()
 		r.Args, r.Dir, r.Environment = []string{"./deploy.sh"}, dir, "far"
-		if shown, hidden, err := (&Guardian{Policy: sandbox.WorkspaceWrite()}).executed(r); err != nil || len(shown) != 0 || len(hidden) != 1 {
+		if shown, hidden, err := (&Guardian{Policy: sandbox.WorkspaceWrite()}).executed(r); err != nil ||
+			len(shown) != 0 || len(hidden) != 1 {
 			t.Errorf("%v, %v, %v", shown, hidden, err)
 		}
 	})
 	t.Run("a large command", func(t *testing.T) {
 		r := request()
 		r.Args = []string{"/bin/echo", strings.Repeat("x", maxAction)}
-		if _, err := (&Guardian{}).question(r); err == nil || !strings.Contains(err.Error(), "larger than 128 KiB") {
+		if _, err := (&Guardian{}).question(r); err == nil ||
+			!strings.Contains(err.Error(), "larger than 128 KiB") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -243,7 +251,8 @@ func TestExecutedElsewhere(t *testing.T) {
 		g := s.guardian()
 		g.Policy = sandbox.WorkspaceWrite()
 		d, err := g.Approve(t.Context(), r)
-		if d.Answer.Approves() || err == nil || !strings.Contains(err.Error(), "changed while it was reviewed") {
+		if d.Answer.Approves() || err == nil ||
+			!strings.Contains(err.Error(), "changed while it was reviewed") {
 			t.Errorf("%v, %v", d, err)
 		}
 	})
@@ -276,7 +285,8 @@ func TestInside(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(at)); err != nil {
 		t.Fatal(err)
 	}
-	for name, to := range map[string]string{"out of the workspace": filepath.Dir(other), "in the workspace": "."} {
+	for name, to := range map[string]string{"out of the workspace": filepath.Dir(other),
+		"in the workspace": "."} {
 		if err := os.Symlink(to, filepath.Dir(at)); err != nil {
 			t.Fatal(err)
 		}

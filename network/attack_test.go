@@ -30,7 +30,8 @@ func spellings(a netip.Addr) (list []string) {
 	for _, text := range list {
 		list = append(list, text+".")
 	}
-	return append(list, fmt.Sprintf("[::ffff:%s]", a), fmt.Sprintf("[::FFFF:%x:%x]", number>>16, number&0xffff),
+	return append(list, fmt.Sprintf("[::ffff:%s]", a),
+		fmt.Sprintf("[::FFFF:%x:%x]", number>>16, number&0xffff),
 		fmt.Sprintf("[0:0:0:0:0:ffff:%x:%x]", number>>16, number&0xffff))
 }
 
@@ -62,7 +63,8 @@ func TestAddressSpellings(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if d := p.Decide(network.Request{Host: h, Port: 80, Method: "GET"}); d.Ruling != network.Deny || d.Reason != network.NotAllowedLocal {
+		if d := p.Decide(network.Request{Host: h, Port: 80, Method: "GET"}); d.Ruling != network.Deny ||
+			d.Reason != network.NotAllowedLocal {
 			t.Errorf("%s: %v %s", text, d.Ruling, d.Reason)
 		}
 		addr, ok := h.Addr()
@@ -71,9 +73,12 @@ func TestAddressSpellings(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "172.16.5.6", "172.31.255.255",
-		"192.168.7.8", "192.0.0.8", "192.0.2.1", "198.19.255.255", "198.51.100.7", "203.0.113.7", "224.0.0.5", "240.0.0.1",
-		"255.255.255.255", "169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+		"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "172.16.5.6",
+		"172.31.255.255",
+		"192.168.7.8", "192.0.0.8", "192.0.2.1", "198.19.255.255", "198.51.100.7", "203.0.113.7",
+		"224.0.0.5", "240.0.0.1",
+		"255.255.255.255", "169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16",
+		"192.0.0.192",
 	} {
 		t.Run(text, func(t *testing.T) {
 			addr := netip.MustParseAddr(text)
@@ -89,8 +94,10 @@ func TestAddressSpellings(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"} {
-		for _, s := range append(spellings(netip.MustParseAddr(text)), carriers(netip.MustParseAddr(text))...) {
+	for _, text := range []string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16",
+		"192.0.0.192"} {
+		for _, s := range append(spellings(netip.MustParseAddr(text)),
+			carriers(netip.MustParseAddr(text))...) {
 			if !strings.Contains(s, "64:ff9b:1:") { // closed as a range of its own
 				check(t, open, s)
 			}
@@ -112,13 +119,15 @@ func drawn() (host, pattern *rapid.Generator[string]) {
 		rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "labels"), ".")
 		}),
-		rapid.SampledFrom([]string{"10.1.2.3", "93.184.216.34", "[2606:2800::1]", "127.0.0.1", "[64:ff9b::a01:203]"}),
+		rapid.SampledFrom([]string{"10.1.2.3", "93.184.216.34", "[2606:2800::1]", "127.0.0.1",
+			"[64:ff9b::a01:203]"}),
 	)
 	pattern = rapid.Custom(func(t *rapid.T) string {
 		h := host.Draw(t, "host")
 		switch rapid.IntRange(0, 6).Draw(t, "form") {
 		case 0:
-			return rapid.SampledFrom([]string{"*", "0.0.0.0/0", "10.0.0.0/8", "[::]/0", "127.0.0.0/8"}).Draw(t, "wide")
+			return rapid.SampledFrom([]string{"*", "0.0.0.0/0", "10.0.0.0/8", "[::]/0",
+				"127.0.0.0/8"}).Draw(t, "wide")
 		case 1:
 			return h + ":80"
 		case 2:
@@ -146,9 +155,11 @@ func TestDenyWins(t *testing.T) {
 	host, pattern := drawn()
 	rapid.Check(t, func(t *rapid.T) {
 		deny := network.Entry{Pattern: pattern.Draw(t, "deny"), Deny: true}
-		c := network.Config{Mode: network.Full, PublicSuffix: isTLD, Ask: rapid.Bool().Draw(t, "ask"), AllowPrivate: rapid.Bool().Draw(t, "private")}
+		c := network.Config{Mode: network.Full, PublicSuffix: isTLD, Ask: rapid.Bool().Draw(t, "ask"),
+			AllowPrivate: rapid.Bool().Draw(t, "private")}
 		for range rapid.IntRange(0, 6).Draw(t, "entries") {
-			c.Entries = append(c.Entries, network.Entry{Pattern: pattern.Draw(t, "allow"), Broad: true, Deny: rapid.IntRange(0, 9).Draw(t, "denies") == 0})
+			c.Entries = append(c.Entries, network.Entry{Pattern: pattern.Draw(t, "allow"), Broad: true,
+				Deny: rapid.IntRange(0, 9).Draw(t, "denies") == 0})
 		}
 		alone, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{deny}})
 		if err != nil {
@@ -161,7 +172,8 @@ func TestDenyWins(t *testing.T) {
 		}
 		r := requestTo(t, host.Draw(t, "request"))
 		d := p.Decide(r)
-		if alone.Decide(r).Reason == network.Denied && (d.Ruling != network.Deny || d.Reason != network.Denied) {
+		if alone.Decide(r).Reason == network.Denied &&
+			(d.Ruling != network.Deny || d.Reason != network.Denied) {
 			t.Fatalf("%v to %s: %v %s", c.Entries, r.Host, d.Ruling, d.Reason)
 		}
 		if d.Ruling == network.Allow && (d.Entry == nil || d.Entry.Deny) {
@@ -180,7 +192,8 @@ func TestCoversHolds(t *testing.T) {
 			return
 		}
 		open := func(text string, r network.Request) bool {
-			p, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: text, Broad: true}}})
+			p, err := network.New(network.Config{Mode: network.Full,
+				Entries: []network.Entry{{Pattern: text, Broad: true}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +219,8 @@ func FuzzDecide(f *testing.F) {
 		if d := p.Decide(network.Request{Host: h, Port: port, Method: "GET"}); d.Ruling != network.Allow {
 			return
 		}
-		if err != nil || h.String() != "api.example.com" || strings.ToLower(raw) != "api.example.com:443" && strings.ToLower(raw) != "api.example.com.:443" && !strings.HasSuffix(raw, "0443") {
+		if err != nil || h.String() != "api.example.com" || strings.ToLower(raw) != "api.example.com:443" &&
+			strings.ToLower(raw) != "api.example.com.:443" && !strings.HasSuffix(raw, "0443") {
 			t.Fatalf("%q is allowed", raw)
 		}
 	})
@@ -215,12 +229,14 @@ func FuzzDecide(f *testing.F) {
 // FuzzPattern reads patterns: none makes New panic, and none opens a protected address that it
 // does not spell.
 func FuzzPattern(f *testing.F) {
-	for _, s := range []string{"*.example.com:8000-8999", "**.bücher.example", "a*b.*.c", "[fd00::]/8:443", "10.1.0.0/16", "*", "127.1"} {
+	for _, s := range []string{"*.example.com:8000-8999", "**.bücher.example", "a*b.*.c", "[fd00::]/8:443",
+		"10.1.0.0/16", "*", "127.1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, deny := range []bool{false, true} {
-			p, err := network.New(network.Config{Mode: network.Full, PublicSuffix: isTLD, Entries: []network.Entry{{Pattern: text, Deny: deny}}})
+			p, err := network.New(network.Config{Mode: network.Full, PublicSuffix: isTLD,
+				Entries: []network.Entry{{Pattern: text, Deny: deny}}})
 			if (p == nil) != (err != nil) {
 				t.Fatalf("%q: %v, %v", text, p, err)
 			}
@@ -238,7 +254,10 @@ func FuzzPattern(f *testing.F) {
 			if p.Decide(requestTo(t, "169.254.169.254")).Ruling != network.Allow {
 				continue
 			}
-			if q, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "169.254.169.254"}, {Pattern: text, Deny: true}}}); err != nil || q.Decide(requestTo(t, "169.254.169.253")).Reason == network.Denied {
+			if q, err := network.New(network.Config{Mode: network.Full,
+				Entries: []network.Entry{{Pattern: "169.254.169.254"},
+					{Pattern: text, Deny: true}}}); err != nil ||
+				q.Decide(requestTo(t, "169.254.169.253")).Reason == network.Denied {
 				t.Fatalf("%q opens the metadata address and more: %v", text, err)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // manyEntries returns a policy with 10 000 entries of all forms.
 func manyEntries(tb testing.TB) *network.Policy {
 	c := network.Config{Mode: network.Full, PublicSuffix: isTLD}
-	forms := []string{"h%d.example.com", "*.d%d.example.com", "**.e%d.example.org:443", "api-*.f%d.example.com", "10.%d.0.0/16", "[2606:2800:%d::]/48", "93.184.%d.7"}
+	forms := []string{"h%d.example.com", "*.d%d.example.com", "**.e%d.example.org:443",
+		"api-*.f%d.example.com", "10.%d.0.0/16", "[2606:2800:%d::]/48", "93.184.%d.7"}
 	for i := range 10_000 {
 		n, form := i/len(forms)%256, forms[i%len(forms)]
 		if form[0] == 'h' || form[0] == '*' || form[0] == 'a' {
@@ -57,7 +58,8 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		})
 	}
-	for name, host := range map[string]string{"Miss": "a.b.c.d.e.f.example.com", "Long": strings.Repeat("a.", 126) + "a"} {
+	for name, host := range map[string]string{"Miss": "a.b.c.d.e.f.example.com",
+		"Long": strings.Repeat("a.", 126) + "a"} {
 		b.Run(name, func(b *testing.B) {
 			r := requestTo(b, host)
 			for b.Loop() {

@@ -76,7 +76,8 @@ func TestCases(t *testing.T) {
 			}
 			d := judge(t, policy, row)
 			if d.Ruling != row.Expect.Decision || string(d.Reason) != row.Expect.Reason {
-				t.Errorf("%s: %v %s, want %v %s", row.Req.Target, d.Ruling, d.Reason, row.Expect.Decision, row.Expect.Reason)
+				t.Errorf("%s: %v %s, want %v %s", row.Req.Target, d.Ruling, d.Reason, row.Expect.Decision,
+					row.Expect.Reason)
 			}
 		})
 	}

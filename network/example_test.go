@@ -23,7 +23,8 @@ func ExamplePolicy() {
 		fmt.Println(err)
 		return
 	}
-	for _, target := range []string{"Registry.Example.org.:443", "registry.example.org:22", "evil.example.org:443", "0x7f.1:443"} {
+	for _, target := range []string{"Registry.Example.org.:443", "registry.example.org:22",
+		"evil.example.org:443", "0x7f.1:443"} {
 		host, port, err := network.ParseAuthority(target, 0)
 		if err != nil {
 			fmt.Println(err)

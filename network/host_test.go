@@ -184,7 +184,8 @@ func TestHost(t *testing.T) {
 }
 
 func FuzzParseHost(f *testing.F) {
-	for _, s := range []string{"example.com.", "[::ffff:127.0.0.1]", "0x7f.1", "a..b", "xn--a", "foo.0x4", "[fe80::1%25e]"} {
+	for _, s := range []string{"example.com.", "[::ffff:127.0.0.1]", "0x7f.1", "a..b", "xn--a", "foo.0x4",
+		"[fe80::1%25e]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

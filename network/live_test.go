@@ -41,11 +41,15 @@ func TestLive(t *testing.T) {
 	if err := amend(Entry{Pattern: "*.com"}); err == nil || !allows() {
 		t.Errorf("an entry that is not valid: %v", err)
 	}
-	if err := l.Update(func(*Policy) (*Policy, error) { return nil, errors.New("no") }); err == nil || !allows() {
+	if err := l.Update(func(*Policy) (*Policy, error) {
+		return nil,
+			errors.New("no")
+	}); err == nil || !allows() {
 		t.Errorf("a change that failed: %v", err)
 	}
 	stop()
-	if err := l.Update(func(*Policy) (*Policy, error) { return nil, nil }); err != nil || allows() || l.Policy().Version() != 0 {
+	if err := l.Update(func(*Policy) (*Policy, error) { return nil, nil }); err != nil || allows() ||
+		l.Policy().Version() != 0 {
 		t.Errorf("no policy: %v", err)
 	}
 	if len(told) != 3 || told[0] != 2 || told[2] != 4 {

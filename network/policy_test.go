@@ -76,7 +76,8 @@ func TestPatterns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := policyOf(t, tt.pattern)
 			for _, host := range strings.Fields(tt.matches) {
-				if d := p.Decide(requestTo(t, host)); d.Ruling != network.Allow || d.Entry == nil || d.Entry.Pattern != tt.pattern {
+				if d := p.Decide(requestTo(t, host)); d.Ruling != network.Allow || d.Entry == nil ||
+					d.Entry.Pattern != tt.pattern {
 					t.Errorf("%s: %v %s", host, d.Ruling, d.Reason)
 				}
 			}
@@ -132,9 +133,11 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(tt.pattern, func(t *testing.T) {
 			e := network.Entry{Pattern: tt.pattern, Source: "here"}
-			p, err := network.New(network.Config{Mode: network.Full, PublicSuffix: isTLD, Entries: []network.Entry{{Pattern: "a.b"}, e}})
+			p, err := network.New(network.Config{Mode: network.Full, PublicSuffix: isTLD,
+				Entries: []network.Entry{{Pattern: "a.b"}, e}})
 			bad := new(network.EntryError)
-			if p != nil || !errors.As(err, &bad) || bad.Entry.Pattern != tt.pattern || !strings.Contains(bad.Reason, tt.reason) || !strings.HasPrefix(err.Error(), "here: ") {
+			if p != nil || !errors.As(err, &bad) || bad.Entry.Pattern != tt.pattern ||
+				!strings.Contains(bad.Reason, tt.reason) || !strings.HasPrefix(err.Error(), "here: ") {
 				t.Errorf("New: %v, %v, want an error with %q", p, err, tt.reason)
 			}
 		})
@@ -149,15 +152,18 @@ func TestNew(t *testing.T) {
 		}
 		return c
 	}
-	if _, err := network.New(config("*.example.com", "a.b", "*.example.org")); strings.Count(fmt.Sprint(err), "invalid host pattern") != 2 {
+	if _, err := network.New(config("*.example.com", "a.b", "*.example.org")); strings.Count(fmt.Sprint(err),
+		"invalid host pattern") != 2 {
 		t.Errorf("without a list of public suffixes: %v", err)
 	}
-	broad := network.Config{Mode: network.Full, PublicSuffix: isTLD, Entries: []network.Entry{{Pattern: "*.com", Broad: true}, {Pattern: "*.net", Deny: true}}}
+	broad := network.Config{Mode: network.Full, PublicSuffix: isTLD,
+		Entries: []network.Entry{{Pattern: "*.com", Broad: true}, {Pattern: "*.net", Deny: true}}}
 	p, err := network.New(broad)
 	if err != nil || p.Decide(requestTo(t, "a.com")).Ruling != network.Allow {
 		t.Errorf("a broad entry: %v", err)
 	}
-	if _, err := network.New(config(make([]string, 10_001)...)); err == nil || !strings.Contains(err.Error(), "too many entries") {
+	if _, err := network.New(config(make([]string, 10_001)...)); err == nil ||
+		!strings.Contains(err.Error(), "too many entries") {
 		t.Errorf("too many: %v", err)
 	}
 	if _, err := network.New(network.Config{Mode: 3}); err == nil {
@@ -212,10 +218,12 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	var none *network.Policy
-	if d := none.Decide(requestTo(t, "a.example.com")); d.Ruling != network.Deny || d.Reason != network.ProxyDisabled {
+	if d := none.Decide(requestTo(t, "a.example.com")); d.Ruling != network.Deny ||
+		d.Reason != network.ProxyDisabled {
 		t.Errorf("no policy: %v %s", d.Ruling, d.Reason)
 	}
-	for _, r := range []network.Request{{}, {Port: 80}, {Host: requestTo(t, "a.example.com").Host}, {Host: requestTo(t, "a").Host, Port: 1, Protocol: 6}} {
+	for _, r := range []network.Request{{}, {Port: 80}, {Host: requestTo(t, "a.example.com").Host},
+		{Host: requestTo(t, "a").Host, Port: 1, Protocol: 6}} {
 		if d := policyOf(t, "*").Decide(r); d.Ruling != network.Reject {
 			t.Errorf("%v: %v", r, d.Ruling)
 		}
@@ -246,12 +254,14 @@ func TestLimited(t *testing.T) {
 			p := newPolicy(t, network.Config{Mode: network.Limited, Ask: true}, "a.example.com")
 			r := requestTo(t, "a.example.com")
 			r.Protocol, r.Port, r.Method = tt.protocol, tt.port, tt.method
-			if d := p.Decide(r); d.Reason != tt.reason || (d.Ruling == network.Allow) != (tt.reason == network.Allowed) {
+			if d := p.Decide(r); d.Reason != tt.reason ||
+				(d.Ruling == network.Allow) != (tt.reason == network.Allowed) {
 				t.Errorf("%v %s, want %s", d.Ruling, d.Reason, tt.reason)
 			}
 			// Nothing is asked about that the mode would refuse.
 			r.Host = requestTo(t, "b.example.com").Host
-			if d := p.Decide(r); d.Reason != network.NotAllowed || (d.Ruling == network.Ask) != (tt.reason == network.Allowed) {
+			if d := p.Decide(r); d.Reason != network.NotAllowed ||
+				(d.Ruling == network.Ask) != (tt.reason == network.Allowed) {
 				t.Errorf("a miss: %v %s", d.Ruling, d.Reason)
 			}
 		})
@@ -296,9 +306,12 @@ func TestProtocols(t *testing.T) {
 }
 
 func TestVet(t *testing.T) {
-	full, private := network.Config{Mode: network.Full}, network.Config{Mode: network.Full, AllowPrivate: true}
-	own := network.Config{Mode: network.Full, HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.99"), netip.MustParseAddr("fe80::7%eth0")}}
-	late := network.Config{Mode: network.Full, IsHostAddr: func(a netip.Addr) bool { return a == netip.MustParseAddr("93.184.216.98") }}
+	full, private := network.Config{Mode: network.Full},
+		network.Config{Mode: network.Full, AllowPrivate: true}
+	own := network.Config{Mode: network.Full, HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.99"),
+		netip.MustParseAddr("fe80::7%eth0")}}
+	late := network.Config{Mode: network.Full,
+		IsHostAddr: func(a netip.Addr) bool { return a == netip.MustParseAddr("93.184.216.98") }}
 	ownPrivate := own
 	ownPrivate.AllowPrivate = true
 	for _, tt := range []struct {
@@ -358,10 +371,12 @@ func TestVet(t *testing.T) {
 		})
 	}
 	var none *network.Policy
-	if got, d := none.Vet(requestTo(t, "a.b"), []netip.Addr{netip.MustParseAddr("93.184.216.34")}); got != nil || d.Ruling != network.Deny {
+	if got, d := none.Vet(requestTo(t, "a.b"),
+		[]netip.Addr{netip.MustParseAddr("93.184.216.34")}); got != nil || d.Ruling != network.Deny {
 		t.Errorf("no policy: %v, %v", got, d)
 	}
-	if got, d := policyOf(t, "*").Vet(requestTo(t, "a.b"), []netip.Addr{{}}); got != nil || d.Ruling != network.Deny {
+	if got, d := policyOf(t, "*").Vet(requestTo(t, "a.b"), []netip.Addr{{}}); got != nil ||
+		d.Ruling != network.Deny {
 		t.Errorf("an address that is not valid: %v, %v", got, d)
 	}
 }
@@ -389,7 +404,8 @@ func TestHint(t *testing.T) {
 		})
 	}
 	r := requestTo(t, "a.b")
-	for _, reason := range []network.Reason{network.NotAllowedLocal, network.MethodNotAllowed, network.MITMRequired, network.DNSFailed, network.ProxyDisabled, network.Denied} {
+	for _, reason := range []network.Reason{network.NotAllowedLocal, network.MethodNotAllowed,
+		network.MITMRequired, network.DNSFailed, network.ProxyDisabled, network.Denied} {
 		d := network.Decision{Reason: reason}
 		if d.Hint(r) == "" || d.Pattern(r) != "" {
 			t.Errorf("%s: hint %q, pattern %q", reason, d.Hint(r), d.Pattern(r))

@@ -11,7 +11,8 @@ func TestParsePublish(t *testing.T) {
 		"": {}, "0": {}, "0:80": {}, "65536": {}, "080": {}, "+80": {}, "-1": {}, "80:": {}, ":80": {}, "80:90:100": {}, "a": {}, "127.0.0.1:80": {}, "80:65536": {}, " 80": {},
 	} {
 		p, err := ParsePublish(text)
-		if valid := want.Port != 0; (err == nil) != valid || valid && (p != want || p.Host() != want.HostPort) {
+		if valid := want.Port != 0; (err == nil) != valid || valid &&
+			(p != want || p.Host() != want.HostPort) {
 			t.Errorf("%q: %+v, %v", text, p, err)
 		}
 	}

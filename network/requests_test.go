@@ -16,7 +16,8 @@ func TestRequestRules(t *testing.T) {
 	p, err := New(Config{Mode: Full, Rules: []RequestRule{
 		{Name: "read", Hosts: []string{"api.example.com"}, Methods: []string{"GET"}, Paths: []string{"/repos/me", "/users/"}},
 		{Name: "issue", Hosts: []string{"*.example.com:443"}, Methods: []string{"POST"}, Paths: []string{"/issues"},
-			Query: []Pair{{"state", "open"}, {"page", "pattern:1*"}}, Headers: []Pair{{"Accept", "literal:pattern:x"}}},
+			Query:   []Pair{{"state", "open"}, {"page", "pattern:1*"}},
+			Headers: []Pair{{"Accept", "literal:pattern:x"}}},
 		{Name: "all", Hosts: []string{"all.example.com"}},
 		{Name: "root", Hosts: []string{"root.example.com"}, Paths: []string{"/"}},
 	}})
@@ -84,7 +85,8 @@ func TestRequestRules(t *testing.T) {
 			}
 		})
 	}
-	if d, _ := p.DecideRequest(mustHost(t, "b.example.com"), 8443, HTTPRequest{Method: "GET", Target: "/"}); d.Ruling != Allow {
+	if d, _ := p.DecideRequest(mustHost(t, "b.example.com"), 8443,
+		HTTPRequest{Method: "GET", Target: "/"}); d.Ruling != Allow {
 		t.Errorf("another port: %+v", d)
 	}
 }
@@ -131,13 +133,16 @@ func TestRequestSpellings(t *testing.T) {
 				tt.header["X-Scope"] = []string{"a"}
 			}
 			p, err := New(Config{Rules: []RequestRule{{
-				Name: "r", Hosts: []string{"a.b"}, Methods: []string{"GET"}, Paths: []string{"/repos"}, Query: []Pair{{"scope", "a"}}, Headers: []Pair{{"X-Scope", "a"}},
+				Name: "r", Hosts: []string{"a.b"}, Methods: []string{"GET"}, Paths: []string{"/repos"},
+				Query: []Pair{{"scope", "a"}}, Headers: []Pair{{"X-Scope", "a"}},
 				Strip: []string{"x-script-name"},
 			}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, _ := p.DecideRequest(mustHost(t, "a.b"), 443, HTTPRequest{Method: "GET", Target: tt.target, Header: tt.header}); (d.Ruling == Allow) != tt.passes {
+			if d, _ := p.DecideRequest(mustHost(t, "a.b"), 443,
+				HTTPRequest{Method: "GET", Target: tt.target,
+					Header: tt.header}); (d.Ruling == Allow) != tt.passes {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -161,7 +166,8 @@ func TestRuledConnections(t *testing.T) {
 		{"a host whose TLS is not to be opened", inspector{}, "api.example.com", Request{Protocol: SOCKS5TCP}, MITMRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := Config{Mode: Full, Inspector: tt.inspector, Entries: []Entry{{Pattern: "api.example.com"}}, Rules: []RequestRule{{Name: "r", Hosts: []string{"api.example.com"}}}}
+			c := Config{Mode: Full, Inspector: tt.inspector, Entries: []Entry{{Pattern: "api.example.com"}},
+				Rules: []RequestRule{{Name: "r", Hosts: []string{"api.example.com"}}}}
 			if tt.exclude != "" {
 				c.Uninspected = []Entry{{Pattern: tt.exclude}}
 			}
@@ -212,7 +218,8 @@ func TestRequestRuleErrors(t *testing.T) {
 		{"a query without a name", RequestRule{Name: "r", Hosts: []string{"a.b"}, Query: []Pair{{"", "c"}}}, "NAME=VALUE"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if p, err := New(Config{Rules: []RequestRule{tt.rule}}); p != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+			if p, err := New(Config{Rules: []RequestRule{tt.rule}}); p != nil || err == nil ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, %v", p, err)
 			}
 		})
@@ -228,7 +235,8 @@ func TestRequestRuleErrors(t *testing.T) {
 
 // FuzzRequestPath: however a server decodes and cleans a path that matches, it is below that of the rule.
 func FuzzRequestPath(f *testing.F) {
-	for _, s := range []string{"/a/b", "/a/../c", "/a/%2e%2e/c", "/a//..//c", "/a;x/../c", `/a\..\c`, "/a/%252e%252e/c", "/a/%5c..", "/a%2f..%2fc"} {
+	for _, s := range []string{"/a/b", "/a/../c", "/a/%2e%2e/c", "/a//..//c", "/a;x/../c", `/a\..\c`,
+		"/a/%252e%252e/c", "/a/%5c..", "/a%2f..%2fc"} {
 		f.Add(s)
 	}
 	p, err := New(Config{Rules: []RequestRule{{Name: "r", Hosts: []string{"a.b"}, Paths: []string{"/a"}}}})

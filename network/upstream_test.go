@@ -49,7 +49,8 @@ func TestParseUpstream(t *testing.T) {
 			got := u.String()
 			if err != nil {
 				got = err.Error()
-				if bad := new(UpstreamError); !errors.As(err, &bad) || u != nil || !strings.HasPrefix(got, "invalid upstream proxy: ") {
+				if bad := new(UpstreamError); !errors.As(err, &bad) || u != nil ||
+					!strings.HasPrefix(got, "invalid upstream proxy: ") {
 					t.Errorf("%v, %T", u, err)
 				}
 			}
@@ -97,7 +98,8 @@ func TestEnvironmentUpstream(t *testing.T) {
 				if err != nil {
 					got = err.Error()
 				}
-				if !strings.HasPrefix(got, test.want) || err == nil && got != test.want || strings.Contains(got, "s3cret") {
+				if !strings.HasPrefix(got, test.want) || err == nil && got != test.want ||
+					strings.Contains(got, "s3cret") {
 					t.Errorf("%q, want %q", got, test.want)
 				}
 			}
@@ -136,7 +138,8 @@ func TestNoProxy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := New(Config{Mode: Full, Upstream: u, HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.1")}})
+			p, err := New(Config{Mode: Full, Upstream: u,
+				HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.1")}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +186,8 @@ func TestUpstreamByProtocol(t *testing.T) {
 			{HTTP, 80, "http://web:80"}, {HTTP, 8080, "http://web:80"}, {SOCKS5TCP, 80, "http://web:80"},
 			{HTTPSConnect, 443, "http://***@other:80"}, {TransparentTCP, 22, "http://***@other:80"}, {SOCKS5TCP, 8080, "http://***@other:80"},
 		} {
-			if got := p.Upstream(Request{Protocol: test.protocol, Host: Host{name: "a.b"}, Port: test.port}); got == nil || got.String() != test.want {
+			if got := p.Upstream(Request{Protocol: test.protocol, Host: Host{name: "a.b"},
+				Port: test.port}); got == nil || got.String() != test.want {
 				t.Errorf("policy %d, %v: %v", i, test, got)
 			}
 		}
@@ -198,7 +202,8 @@ func TestUpstreamByProtocol(t *testing.T) {
 
 // FuzzParseUpstream: what is read is a host and a port, and its text can be read again.
 func FuzzParseUpstream(f *testing.F) {
-	for _, s := range []string{"http://dev:pw@proxy:3128", "socks5h://[::1]", "none", "", "proxy", "http://%41:%00@x", "https://a/b"} {
+	for _, s := range []string{"http://dev:pw@proxy:3128", "socks5h://[::1]", "none", "", "proxy",
+		"http://%41:%00@x", "https://a/b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -207,11 +212,13 @@ func FuzzParseUpstream(f *testing.F) {
 			return
 		}
 		p := u.other
-		if p.Port == 0 || p.Host == (Host{}) || strings.ContainsAny(p.Authority()+p.Authorization(), "\r\n ") == (p.Authorization() == "") {
+		if p.Port == 0 || p.Host == (Host{}) || strings.ContainsAny(p.Authority()+p.Authorization(),
+			"\r\n ") == (p.Authorization() == "") {
 			t.Fatalf("%q is %#v, %q", text, p, p.Authorization())
 		}
 		again, err := ParseUpstream(strings.Replace(p.String(), "***@", "", 1), nil)
-		if err != nil || again.other.Host != p.Host || again.other.Port != p.Port || again.other.Scheme != p.Scheme {
+		if err != nil || again.other.Host != p.Host || again.other.Port != p.Port ||
+			again.other.Scheme != p.Scheme {
 			t.Fatalf("%q: %v, %v", p, again, err)
 		}
 	})

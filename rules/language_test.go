@@ -287,7 +287,8 @@ func FuzzNormalHost(f *testing.F) {
 		if (host == "") == (problem == "") {
 			t.Fatalf("%q: %q, %q", raw, host, problem)
 		}
-		if strings.ContainsAny(host, "*/?# \t\n") || strings.HasSuffix(host, ".") || strings.ToLower(host) != host && strings.Map(asciiLower, host) != host {
+		if strings.ContainsAny(host, "*/?# \t\n") || strings.HasSuffix(host, ".") ||
+			strings.ToLower(host) != host && strings.Map(asciiLower, host) != host {
 			t.Errorf("%q became %q", raw, host)
 		}
 	})
@@ -295,7 +296,8 @@ func FuzzNormalHost(f *testing.F) {
 
 // TestMaxTime: a file is executed for 10 seconds at most. The clock moves before the execution only.
 func TestMaxTime(t *testing.T) {
-	for late, want := range map[time.Duration]string{9 * time.Second: "", 11 * time.Second: "the file takes longer than 10s"} {
+	for late, want := range map[time.Duration]string{9 * time.Second: "",
+		11 * time.Second: "the file takes longer than 10s"} {
 		synctest.Test(t, func(t *testing.T) {
 			p, thread := newProgram("f"), &starlark.Thread{}
 			p.watch(thread)
@@ -316,7 +318,8 @@ func TestMaxMemory(t *testing.T) {
 	defer func(d time.Duration, n uint64) { maxTime, maxMemory = d, n }(maxTime, maxMemory)
 	maxTime, maxMemory = time.Hour, 8<<20
 	_, err := execute("f", []byte("x = []\nfor i in range(4000): x += ['a' * (1 << 16)]"))
-	if want := "f:2:1: the file takes more than 8 MiB of memory"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "f:2:1: the file takes more than 8 MiB of memory"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -19,7 +19,8 @@ func text(name, text string) Source { return Source{Name: name, Text: []byte(tex
 func TestZero(t *testing.T) {
 	var d Decision
 	var s *Set
-	if res := s.Check([]string{"a"}); d != Forbid || res.Decision != Forbid || res.Err != nil || len(res.Matches) != 0 {
+	if res := s.Check([]string{"a"}); d != Forbid || res.Decision != Forbid || res.Err != nil ||
+		len(res.Matches) != 0 {
 		t.Errorf("%v, %+v", d, res)
 	}
 	allowed, denied := s.Hosts()
@@ -48,7 +49,8 @@ func TestBrokenAmongGood(t *testing.T) {
 	if m := s.Check([]string{"rm"}).Matches; len(m) != 1 || m[0].Decision != Forbid || m[0].File != "a" {
 		t.Errorf("the neighbor's rule: %+v", m)
 	}
-	if text := s.Err().Error(); !strings.Contains(text, "b:2:5: '[' is not closed") || !strings.Contains(text, "c: permission denied") {
+	if text := s.Err().Error(); !strings.Contains(text, "b:2:5: '[' is not closed") ||
+		!strings.Contains(text, "c: permission denied") {
 		t.Error(text)
 	}
 	var e *LoadError
@@ -78,7 +80,8 @@ prefix_rule(["make"], sandbox = "workspace-write")
 		{"go test x", Prompt, ReadOnly},
 		{"make", Allow, WorkspaceWrite},
 	} {
-		if res := s.Check(strings.Fields(test.command)); res.Decision != test.decision || res.Sandbox != test.sandbox {
+		if res := s.Check(strings.Fields(test.command)); res.Decision != test.decision ||
+			res.Sandbox != test.sandbox {
 			t.Errorf("%s: %v, %v", test.command, res.Decision, res.Sandbox)
 		}
 	}
@@ -121,13 +124,17 @@ host_executable("rm", [])
 }
 
 func TestRequirements(t *testing.T) {
-	good := Requirement{Pos: Pos{Line: 3, Col: 2}, Pattern: [][]string{{"git", "Hg"}, {"push"}}, Decision: "forbidden", Justification: "ask first", Canonical: true}
-	s := Load(Host{}, text("user", `prefix_rule(["git"])`), Source{Name: "/etc/managed", Required: []Requirement{good}})
+	good := Requirement{Pos: Pos{Line: 3, Col: 2}, Pattern: [][]string{{"git", "Hg"}, {"push"}},
+		Decision: "forbidden", Justification: "ask first", Canonical: true}
+	s := Load(Host{}, text("user", `prefix_rule(["git"])`),
+		Source{Name: "/etc/managed", Required: []Requirement{good}})
 	res := s.Check([]string{"git", "Push"})
-	if s.Err() != nil || res.Decision != Forbid || len(res.Matches) != 2 || res.Matches[1].Pos != (Pos{"/etc/managed", 3, 2}) {
+	if s.Err() != nil || res.Decision != Forbid || len(res.Matches) != 2 ||
+		res.Matches[1].Pos != (Pos{"/etc/managed", 3, 2}) {
 		t.Errorf("%v, %+v", s.Err(), res)
 	}
-	if res := s.Check([]string{"hg", "push"}); len(res.Matches) != 1 || res.Matches[0].Justification != "ask first" {
+	if res := s.Check([]string{"hg", "push"}); len(res.Matches) != 1 ||
+		res.Matches[0].Justification != "ask first" {
 		t.Errorf("%+v", res)
 	}
 	for name, change := range map[string]func(*Requirement){
@@ -141,7 +148,8 @@ func TestRequirements(t *testing.T) {
 		q := good
 		change(&q)
 		s := Load(Host{}, text("user", `prefix_rule(["git"])`), Source{Name: "m", Required: []Requirement{q}})
-		if s.Err() == nil || !strings.Contains(s.Err().Error(), name) || s.Check([]string{"git"}).Decision != Forbid {
+		if s.Err() == nil || !strings.Contains(s.Err().Error(), name) ||
+			s.Check([]string{"git"}).Decision != Forbid {
 			t.Errorf("%s: %v", name, s.Err())
 		}
 	}
@@ -155,7 +163,8 @@ network_rule("a", "http", "forbidden")
 network_rule("b", "socks5_tcp", "allow")
 network_rule("b", "http", "prompt")
 `), text("b", `network_rule("c", "socks5_udp", "allow"); network_rule("b", "http", "allow")`))
-	if allowed, denied := s.Hosts(); !slices.Equal(allowed, []string{"c", "b"}) || !slices.Equal(denied, []string{"a"}) {
+	if allowed, denied := s.Hosts(); !slices.Equal(allowed, []string{"c", "b"}) ||
+		!slices.Equal(denied, []string{"a"}) {
 		t.Errorf("%q, %q", allowed, denied)
 	}
 	all := s.Networks()
@@ -182,7 +191,8 @@ func TestAmend(t *testing.T) {
 			if err != nil || line != test.line || (next != s) != test.added {
 				t.Fatalf("%v, %s, %v", next, line, err)
 			}
-			if res := next.Check(test.prefix); !slices.ContainsFunc(res.Matches, func(m Match) bool { return m.Decision == Allow }) {
+			if res := next.Check(test.prefix); !slices.ContainsFunc(res.Matches,
+				func(m Match) bool { return m.Decision == Allow }) {
 				t.Errorf("in memory: %+v", res)
 			}
 			again, err := Parse("line", []byte(line))
@@ -191,10 +201,12 @@ func TestAmend(t *testing.T) {
 			}
 		})
 	}
-	if len(s.Check([]string{"go", "te st"}).Matches) != 0 || s.Check([]string{"git", "push"}).Decision != Prompt {
+	if len(s.Check([]string{"go", "te st"}).Matches) != 0 ||
+		s.Check([]string{"git", "push"}).Decision != Prompt {
 		t.Error("the Set has changed")
 	}
-	if next, _, err := (*Set)(nil).Amend([]string{"a"}); err != nil || next.Check([]string{"a"}).Decision != Allow {
+	if next, _, err := (*Set)(nil).Amend([]string{"a"}); err != nil ||
+		next.Check([]string{"a"}).Decision != Allow {
 		t.Errorf("a nil Set: %v", err)
 	}
 }
@@ -237,11 +249,13 @@ func TestAmendNetwork(t *testing.T) {
 		if err != nil || line != test.line || len(next.Networks()) != 1 || len(s.Networks()) != 0 {
 			t.Errorf("%+v: %s, %v", test.rule, line, err)
 		}
-		if again, err := Parse("line", []byte(line)); err != nil || again.Networks()[0].Host != next.Networks()[0].Host {
+		if again, err := Parse("line", []byte(line)); err != nil ||
+			again.Networks()[0].Host != next.Networks()[0].Host {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	for _, r := range []NetworkRule{{Host: "*", Protocol: "https"}, {Host: "a", Protocol: "ftp"}, {Host: "a\xff", Protocol: "http"}, {Host: "a", Protocol: "http", Justification: " "}} {
+	for _, r := range []NetworkRule{{Host: "*", Protocol: "https"}, {Host: "a", Protocol: "ftp"},
+		{Host: "a\xff", Protocol: "http"}, {Host: "a", Protocol: "http", Justification: " "}} {
 		var e *AmendError
 		if _, line, err := s.AmendNetwork(r); !errors.As(err, &e) || line != "" {
 			t.Errorf("%+v: %s, %v", r, line, err)
@@ -312,7 +326,8 @@ func BenchmarkCheck(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, argv := range map[string][]string{"none": {"git", "push", "x"}, "first": {"tool7", "test", "x"}, "third": {"git", "push", "remote4999", "main"}} {
+	for name, argv := range map[string][]string{"none": {"git", "push", "x"}, "first": {"tool7", "test", "x"},
+		"third": {"git", "push", "remote4999", "main"}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -25,7 +25,8 @@ func checkPlain(t *testing.T, text string) bool {
 		t.Errorf("%q: the interpreter says %v", text, err)
 		return true
 	}
-	for _, pair := range [][2]any{{fast.rules, slow.rules}, {fast.examples, slow.examples}, {fast.hosts, slow.hosts}, {fast.networks, slow.networks}, {fast.words, slow.words}} {
+	for _, pair := range [][2]any{{fast.rules, slow.rules}, {fast.examples, slow.examples},
+		{fast.hosts, slow.hosts}, {fast.networks, slow.networks}, {fast.words, slow.words}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			t.Errorf("%q: %v, the interpreter says %v", text, pair[0], pair[1])
 		}

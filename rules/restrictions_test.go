@@ -20,13 +20,15 @@ prefix_rule(["Straße"], "forbidden", canonical_matching = True)
 		t.Fatalf("%d restrictions, want 3", len(all))
 	}
 	r := all[0]
-	if r.Decision != Prompt || r.Line != 2 || r.Justification != "why" || len(r.Pattern) != 2 || len(r.Pattern[1]) != 2 || r.Equal("git", "GIT") || !r.Equal("git", "git") {
+	if r.Decision != Prompt || r.Line != 2 || r.Justification != "why" || len(r.Pattern) != 2 ||
+		len(r.Pattern[1]) != 2 || r.Equal("git", "GIT") || !r.Equal("git", "git") {
 		t.Errorf("%+v", r)
 	}
 	if r = all[1]; r.Decision != Allow || r.Sandbox != ReadOnly {
 		t.Errorf("%+v", r)
 	}
-	if r = all[2]; r.Decision != Forbid || !r.Equal(r.Pattern[0][0], "STRASSE") || r.Equal(r.Pattern[0][0], "Strase") {
+	if r = all[2]; r.Decision != Forbid || !r.Equal(r.Pattern[0][0], "STRASSE") ||
+		r.Equal(r.Pattern[0][0], "Strase") {
 		t.Errorf("%+v", r)
 	}
 	if (*Set)(nil).Restrictions() != nil {

@@ -113,12 +113,14 @@ func checkMatches(t *testing.T, r row, set *Set, host Host) {
 		got = append(got, vectorMatch{m.Prefix, m.Decision.String(), m.Justification, m.Program})
 	}
 	for _, m := range r.Out.MatchedRules {
-		m.PrefixRuleMatch.ResolvedProgram = strings.ReplaceAll(m.PrefixRuleMatch.ResolvedProgram, "{CWD}", "/cwd")
+		m.PrefixRuleMatch.ResolvedProgram = strings.ReplaceAll(m.PrefixRuleMatch.ResolvedProgram,
+			"{CWD}", "/cwd")
 		want = append(want, m.PrefixRuleMatch)
 	}
 	if r.Order == "any" {
 		byText := func(a, b vectorMatch) int {
-			return strings.Compare(strings.Join(a.MatchedPrefix, "\x00")+a.Decision+a.Justification, strings.Join(b.MatchedPrefix, "\x00")+b.Decision+b.Justification)
+			return strings.Compare(strings.Join(a.MatchedPrefix, "\x00")+a.Decision+a.Justification,
+				strings.Join(b.MatchedPrefix, "\x00")+b.Decision+b.Justification)
 		}
 		slices.SortFunc(got, byText)
 		slices.SortFunc(want, byText)

@@ -38,7 +38,8 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	for _, name := range []string{"/repo/a", "/repo/private/key", "/repo/private/out/a", "/repo/sub/prod.env"} {
+	for _, name := range []string{"/repo/a", "/repo/private/key", "/repo/private/out/a",
+		"/repo/sub/prod.env"} {
 		fmt.Println(name, p.LevelAt(name))
 	}
 	// Output:
@@ -68,7 +69,8 @@ func ExamplePolicy_With() {
 	p := sandbox.ReadOnly()
 	write := sandbox.Access{Op: sandbox.Write, Path: "/data/out/log"}
 	connect := sandbox.Access{Op: sandbox.Connect, Net: "tcp", Addr: "example.com:443"}
-	q := p.With(sandbox.Grant{Path: "/data/out", Level: sandbox.LevelWrite}, sandbox.Grant{Addr: "example.com:443"})
+	q := p.With(sandbox.Grant{Path: "/data/out", Level: sandbox.LevelWrite},
+		sandbox.Grant{Addr: "example.com:443"})
 	fmt.Println(p.Rule(write), p.Rule(connect))
 	fmt.Println(q.Rule(write), q.Rule(connect), q.Covers(p))
 	// Output:

@@ -12,7 +12,8 @@ import (
 
 func TestExplain(t *testing.T) {
 	ws := WorkspaceWrite("/w").Bind(testPlaces()).WithEntries(
-		GlobEntry("/w/**/.env"), PathEntry("/w/no", LevelDeny), PathEntry("/w/sub", LevelWrite), PathEntry("/w/ro", LevelRead))
+		GlobEntry("/w/**/.env"), PathEntry("/w/no", LevelDeny), PathEntry("/w/sub", LevelWrite),
+		PathEntry("/w/ro", LevelRead))
 	proxy := ws.With(Grant{Addr: "h.example:443"}, Grant{Addr: "i.example"})
 	for _, tt := range []struct {
 		name string
@@ -72,7 +73,8 @@ func TestExplainNamesRule(t *testing.T) {
 				t.Fatalf("%s\n%+v: %v by %q, want %v", describe(p), a, got, rule, want)
 			}
 			level := p.LevelAt(a.Path)
-			if l, rule := p.explainFile(a.Path); l != level || strings.Contains(rule, "=") && p.mode == Managed && !strings.Contains(rule, "="+l.String()) {
+			if l, rule := p.explainFile(a.Path); l != level || strings.Contains(rule, "=") &&
+				p.mode == Managed && !strings.Contains(rule, "="+l.String()) {
 				t.Fatalf("%s\n%s: %v by %q, want %v", describe(p), a.Path, l, rule, level)
 			}
 		}
@@ -111,7 +113,8 @@ func TestParseGrants(t *testing.T) {
 
 // FuzzParseGrants checks that ParseGrants and String are inverse.
 func FuzzParseGrants(f *testing.F) {
-	for _, s := range []string{"--rw /a", "--grant 'a b'", "--ro /it'\\''s --rw \\x", "--allow-host h:1", "'", "\\", "  "} {
+	for _, s := range []string{"--rw /a", "--grant 'a b'", "--ro /it'\\''s --rw \\x", "--allow-host h:1",
+		"'", "\\", "  "} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -170,7 +170,8 @@ func FuzzGlob(f *testing.F) {
 func globRegexp(pattern string) string {
 	var b strings.Builder
 	b.WriteString("^")
-	parts := slices.DeleteFunc(strings.Split(pattern, "/"), func(s string) bool { return s == "" || s == "." })
+	parts := slices.DeleteFunc(strings.Split(pattern, "/"),
+		func(s string) bool { return s == "" || s == "." })
 	for i, p := range parts {
 		switch {
 		case p == "**" && i == len(parts)-1:

@@ -88,8 +88,10 @@ func TestCovers(t *testing.T) {
 		{"fewer globs", ws, ws.WithEntries(GlobEntry("/w/*.env")), true},
 		{"more globs", ws.WithEntries(GlobEntry("/w/*.env")), ws, false},
 		{"a place not bound yet brings protected names", mustNew(t, Managed, NetworkNone,
-			PathEntry("/", LevelWrite), PathEntry("/.git", LevelWrite), PathEntry("/.agents", LevelWrite), PathEntry("/.codex", LevelWrite),
-			PathEntry("/.sallyport", LevelWrite), SpecialEntry(TokenProjectRoots, LevelWrite)), unrestricted(NetworkNone), false},
+			PathEntry("/", LevelWrite), PathEntry("/.git", LevelWrite), PathEntry("/.agents", LevelWrite),
+			PathEntry("/.codex", LevelWrite),
+			PathEntry("/.sallyport", LevelWrite), SpecialEntry(TokenProjectRoots, LevelWrite)),
+			unrestricted(NetworkNone), false},
 		{"an unusable entry", ReadOnly().WithEntries(PathEntry("", LevelWrite)), ReadOnly(), false},
 		{"a carve-out", ws.WithEntries(PathEntry("/w/ro", LevelRead)), ws, false},
 	} {
@@ -206,7 +208,8 @@ func TestWords(t *testing.T) {
 	if err := json.Unmarshal(b, &out); err != nil || out != in {
 		t.Errorf("read back as %+v, error %v", out, err)
 	}
-	for _, bad := range []string{`{"Op":"x"}`, `{"Ruling":"x"}`, `{"Level":"x"}`, `{"Network":"x"}`, `{"Source":"x"}`} {
+	for _, bad := range []string{`{"Op":"x"}`, `{"Ruling":"x"}`, `{"Level":"x"}`, `{"Network":"x"}`,
+		`{"Source":"x"}`} {
 		if err := json.Unmarshal([]byte(bad), &out); err == nil || out != in {
 			t.Errorf("%s: error %v, value %+v", bad, err, out)
 		}
@@ -220,9 +223,11 @@ func TestWords(t *testing.T) {
 }
 
 func TestUnsupportedError(t *testing.T) {
-	err := fmt.Errorf("start: %w", &UnsupportedError{Need: "user namespaces", Have: "this kernel forbids them", Hint: "run sysctl x"})
+	err := fmt.Errorf("start: %w", &UnsupportedError{Need: "user namespaces",
+		Have: "this kernel forbids them", Hint: "run sysctl x"})
 	var u *UnsupportedError
-	if !errors.As(err, &u) || u.Error() != "sandbox: needs user namespaces, but this kernel forbids them; run sysctl x" {
+	if !errors.As(err, &u) ||
+		u.Error() != "sandbox: needs user namespaces, but this kernel forbids them; run sysctl x" {
 		t.Errorf("%v", err)
 	}
 	if got := (&UnsupportedError{Need: "a", Have: "b"}).Error(); got != "sandbox: needs a, but b" {

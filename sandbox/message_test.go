@@ -13,7 +13,8 @@ import (
 // messages are the texts for people that have a word of others in them.
 func messages(word string) map[string]string {
 	name := "/w/" + word
-	warnings := Policy{}.WithEntries(PathEntry(name, LevelWrite), SpecialEntry(":"+word, LevelRead)).Bind(Places{Dir: "/w"}).
+	warnings := Policy{}.WithEntries(PathEntry(name, LevelWrite),
+		SpecialEntry(":"+word, LevelRead)).Bind(Places{Dir: "/w"}).
 		Warnings(name, func(string) string { return name })
 	all := map[string]string{
 		"unsupported": (&UnsupportedError{Need: name, Have: name, Hint: name}).Error(),

@@ -44,7 +44,9 @@ func drawEntry(t *rapid.T, bound bool) Entry {
 	kind := rapid.IntRange(0, 9).Draw(t, "kind")
 	switch {
 	case kind == 0:
-		e.Place = Place{Kind: PlaceGlob, Path: rapid.SampledFrom([]string{"/a/**/*.env", "/a/*", "/b/**/.git", "/ab/x.env"}).Draw(t, "glob")}
+		e.Place = Place{Kind: PlaceGlob,
+			Path: rapid.SampledFrom([]string{"/a/**/*.env", "/a/*", "/b/**/.git",
+				"/ab/x.env"}).Draw(t, "glob")}
 		e.Level = LevelDeny
 	case kind == 1:
 		e.Place = Place{Kind: PlaceSpecial, Token: TokenRoot}
@@ -96,7 +98,8 @@ func drawPolicy(t *rapid.T, bound bool) Policy {
 func drawGrant(t *rapid.T) Grant {
 	switch rapid.IntRange(0, 5).Draw(t, "grant") {
 	case 0:
-		return Grant{Addr: rapid.SampledFrom([]string{"h:1", "h", "g:1", "127.0.0.1:1", "junk:junk"}).Draw(t, "addr")}
+		return Grant{Addr: rapid.SampledFrom([]string{"h:1", "h", "g:1", "127.0.0.1:1",
+			"junk:junk"}).Draw(t, "addr")}
 	case 1:
 		return Grant{Name: "git"}
 	}
@@ -108,7 +111,8 @@ func drawAccess(t *rapid.T) Access {
 	switch a.Op {
 	case Connect, Bind:
 		a.Net = rapid.SampledFrom([]string{"tcp", "unix", "http"}).Draw(t, "net")
-		a.Addr = rapid.SampledFrom([]string{"h:1", "h:2", "g:1", "127.0.0.1:1", "0.0.0.0:1", "junk:junk", "/a/b", "@x", ""}).Draw(t, "addr")
+		a.Addr = rapid.SampledFrom([]string{"h:1", "h:2", "g:1", "127.0.0.1:1", "0.0.0.0:1", "junk:junk",
+			"/a/b", "@x", ""}).Draw(t, "addr")
 	default:
 		a.Path = drawPath(t, "access path")
 	}
@@ -184,10 +188,12 @@ func TestCoversIsSound(t *testing.T) {
 		for range 20 {
 			a := drawAccess(t)
 			if q.Rule(a) > p.Rule(a) {
-				t.Fatalf("%s\ncovers %s\nbut %+v: %v against %v", describe(p), describe(q), a, p.Rule(a), q.Rule(a))
+				t.Fatalf("%s\ncovers %s\nbut %+v: %v against %v", describe(p), describe(q), a,
+					p.Rule(a), q.Rule(a))
 			}
 			if bq.Rule(a) > bp.Rule(a) {
-				t.Fatalf("bound to %s: %s\ncovers %s\nbut %+v: %v against %v", pl.Dir, describe(p), describe(q), a, bp.Rule(a), bq.Rule(a))
+				t.Fatalf("bound to %s: %s\ncovers %s\nbut %+v: %v against %v", pl.Dir, describe(p),
+					describe(q), a, bp.Rule(a), bq.Rule(a))
 			}
 		}
 	})
@@ -219,7 +225,8 @@ func TestCoversIsExactOnFiles(t *testing.T) {
 		p := drawPolicy(t, true)
 		q := related(t, p)
 		pc, qc := p.compiled(), q.compiled()
-		if p.mode != Managed || q.mode != Managed || len(pc.globs)+len(qc.globs)+len(pc.loose)+len(qc.loose) > 0 || !p.coversNet(q) || p.Covers(q) {
+		if p.mode != Managed || q.mode != Managed ||
+			len(pc.globs)+len(qc.globs)+len(pc.loose)+len(qc.loose) > 0 || !p.coversNet(q) || p.Covers(q) {
 			return
 		}
 		for _, r := range append(slices.Concat(pc.rules, qc.rules), PathRule{Path: "/"}) {
@@ -246,7 +253,8 @@ func TestCoversIsAPartialOrder(t *testing.T) {
 			for _, y := range list {
 				for _, z := range list {
 					if x.Covers(y) && y.Covers(z) && !x.Covers(z) {
-						t.Fatalf("%s\ncovers %s\ncovers %s\nbut the first not the last", describe(x), describe(y), describe(z))
+						t.Fatalf("%s\ncovers %s\ncovers %s\nbut the first not the last", describe(x),
+							describe(y), describe(z))
 					}
 				}
 			}
@@ -268,7 +276,8 @@ func TestResolveAgreesWithRule(t *testing.T) {
 		r, err := p.Resolve()
 		if err != nil {
 			for _, op := range []Op{Read, Write} {
-				if a := (Access{Op: op, Path: "/a"}); op == Write && p.compiled().limit < LevelWrite && p.Rule(a) == Allow {
+				if a := (Access{Op: op, Path: "/a"}); op == Write && p.compiled().limit < LevelWrite &&
+					p.Rule(a) == Allow {
 					t.Fatalf("%s\nallows %v although an entry that narrows has no place", describe(p), a)
 				}
 			}
@@ -382,7 +391,8 @@ func TestEntryOrderDoesNotMatter(t *testing.T) {
 		}
 		a := drawAccess(t)
 		pl := testPlaces()
-		if !p.Equal(q) || p.Rule(a) != q.Rule(a) || p.Bind(pl).Rule(a) != q.Bind(pl).Rule(a) || p.Name() != q.Name() {
+		if !p.Equal(q) || p.Rule(a) != q.Rule(a) || p.Bind(pl).Rule(a) != q.Bind(pl).Rule(a) ||
+			p.Name() != q.Name() {
 			t.Fatalf("%v and %v differ on %+v", es, shuffled, a)
 		}
 	})

@@ -29,7 +29,8 @@ func mustNew(t *testing.T, mode Mode, net Network, es ...Entry) Policy {
 
 func TestRuleFiles(t *testing.T) {
 	ws := WorkspaceWrite("/w").Bind(testPlaces())
-	nested := ReadOnly().WithEntries(PathEntry("/repo", LevelWrite), PathEntry("/repo/a", LevelDeny), PathEntry("/repo/a/b", LevelWrite))
+	nested := ReadOnly().WithEntries(PathEntry("/repo", LevelWrite), PathEntry("/repo/a", LevelDeny),
+		PathEntry("/repo/a/b", LevelWrite))
 	for _, tt := range []struct {
 		name string
 		p    Policy
@@ -103,7 +104,8 @@ func TestRuleFiles(t *testing.T) {
 
 func TestRuleNetwork(t *testing.T) {
 	none, host := ReadOnly(), ReadOnly().WithNetwork(NetworkHost)
-	proxy := none.With(Grant{Addr: "Example.com:443"}, Grant{Addr: "any.example"}, Grant{Addr: "[2001:DB8::1]:80"})
+	proxy := none.With(Grant{Addr: "Example.com:443"}, Grant{Addr: "any.example"},
+		Grant{Addr: "[2001:DB8::1]:80"})
 	hostW := WorkspaceWrite("/w").Bind(testPlaces()).WithNetwork(NetworkHost)
 	for _, tt := range []struct {
 		name string
@@ -193,7 +195,8 @@ func TestNewRefuses(t *testing.T) {
 func TestName(t *testing.T) {
 	pl := testPlaces()
 	sub := func(name string, l Level) Entry {
-		return Entry{Place: Place{Kind: PlaceSpecial, Token: TokenProjectRoots, Subpath: name}, Level: l, SkipMissing: true}
+		return Entry{Place: Place{Kind: PlaceSpecial, Token: TokenProjectRoots, Subpath: name}, Level: l,
+			SkipMissing: true}
 	}
 	for _, tt := range []struct {
 		name string

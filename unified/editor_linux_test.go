@@ -34,7 +34,8 @@ func TestEditor(t *testing.T) {
 		if last.Reason != sallyport.ReasonExited {
 			t.Fatalf("round %d: %s with %q", i, last.Reason, last.Output)
 		}
-		if text, err := os.ReadFile(filepath.Join(tools.Cmd.Dir, name)); err != nil || string(text) != "text\n" {
+		if text, err := os.ReadFile(filepath.Join(tools.Cmd.Dir, name)); err != nil ||
+			string(text) != "text\n" {
 			t.Fatalf("round %d: %q, %v", i, text, err)
 		}
 	}

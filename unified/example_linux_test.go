@@ -23,11 +23,13 @@ func Example() {
 	defer tools.Close()
 
 	ctx := context.Background()
-	first, err := tools.ExecCommand(ctx, unified.Request{Command: "PS1='$ ' exec sh -i", Shell: "sh", TTY: true})
+	first, err := tools.ExecCommand(ctx, unified.Request{Command: "PS1='$ ' exec sh -i",
+		Shell: "sh", TTY: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	second, err := tools.WriteStdin(ctx, unified.WriteRequest{SessionID: first.SessionID, Chars: "echo $((6*7))\n"})
+	second, err := tools.WriteStdin(ctx, unified.WriteRequest{SessionID: first.SessionID,
+		Chars: "echo $((6*7))\n"})
 	if err != nil {
 		log.Fatal(err)
 	}

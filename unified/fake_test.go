@@ -50,7 +50,8 @@ func (m *fakeMachine) Start(ctx context.Context, spec *executor.Spec) (executor.
 		return nil, m.fail
 	}
 	after(ctx, m.slow)
-	p := &fakeProcess{spec: spec, changed: make(chan struct{}), out: &countedOutput{Log: output.NewLog(spec.Retain.Memory, nil, nil)}}
+	p := &fakeProcess{spec: spec, changed: make(chan struct{}),
+		out: &countedOutput{Log: output.NewLog(spec.Retain.Memory, nil, nil)}}
 	p.context, p.cancel = context.WithCancel(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,13 +239,15 @@ func (p *fakeProcess) Wait() (*executor.Exit, error) {
 		p.mu.Unlock()
 		if !silent {
 			before := time.Now()
-			_ = p.wait(context.Background(), time.After(left), func() bool { return p.shut || p.last.After(before) })
+			_ = p.wait(context.Background(), time.After(left),
+				func() bool { return p.shut || p.last.After(before) })
 		}
 	}
 	p.out.End()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := &executor.Exit{Code: p.ended.code, Signal: p.ended.signal, Stopped: p.stopped, Denials: p.ended.denials}
+	x := &executor.Exit{Code: p.ended.code, Signal: p.ended.signal, Stopped: p.stopped,
+		Denials: p.ended.denials}
 	x.Sandbox = executor.Sandbox{Level: "none", Observed: p.ended.observed}
 	if p.ended.sandboxed {
 		x.Sandbox.Level = "native"

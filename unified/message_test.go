@@ -26,14 +26,17 @@ func TestMessagesPrint(t *testing.T) {
 		testenv.Printed(t, ExecText(word, cause), 2*lines-1)
 		testenv.Printed(t, WriteText(cause), lines)
 		for _, err := range []error{
-			place(Request{Command: "x", Dir: "\x00" + word}), place(Request{Command: "x", EnvironmentID: word + "."}), interrupted(1, cause),
+			place(Request{Command: "x", Dir: "\x00" + word}),
+			place(Request{Command: "x", EnvironmentID: word + "."}), interrupted(1, cause),
 			tooManyOf(1, []Info{{Command: word}}, nil),
 			badArgument("exec_command", "", word, nil), badArgument("exec_command", word, word, nil),
 		} {
 			testenv.Printed(t, err.Error(), 1)
 		}
 		var b strings.Builder
-		r := &Response{Notices: []string{word}, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: word}, Source: sandbox.Notified}}}
+		r := &Response{Notices: []string{word},
+			Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: word},
+				Source: sandbox.Notified}}}
 		r.writeFacts(&b)
 		testenv.Printed(t, b.String(), 2)
 	}

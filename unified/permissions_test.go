@@ -54,7 +54,8 @@ func TestAdditionalPermissions(t *testing.T) {
 				}
 			case err != nil:
 				t.Errorf("%v", err)
-			case !slices.Equal(c.AskFor, test.want) || c.Unsandboxed || c.Justification != "because" || !slices.Equal(c.PrefixRule, []string{"ls"}):
+			case !slices.Equal(c.AskFor, test.want) || c.Unsandboxed || c.Justification != "because" ||
+				!slices.Equal(c.PrefixRule, []string{"ls"}):
 				t.Errorf("%+v", c)
 			}
 		})

@@ -174,14 +174,16 @@ func rowTwo(t *testing.T, tools *Tools, _ *heard) {
 
 func rowLater(t *testing.T, tools *Tools, _ *heard) {
 	r := exec(t, tools, tty(prompt))
-	r = write(t, tools, WriteRequest{SessionID: r.SessionID, Chars: "until test -e go; do sleep 0.01; done; echo la''ter\n", Yield: 10 * time.Millisecond})
+	r = write(t, tools, WriteRequest{SessionID: r.SessionID,
+		Chars: "until test -e go; do sleep 0.01; done; echo la''ter\n", Yield: 10 * time.Millisecond})
 	if strings.Contains(string(r.Output), "later") || r.Reason != sallyport.ReasonDeadline {
 		t.Errorf("too early: %q, %s", r.Output, r.Reason)
 	}
 	if err := os.WriteFile(filepath.Join(tools.Cmd.Dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := write(t, tools, WriteRequest{SessionID: r.SessionID, Yield: MaxYield}); !strings.Contains(string(r.Output), "later\r\n") {
+	if r := write(t, tools, WriteRequest{SessionID: r.SessionID,
+		Yield: MaxYield}); !strings.Contains(string(r.Output), "later\r\n") {
 		t.Errorf("got %q, %s", r.Output, r.Reason)
 	}
 }
@@ -204,7 +206,8 @@ func rowTerminate(t *testing.T, tools *Tools, h *heard) {
 	q.Yield = MinYield
 	r := exec(t, tools, q)
 	list := tools.List()
-	if len(list) != 1 || list[0].CallID != "call" || list[0].Command != "sleep 1000" || list[0].Dir != tools.Cmd.Dir || !list[0].Running {
+	if len(list) != 1 || list[0].CallID != "call" || list[0].Command != "sleep 1000" ||
+		list[0].Dir != tools.Cmd.Dir || !list[0].Running {
 		t.Errorf("the list is %+v", list)
 	}
 	for i, want := range []bool{true, false} {
@@ -339,13 +342,15 @@ func rowLong(t *testing.T, tools *Tools, _ *heard) {
 	mark := "\n... 21840320 bytes omitted ...\n"
 	want := string(all[:half]) + mark + string(all[len(all)-half:])
 	if len(all) != total || r.OmittedBytes != lost || string(r.Output) != want {
-		t.Errorf("%d bytes, %d omitted, as it must be: %v", len(r.Output), r.OmittedBytes, string(r.Output) == want)
+		t.Errorf("%d bytes, %d omitted, as it must be: %v", len(r.Output), r.OmittedBytes,
+			string(r.Output) == want)
 	}
 	text := r.Text()
 	_, body, _ := strings.Cut(text, "Output:\n")
 	start := "Warning: truncated output (original token count: 5722224)\n... 21840320 bytes omitted ...\n\n"
 	body, ok := strings.CutPrefix(body, start)
-	if !ok || !strings.HasPrefix(body, string(all[:5000])+"…") || !strings.HasSuffix(body, " tokens truncated…"+string(all[total-5000:])) {
+	if !ok || !strings.HasPrefix(body, string(all[:5000])+"…") ||
+		!strings.HasSuffix(body, " tokens truncated…"+string(all[total-5000:])) {
 		t.Errorf("the text begins with %.300q", text)
 	}
 }
@@ -406,7 +411,8 @@ func rowPython(t *testing.T, tools *Tools, _ *heard) {
 		r := say(t, tools, r, fmt.Sprintf("print(%d*7)\n", i))
 		took := time.Since(began)
 		fastest = min(fastest, took)
-		if want := fmt.Sprintf("\r\n%d\r\n>>> ", i*7); r.Reason != sallyport.ReasonInput || !strings.HasSuffix(string(r.Output), want) {
+		if want := fmt.Sprintf("\r\n%d\r\n>>> ", i*7); r.Reason != sallyport.ReasonInput ||
+			!strings.HasSuffix(string(r.Output), want) {
 			t.Errorf("got %q, %s", r.Output, r.Reason)
 		}
 	}
@@ -498,7 +504,8 @@ func rowPipe(t *testing.T, tools *Tools, _ *heard) {
 	q := sh("while read x; do echo got $x; done; echo over; exit 6")
 	q.Stdin, q.Yield = StdinPipe, MinYield
 	r := exec(t, tools, q)
-	r = write(t, tools, WriteRequest{SessionID: r.SessionID, Chars: "a\nb\n", Until: Conditions{MinBytes: len("got a\ngot b\n")}, Yield: MaxYield})
+	r = write(t, tools, WriteRequest{SessionID: r.SessionID, Chars: "a\nb\n",
+		Until: Conditions{MinBytes: len("got a\ngot b\n")}, Yield: MaxYield})
 	if string(r.Output) != "got a\ngot b\n" {
 		t.Errorf("got %q", r.Output)
 	}
@@ -585,7 +592,8 @@ func TestEviction(t *testing.T) {
 		}
 	}
 	var unknown *Error
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err, ErrUnknownProcess, &unknown) {
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err,
+		ErrUnknownProcess, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -36,7 +36,10 @@ func TestOtherMachine(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			bubble(t, row.plays, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) { row.check(t, tools, h, m) })
+			bubble(t, row.plays, func(t *testing.T, tools *Tools, h *heard,
+				m *fakeMachine) {
+				row.check(t, tools, h, m)
+			})
 		})
 	}
 }
@@ -63,7 +66,8 @@ func rowFarFiles(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 	}
 	m.fail = errors.New("remote exec-server does not support inherited file descriptors")
 	_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
-	if want := "Failed to create unified exec process: " + m.fail.Error(); !errors.Is(err, m.fail) || err.Error() != want {
+	if want := "Failed to create unified exec process: " + m.fail.Error(); !errors.Is(err, m.fail) ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -73,7 +77,8 @@ func rowFarInput(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 	r := exec(t, tools, Request{Command: "x", Stdin: StdinPipe, Yield: MinYield})
 	m.started[0].reacts(func(*fakeProcess, string) error { return io.ErrClosedPipe })
 	var failed *Error
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err, ErrWrite, &failed) || err.Error() != "failed to write to stdin" {
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err,
+		ErrWrite, &failed) || err.Error() != "failed to write to stdin" {
 		t.Errorf("got %v", err)
 	}
 	if list := tools.List(); len(list) != 1 || !list[0].Running {
@@ -90,11 +95,13 @@ func rowFarLost(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
 		return os.ErrProcessDone
 	})
 	var failed *Error
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err, ErrFailed, &failed) || !strings.Contains(err.Error(), "unknown process") {
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "x"}); !isKind(err,
+		ErrFailed, &failed) || !strings.Contains(err.Error(), "unknown process") {
 		t.Errorf("got %v", err)
 	}
 	synctest.Wait()
-	if end := of[End](h); len(tools.List()) != 0 || len(end) != 1 || end[0].Status != Failed || end[0].ExitCode != -1 {
+	if end := of[End](h); len(tools.List()) != 0 || len(end) != 1 || end[0].Status != Failed ||
+		end[0].ExitCode != -1 {
 		t.Errorf("the list is %+v, the end %+v", tools.List(), end)
 	}
 }
@@ -120,12 +127,15 @@ func rowFarSandbox(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 // and so are those that only the Runner may set.
 func rowFarEnvironment(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 	tools.Cmd.Env = nil
-	tools.Cmd.EnvPolicy.Base = []string{"PATH=/bin", "HOME=/h", "API_KEY=1", "OTHER=2", "TERM=xterm", "CODEX_SANDBOX_NETWORK_DISABLED=stale", "SALLYPORT=stale", "OPENAI_FEDERATION_RULE_ID=1"}
+	tools.Cmd.EnvPolicy.Base = []string{"PATH=/bin", "HOME=/h", "API_KEY=1", "OTHER=2", "TERM=xterm",
+		"CODEX_SANDBOX_NETWORK_DISABLED=stale", "SALLYPORT=stale", "OPENAI_FEDERATION_RULE_ID=1"}
 	tools.Cmd.EnvPolicy.Named = []string{"OPENAI_FEDERATION_RULE_ID"}
-	tools.Cmd.EnvPolicy.Set = map[string]string{"NEW": "3", "CODEX_SANDBOX_NETWORK_DISABLED": "0", "SALLYPORT_SANDBOX": "mine", "OpenAI_Identity_Token_File": "4"}
+	tools.Cmd.EnvPolicy.Set = map[string]string{"NEW": "3", "CODEX_SANDBOX_NETWORK_DISABLED": "0",
+		"SALLYPORT_SANDBOX": "mine", "OpenAI_Identity_Token_File": "4"}
 	tools.Runner.Policy = sandbox.FullAccess()
 	exec(t, tools, Request{Command: "x", Dir: "/w", Yield: MinYield})
-	want := []string{"PATH=/bin", "HOME=/h", "NEW=3", "SALLYPORT=1", "SALLYPORT_SANDBOX=" + tools.Runner.Policy.Name(), "SALLYPORT_NETWORK=host", "PWD=/w"}
+	want := []string{"PATH=/bin", "HOME=/h", "NEW=3", "SALLYPORT=1", "SALLYPORT_SANDBOX=" +
+		tools.Runner.Policy.Name(), "SALLYPORT_NETWORK=host", "PWD=/w"}
 	for name, value := range Variables("", false) {
 		want = append(want, name+"="+value)
 	}
@@ -141,7 +151,9 @@ func rowFarIdentity(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
 		exec(t, tools, Request{Command: "x", Yield: MinYield})
 	}
 	first, second := m.started[0].spec, m.started[1].spec
-	if first.Run == "" || cmp.Compare(first.Run, second.Run) == 0 || first.Attempt != 1 || second.Attempt != 1 {
-		t.Errorf("run %q, attempt %d and run %q, attempt %d", first.Run, first.Attempt, second.Run, second.Attempt)
+	if first.Run == "" || cmp.Compare(first.Run, second.Run) == 0 || first.Attempt != 1 ||
+		second.Attempt != 1 {
+		t.Errorf("run %q, attempt %d and run %q, attempt %d", first.Run, first.Attempt, second.Run,
+			second.Attempt)
 	}
 }

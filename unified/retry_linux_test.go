@@ -34,9 +34,10 @@ func TestRetry(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite("."), Approver: approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
-				return approval.Decision{Answer: approval.Approved}, nil
-			})}
+			r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite("."),
+				Approver: approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+					return approval.Decision{Answer: approval.Approved}, nil
+				})}
 			tools := &Tools{Runner: r, Cmd: sallyport.Cmd{Dir: ws, Retry: true}}
 			defer func() {
 				if err := tools.Close(); err != nil {
@@ -48,9 +49,11 @@ func TestRetry(t *testing.T) {
 			}()
 			no := false
 			got, err := tools.ExecCommand(t.Context(), Request{
-				Command: "echo x >>../out/file || exit 3; echo done", Stdin: stdin, Yield: 30 * time.Second, Until: Conditions{InputWait: &no},
+				Command: "echo x >>../out/file || exit 3; echo done", Stdin: stdin, Yield: 30 * time.Second,
+				Until: Conditions{InputWait: &no},
 			})
-			if err != nil || got.ExitCode == nil || *got.ExitCode != 0 || !strings.Contains(string(got.Output), "done") {
+			if err != nil || got.ExitCode == nil || *got.ExitCode != 0 ||
+				!strings.Contains(string(got.Output), "done") {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		})

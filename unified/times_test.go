@@ -54,11 +54,13 @@ func (h *heard) deltaText() (s string, missing uint64) {
 }
 
 // bubble runs a test on Tools over a fakeMachine, in time that costs nothing.
-func bubble(t *testing.T, plays map[string]func(*fakeProcess), f func(t *testing.T, tools *Tools, h *heard, m *fakeMachine)) {
+func bubble(t *testing.T, plays map[string]func(*fakeProcess),
+	f func(t *testing.T, tools *Tools, h *heard, m *fakeMachine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h, m := &heard{}, &fakeMachine{plays: plays}
-		tools := &Tools{Events: h.hear, Runner: &sallyport.Runner{Executor: m}, Cmd: sallyport.Cmd{Env: []string{}}}
+		tools := &Tools{Events: h.hear, Runner: &sallyport.Runner{Executor: m},
+			Cmd: sallyport.Cmd{Env: []string{}}}
 		f(t, tools, h, m)
 		if err := errors.Join(tools.Close(), tools.Runner.Close()); err != nil {
 			t.Error(err)
@@ -134,18 +136,19 @@ func TestTimes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
-				began := time.Now()
-				test.q.Command = "x"
-				r := exec(t, tools, test.q)
-				took(t, began, test.want)
-				if r.Reason != test.why {
-					t.Errorf("the reason is %q, want %q", r.Reason, test.why)
-				}
-				if r.WallTime != test.want {
-					t.Errorf("the wall time is %v", r.WallTime)
-				}
-			})
+			bubble(t, map[string]func(*fakeProcess){"x": test.play},
+				func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
+					began := time.Now()
+					test.q.Command = "x"
+					r := exec(t, tools, test.q)
+					took(t, began, test.want)
+					if r.Reason != test.why {
+						t.Errorf("the reason is %q, want %q", r.Reason, test.why)
+					}
+					if r.WallTime != test.want {
+						t.Errorf("the wall time is %v", r.WallTime)
+					}
+				})
 		})
 	}
 }
@@ -263,46 +266,52 @@ func TestStreamerEnds(t *testing.T) {
 					p.shutStreams()
 				}
 			}
-			bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-				exec(t, tools, Request{Command: "x"})
-				after(t.Context(), time.Second)
-				end := of[End](h)
-				if len(end) != 1 || end[0].Duration != test.want || string(end[0].Output) != "early late" {
-					t.Errorf("got %+v, want the end after %v", end, test.want)
-				}
-				if s, _ := h.deltaText(); s != "early late" {
-					t.Errorf("the deltas are %q", s)
-				}
-			})
+			bubble(t, map[string]func(*fakeProcess){"x": play},
+				func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+					exec(t, tools, Request{Command: "x"})
+					after(t.Context(), time.Second)
+					end := of[End](h)
+					if len(end) != 1 || end[0].Duration != test.want ||
+						string(end[0].Output) != "early late" {
+						t.Errorf("got %+v, want the end after %v", end, test.want)
+					}
+					if s, _ := h.deltaText(); s != "early late" {
+						t.Errorf("the deltas are %q", s)
+					}
+				})
 		})
 	}
 }
 
-// TestNoReturn: a listener that ends its goroutine misses the event, and nothing waits; without a watch, nothing
+// TestNoReturn: a listener that ends its goroutine misses the event, and nothing waits; without a watch,
+// nothing
 // is started.
 func TestNoReturn(t *testing.T) {
-	bubble(t, map[string]func(*fakeProcess){"x": later(0, "x", ending{})}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-		hear := tools.Events
-		tools.Events = func(e Event) {
-			hear(e)
-			runtime.Goexit()
-		}
-		if r, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); err != nil || string(r.Output) != "x" {
-			t.Errorf("%+v, %v", r, err)
-		}
-		synctest.Wait()
-		if len(of[Begin](h)) != 1 || len(of[End](h)) != 1 {
-			t.Errorf("the events are %+v, %+v", of[Begin](h), of[End](h))
-		}
-		tools.Watch = func(context.Context, string) <-chan string { panic("no watch") }
-		var failed *sallyport.PanicError
-		if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &failed) || failed.Where != "Watch" {
-			t.Errorf("a watch that panics: %v", err)
-		}
-		if taken, live, _ := tools.processes.Count(); taken != live {
-			t.Errorf("%d places are reserved", taken-live)
-		}
-	})
+	bubble(t, map[string]func(*fakeProcess){"x": later(0, "x", ending{})},
+		func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+			hear := tools.Events
+			tools.Events = func(e Event) {
+				hear(e)
+				runtime.Goexit()
+			}
+			if r, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); err != nil ||
+				string(r.Output) != "x" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			synctest.Wait()
+			if len(of[Begin](h)) != 1 || len(of[End](h)) != 1 {
+				t.Errorf("the events are %+v, %+v", of[Begin](h), of[End](h))
+			}
+			tools.Watch = func(context.Context, string) <-chan string { panic("no watch") }
+			var failed *sallyport.PanicError
+			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &failed) ||
+				failed.Where != "Watch" {
+				t.Errorf("a watch that panics: %v", err)
+			}
+			if taken, live, _ := tools.processes.Count(); taken != live {
+				t.Errorf("%d places are reserved", taken-live)
+			}
+		})
 }
 
 func TestWatch(t *testing.T) {
@@ -329,43 +338,46 @@ func TestWatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-				var released time.Duration
-				began := time.Now()
-				tools.Watch = func(ctx context.Context, callID string) <-chan string {
-					if callID != "call" {
-						t.Errorf("watched %q", callID)
-					}
-					context.AfterFunc(ctx, func() { released = time.Since(began) })
-					c := make(chan string, 2)
-					go func() {
-						for _, s := range test.said {
-							after(ctx, s.after-time.Since(began))
-							c <- s.message
+			bubble(t, map[string]func(*fakeProcess){"x": test.play},
+				func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+					var released time.Duration
+					began := time.Now()
+					tools.Watch = func(ctx context.Context, callID string) <-chan string {
+						if callID != "call" {
+							t.Errorf("watched %q", callID)
 						}
-					}()
-					return c
-				}
-				_, err := tools.ExecCommand(t.Context(), Request{CallID: "call", Command: "x"})
-				var failed *Error
-				if got := isKind(err, ErrFailed, &failed); got != (test.message != "") || got && failed.Message != ErrFailed.Error()+": "+test.message {
-					t.Errorf("the error is %v, want the failure %q", err, test.message)
-				}
-				synctest.Wait()
-				end := of[End](h)
-				if len(end) != 1 || string(end[0].Output) != test.output || end[0].Duration != test.ended {
-					t.Fatalf("the end is %+v %q", end, end[0].Output)
-				}
-				if failed != nil && (end[0].ExitCode != -1 || end[0].Status != Failed) {
-					t.Errorf("the end is %+v", end[0])
-				}
-				if released != test.ended {
-					t.Errorf("the watch was released after %v, want %v", released, test.ended)
-				}
-				if list := tools.List(); len(list) != 0 {
-					t.Errorf("the list is %+v", list)
-				}
-			})
+						context.AfterFunc(ctx, func() { released = time.Since(began) })
+						c := make(chan string, 2)
+						go func() {
+							for _, s := range test.said {
+								after(ctx, s.after-time.Since(began))
+								c <- s.message
+							}
+						}()
+						return c
+					}
+					_, err := tools.ExecCommand(t.Context(), Request{CallID: "call", Command: "x"})
+					var failed *Error
+					if got := isKind(err, ErrFailed, &failed); got != (test.message != "") || got &&
+						failed.Message != ErrFailed.Error()+": "+test.message {
+						t.Errorf("the error is %v, want the failure %q", err, test.message)
+					}
+					synctest.Wait()
+					end := of[End](h)
+					if len(end) != 1 || string(end[0].Output) != test.output ||
+						end[0].Duration != test.ended {
+						t.Fatalf("the end is %+v %q", end, end[0].Output)
+					}
+					if failed != nil && (end[0].ExitCode != -1 || end[0].Status != Failed) {
+						t.Errorf("the end is %+v", end[0])
+					}
+					if released != test.ended {
+						t.Errorf("the watch was released after %v, want %v", released, test.ended)
+					}
+					if list := tools.List(); len(list) != 0 {
+						t.Errorf("the list is %+v", list)
+					}
+				})
 		})
 	}
 }
@@ -388,7 +400,8 @@ func TestFailedOutput(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := string(failedOutput([]byte(test.collected), []byte(test.transcript), "MESSAGE")); got != test.want {
+			if got := string(failedOutput([]byte(test.collected), []byte(test.transcript),
+				"MESSAGE")); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -414,7 +427,8 @@ func TestStartFails(t *testing.T) {
 					t.Errorf("got %q, want %q", err, want)
 				}
 				end := of[End](h)
-				if len(end) != 1 || end[0].Status != test.status || end[0].ExitCode != -1 || string(end[0].Output) != want {
+				if len(end) != 1 || end[0].Status != test.status || end[0].ExitCode != -1 ||
+					string(end[0].Output) != want {
 					t.Errorf("got %+v", end)
 				}
 				if taken, _, _ := tools.processes.Count(); taken != 0 {

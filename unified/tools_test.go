@@ -23,7 +23,8 @@ import (
 func startMany(t *testing.T, tools *Tools, n int) (list []*Response) {
 	t.Helper()
 	for i := range n {
-		list = append(list, exec(t, tools, Request{CallID: fmt.Sprint("call ", i), Command: fmt.Sprint("sleep ", i), Yield: seconds(1)}))
+		list = append(list, exec(t, tools, Request{CallID: fmt.Sprint("call ", i),
+			Command: fmt.Sprint("sleep ", i), Yield: seconds(1)}))
 	}
 	return list
 }
@@ -76,11 +77,14 @@ func TestCap(t *testing.T) {
 			if !isKind(err, ErrTooMany, &full) || full.Max != 10 || len(full.Candidates) != 10 {
 				t.Fatalf("got %v", err)
 			}
-			if full.Candidates[0].SessionID != list[1].SessionID || full.Candidates[9].SessionID != list[0].SessionID {
+			if full.Candidates[0].SessionID != list[1].SessionID ||
+				full.Candidates[9].SessionID != list[0].SessionID {
 				t.Errorf("the candidates are %+v", full.Candidates)
 			}
 			want := fmt.Sprintf("session limit (10) reached; end a process first, such as the one that was idle for longest: session %d (sleep 1), session %d (sleep 2)", list[1].SessionID, list[2].SessionID)
-			if end := fmt.Sprintf("session %d (sleep 8) and 2 more", list[8].SessionID); !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), end) {
+			if end := fmt.Sprintf("session %d (sleep 8) and 2 more",
+				list[8].SessionID); !strings.HasPrefix(err.Error(), want) ||
+				!strings.HasSuffix(err.Error(), end) {
 				t.Errorf("got %q", err)
 			}
 		})
@@ -94,7 +98,8 @@ func TestRoomIsMade(t *testing.T) {
 			tools.Runner.MaxSessions = 6
 			list := startMany(t, tools, 6)
 			r := exec(t, tools, Request{Command: "x"})
-			want := fmt.Sprintf("Session %d (sleep 3) had ended and is forgotten to make room for this one.", list[3].SessionID)
+			want := fmt.Sprintf("Session %d (sleep 3) had ended and is forgotten to make room for this one.",
+				list[3].SessionID)
 			if !slices.Equal(r.Notices, []string{want}) {
 				t.Errorf("got %q", r.Notices)
 			}
@@ -112,7 +117,8 @@ func TestRoomIsMade(t *testing.T) {
 			list := startMany(t, tools, 10)
 			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
 			r := exec(t, tools, Request{Command: "x"})
-			if want := []string{fmt.Sprintf("Session %d (sleep 1) was ended to make room for this one.", list[1].SessionID)}; !slices.Equal(r.Notices, want) {
+			if want := []string{fmt.Sprintf("Session %d (sleep 1) was ended to make room for this one.",
+				list[1].SessionID)}; !slices.Equal(r.Notices, want) {
 				t.Errorf("got %q", r.Notices)
 			}
 			if !strings.Contains(r.Text(), "\n"+r.Notices[0]+"\nOutput:\n") {
@@ -120,11 +126,14 @@ func TestRoomIsMade(t *testing.T) {
 			}
 			synctest.Wait()
 			e, end := of[Evicted](h), of[End](h)
-			if len(e) != 1 || e[0].Process.CallID != "call 1" || !e[0].Process.Running || len(end) != 1 || end[0].CallID != "call 1" {
+			if len(e) != 1 || e[0].Process.CallID != "call 1" || !e[0].Process.Running || len(end) != 1 ||
+				end[0].CallID != "call 1" {
 				t.Errorf("the events are %+v %+v", e, end)
 			}
 			var unknown *Error
-			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: list[1].SessionID}); !isKind(err, ErrUnknownProcess, &unknown) || unknown.SessionID != list[1].SessionID {
+			if _, err := tools.WriteStdin(t.Context(),
+				WriteRequest{SessionID: list[1].SessionID}); !isKind(err, ErrUnknownProcess, &unknown) ||
+				unknown.SessionID != list[1].SessionID {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -137,7 +146,8 @@ func TestNoRoom(t *testing.T) {
 			tools.Evict, tools.Runner.MaxSessions = EvictLRU, ProtectedProcesses
 			startMany(t, tools, ProtectedProcesses)
 			var full *Error
-			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !isKind(err, ErrTooMany, &full) {
+			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !isKind(err,
+				ErrTooMany, &full) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -205,21 +215,23 @@ func writeRules() []writeRule {
 func TestWriteRules(t *testing.T) {
 	for _, test := range writeRules() {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-				test.q.Command, test.q.CallID = "x", "call"
-				first := exec(t, tools, test.q)
-				after(t.Context(), seconds(2))
-				r, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID, Chars: test.chars})
-				var failed *Error
-				switch {
-				case test.want == nil && err == nil:
-					test.check(t, tools, first, r, of[Interaction](h))
-				case !errors.As(err, &failed) || !errors.Is(err, test.want):
-					t.Errorf("got %v, want %v", err, test.want)
-				case !errors.Is(err, ErrWrite) && len(of[Interaction](h)) != 0:
-					t.Error("an interaction is told")
-				}
-			})
+			bubble(t, map[string]func(*fakeProcess){"x": test.play},
+				func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+					test.q.Command, test.q.CallID = "x", "call"
+					first := exec(t, tools, test.q)
+					after(t.Context(), seconds(2))
+					r, err := tools.WriteStdin(t.Context(),
+						WriteRequest{SessionID: first.SessionID, Chars: test.chars})
+					var failed *Error
+					switch {
+					case test.want == nil && err == nil:
+						test.check(t, tools, first, r, of[Interaction](h))
+					case !errors.As(err, &failed) || !errors.Is(err, test.want):
+						t.Errorf("got %v, want %v", err, test.want)
+					case !errors.Is(err, ErrWrite) && len(of[Interaction](h)) != 0:
+						t.Error("an interaction is told")
+					}
+				})
 		})
 	}
 }
@@ -247,7 +259,8 @@ func (test writeRule) check(t *testing.T, tools *Tools, first, r *Response, told
 		t.Errorf("got %+v", r)
 	}
 	var unknown *Error
-	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err, ErrUnknownProcess, &unknown) || unknown.SessionID != first.SessionID {
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !isKind(err,
+		ErrUnknownProcess, &unknown) || unknown.SessionID != first.SessionID {
 		t.Errorf("row 6: afterwards it is %v", err)
 	}
 	if len(tools.List()) != 0 {
@@ -258,38 +271,43 @@ func (test writeRule) check(t *testing.T, tools *Tools, first, r *Response, told
 func TestInterrupted(t *testing.T) {
 	t.Run("row 39 the process lives, and nothing is lost", func(t *testing.T) {
 		play := func(p *fakeProcess) { p.print("one \xc3"); after(p.context, seconds(2)); p.print("\xa9two") }
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-			why := errors.New("the turn ended")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			go func() { after(t.Context(), seconds(1)); cancel(why) }()
-			_, err := tools.ExecCommand(ctx, Request{Command: "x"})
-			var interrupted *Error
-			if !isKind(err, ErrInterrupted, &interrupted) || !errors.Is(err, why) {
-				t.Fatalf("got %v", err)
-			}
-			r := write(t, tools, WriteRequest{SessionID: interrupted.SessionID})
-			if string(r.Output) != "one étwo" || r.OriginalTokens != 3 {
-				t.Errorf("got %q, %d tokens", r.Output, r.OriginalTokens)
-			}
-			if list := tools.List(); len(list) != 1 || !list[0].Running {
-				t.Errorf("the list is %+v", list)
-			}
-			if err := tools.Close(); err != nil {
-				t.Error(err)
-			}
-			if end := of[End](h); len(end) != 1 || end[0].ExitCode != 143 {
-				t.Errorf("row 39: after Close the end is %+v", end)
-			}
-		})
+		bubble(t, map[string]func(*fakeProcess){"x": play},
+			func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+				why := errors.New("the turn ended")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				go func() { after(t.Context(), seconds(1)); cancel(why) }()
+				_, err := tools.ExecCommand(ctx, Request{Command: "x"})
+				var interrupted *Error
+				if !isKind(err, ErrInterrupted, &interrupted) || !errors.Is(err, why) {
+					t.Fatalf("got %v", err)
+				}
+				r := write(t, tools, WriteRequest{SessionID: interrupted.SessionID})
+				if string(r.Output) != "one étwo" || r.OriginalTokens != 3 {
+					t.Errorf("got %q, %d tokens", r.Output, r.OriginalTokens)
+				}
+				if list := tools.List(); len(list) != 1 || !list[0].Running {
+					t.Errorf("the list is %+v", list)
+				}
+				if err := tools.Close(); err != nil {
+					t.Error(err)
+				}
+				if end := of[End](h); len(end) != 1 || end[0].ExitCode != 143 {
+					t.Errorf("row 39: after Close the end is %+v", end)
+				}
+			})
 	})
 	t.Run("while it waits for its turn", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 			r := exec(t, tools, Request{Command: "x"})
-			go func() { _, _ = tools.WriteStdin(context.Background(), WriteRequest{SessionID: r.SessionID}) }()
+			go func() {
+				_, _ = tools.WriteStdin(context.Background(),
+					WriteRequest{SessionID: r.SessionID})
+			}()
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
 			defer cancel()
-			if _, err := tools.WriteStdin(ctx, WriteRequest{SessionID: r.SessionID}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := tools.WriteStdin(ctx, WriteRequest{SessionID: r.SessionID}); !errors.Is(err,
+				context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -305,29 +323,31 @@ func TestCharactersWait(t *testing.T) {
 		p.print("C\xc3")
 		p.exit(ending{}, false)
 	}
-	bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-		first := exec(t, tools, Request{Command: "x"})
-		second := write(t, tools, WriteRequest{SessionID: first.SessionID})
-		third := write(t, tools, WriteRequest{SessionID: first.SessionID, Yield: time.Minute})
-		got := []string{string(first.Output), string(second.Output), string(third.Output)}
-		if want := []string{"A", "éB\n", "C\xc3"}; !slices.Equal(got, want) {
-			t.Errorf("row 46: got %q, want %q", got, want)
-		}
-		if third.text != "C\ufffd" {
-			t.Errorf("got %q", third.text)
-		}
-		synctest.Wait()
-		if s, missing := h.deltaText(); s != "A\xc3\xa9B\nC\xc3" || missing != 0 {
-			t.Errorf("the deltas are %q", s)
-		}
-		if d := of[Delta](h); len(d) != 5 || string(d[1].Data) != "é" {
-			t.Errorf("the deltas are %+v", d)
-		}
-	})
+	bubble(t, map[string]func(*fakeProcess){"x": play},
+		func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+			first := exec(t, tools, Request{Command: "x"})
+			second := write(t, tools, WriteRequest{SessionID: first.SessionID})
+			third := write(t, tools, WriteRequest{SessionID: first.SessionID, Yield: time.Minute})
+			got := []string{string(first.Output), string(second.Output), string(third.Output)}
+			if want := []string{"A", "éB\n", "C\xc3"}; !slices.Equal(got, want) {
+				t.Errorf("row 46: got %q, want %q", got, want)
+			}
+			if third.text != "C\ufffd" {
+				t.Errorf("got %q", third.text)
+			}
+			synctest.Wait()
+			if s, missing := h.deltaText(); s != "A\xc3\xa9B\nC\xc3" || missing != 0 {
+				t.Errorf("the deltas are %q", s)
+			}
+			if d := of[Delta](h); len(d) != 5 || string(d[1].Data) != "é" {
+				t.Errorf("the deltas are %+v", d)
+			}
+		})
 }
 
 func TestDenials(t *testing.T) {
-	denial := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Source: sandbox.Notified}
+	denial := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"},
+		Source: sandbox.Notified}
 	evidence := ending{code: 1, denials: []sandbox.Denial{denial}, sandboxed: true, observed: true}
 	tests := []struct {
 		name    string
@@ -364,7 +384,8 @@ func TestDenials(t *testing.T) {
 				if got != test.denied || r.SuspectDenied != test.suspect {
 					t.Errorf("got %q, suspect %v", got, r.SuspectDenied)
 				}
-				if told := strings.Contains(r.Text(), "Sandbox denied: "); told != (len(r.Denials) > 0 && !test.suspect) {
+				if told := strings.Contains(r.Text(), "Sandbox denied: "); told != (len(r.Denials) > 0 &&
+					!test.suspect) {
 					t.Errorf("the text is %q", r.Text())
 				}
 				synctest.Wait()
@@ -391,11 +412,13 @@ func TestItems(t *testing.T) {
 		for _, e := range h.list {
 			switch e := e.(type) {
 			case Begin:
-				got = append(got, fmt.Sprintf("begin %s %d %q %s %s", e.CallID, e.SessionID, e.Args, e.Dir, e.Source))
+				got = append(got, fmt.Sprintf("begin %s %d %q %s %s", e.CallID, e.SessionID, e.Args,
+					e.Dir, e.Source))
 			case Delta:
 				got = append(got, fmt.Sprintf("delta %s %d %d %q", e.CallID, e.SessionID, e.Offset, e.Data))
 			case End:
-				got = append(got, fmt.Sprintf("end %s %d %s %d %q %v", e.CallID, e.SessionID, e.Status, e.ExitCode, e.Output, e.Duration))
+				got = append(got, fmt.Sprintf("end %s %d %s %d %q %v", e.CallID, e.SessionID, e.Status,
+					e.ExitCode, e.Output, e.Duration))
 			}
 		}
 		id := h.id()
@@ -423,40 +446,44 @@ func TestCollectsLikeOneBuffer(t *testing.T) {
 	want := kept(bufferBytes, mib("a"), mib("b"), mib("c"))
 	check := func(t *testing.T, r *Response) {
 		t.Helper()
-		if string(r.Output) != string(want.Render()) || r.OmittedBytes != want.Omitted || r.OriginalTokens != 3<<18 {
-			t.Errorf("%d bytes, %d omitted, %d tokens; want %d and %d", len(r.Output), r.OmittedBytes, r.OriginalTokens, len(want.Render()), want.Omitted)
+		if string(r.Output) != string(want.Render()) || r.OmittedBytes != want.Omitted ||
+			r.OriginalTokens != 3<<18 {
+			t.Errorf("%d bytes, %d omitted, %d tokens; want %d and %d", len(r.Output), r.OmittedBytes,
+				r.OriginalTokens, len(want.Render()), want.Omitted)
 		}
 	}
 	t.Run("row 26 with drains between by pauses", func(t *testing.T) {
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
-			go func() { // the call takes what came at 0.25 s, at 2.6 s and at 4 s
-				for _, d := range []float64{0.2, 0.8} {
-					after(t.Context(), seconds(d))
-					resume := tools.Pause()
-					after(t.Context(), seconds(1+d))
-					resume()
-				}
-			}()
-			check(t, exec(t, tools, Request{Command: "x", Yield: MinYield}))
-		})
+		bubble(t, map[string]func(*fakeProcess){"x": play},
+			func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
+				go func() { // the call takes what came at 0.25 s, at 2.6 s and at 4 s
+					for _, d := range []float64{0.2, 0.8} {
+						after(t.Context(), seconds(d))
+						resume := tools.Pause()
+						after(t.Context(), seconds(1+d))
+						resume()
+					}
+				}()
+				check(t, exec(t, tools, Request{Command: "x", Yield: MinYield}))
+			})
 	})
 	t.Run("row 26 with drains between by calls that are cut short", func(t *testing.T) {
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
-			for i := range 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
-				var err error
-				if i == 0 {
-					_, err = tools.ExecCommand(ctx, Request{Command: "x"})
-				} else {
-					_, err = tools.WriteStdin(ctx, WriteRequest{SessionID: h.id()})
+		bubble(t, map[string]func(*fakeProcess){"x": play},
+			func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+				for i := range 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
+					var err error
+					if i == 0 {
+						_, err = tools.ExecCommand(ctx, Request{Command: "x"})
+					} else {
+						_, err = tools.WriteStdin(ctx, WriteRequest{SessionID: h.id()})
+					}
+					cancel()
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatal(err)
+					}
 				}
-				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
-			}
-			check(t, write(t, tools, WriteRequest{SessionID: h.id()}))
-		})
+				check(t, write(t, tools, WriteRequest{SessionID: h.id()}))
+			})
 	})
 }
 
@@ -487,7 +514,8 @@ func TestRefusedRequests(t *testing.T) {
 		})
 	}
 	t.Run("no Runner", func(t *testing.T) {
-		if _, err := new(Tools).ExecCommand(t.Context(), Request{Command: "x"}); !errors.Is(err, ErrUnavailable) {
+		if _, err := new(Tools).ExecCommand(t.Context(), Request{Command: "x"}); !errors.Is(err,
+			ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -499,7 +527,8 @@ func TestRefusedRequests(t *testing.T) {
 		if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: 1}); !errors.Is(err, ErrUnavailable) {
+		if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: 1}); !errors.Is(err,
+			ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -508,22 +537,28 @@ func TestRefusedRequests(t *testing.T) {
 func TestCommand(t *testing.T) {
 	tools := &Tools{
 		Cmd: sallyport.Cmd{
-			Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int), Allow: []string{"unix"},
-			Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, OpenStdin: true, Retention: sallyport.Retention{Lines: 1},
+			Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int),
+			Allow:  []string{"unix"},
+			Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, OpenStdin: true,
+			Retention: sallyport.Retention{Lines: 1},
 		},
 		Size: sallyport.Size{Cols: 100, Rows: 30},
 	}
 	c, err := tools.command(&Request{
-		Command: "x", Dir: "sub", Shell: "bash", TTY: true, Permissions: RequireEscalated, Justification: "why", Yield: MinYield,
+		Command: "x", Dir: "sub", Shell: "bash", TTY: true, Permissions: RequireEscalated,
+		Justification: "why", Yield: MinYield,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login || c.Timeout != 0 || c.Signals != nil ||
-		!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size || !slices.Equal(c.Allow, []string{"unix"}) {
+	if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login ||
+		c.Timeout != 0 || c.Signals != nil ||
+		!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size ||
+		!slices.Equal(c.Allow, []string{"unix"}) {
 		t.Errorf("got %+v", c)
 	}
-	if c.Stdin != nil || c.Stdout != nil || c.Stderr != nil || c.OpenStdin || c.Retention != (sallyport.Retention{}) {
+	if c.Stdin != nil || c.Stdout != nil || c.Stderr != nil || c.OpenStdin ||
+		c.Retention != (sallyport.Retention{}) {
 		t.Errorf("got %+v", c)
 	}
 	c, err = tools.command(&Request{Command: "y", Permissions: UseDefault, Stdin: StdinPipe})
@@ -536,7 +571,8 @@ func TestCommand(t *testing.T) {
 func TestRunnerIsFull(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 		tools.Runner.MaxSessions = 1
-		other, err := tools.Runner.Start(t.Context(), &sallyport.Cmd{Args: []string{"other"}, Dir: "/", Env: []string{}})
+		other, err := tools.Runner.Start(t.Context(), &sallyport.Cmd{Args: []string{"other"}, Dir: "/",
+			Env: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -544,7 +580,8 @@ func TestRunnerIsFull(t *testing.T) {
 		_, err = tools.ExecCommand(t.Context(), Request{Command: "x"})
 		var full *Error
 		var cause *sallyport.TooManySessionsError
-		if !isKind(err, ErrTooMany, &full) || !errors.As(err, &cause) || len(full.Candidates) != 1 || full.Candidates[0].Command != "other" {
+		if !isKind(err, ErrTooMany, &full) || !errors.As(err, &cause) || len(full.Candidates) != 1 ||
+			full.Candidates[0].Command != "other" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -555,7 +592,8 @@ func TestInputEnds(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 		r := exec(t, tools, Request{Command: "x", Stdin: StdinPipe})
 		write(t, tools, WriteRequest{SessionID: r.SessionID, EOF: true})
-		if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "ls\n"}); !errors.Is(err, ErrStdinClosed) {
+		if _, err := tools.WriteStdin(t.Context(),
+			WriteRequest{SessionID: r.SessionID, Chars: "ls\n"}); !errors.Is(err, ErrStdinClosed) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -93,13 +93,17 @@ func TestProgram(t *testing.T) {
 				d, err := a.Approve(t.Context(), request())
 				var failed *FailedError
 				switch {
-				case test.says == "" && (err != nil || d.Answer != test.want || d.Source != approval.FromHook):
+				case test.says == "" && (err != nil || d.Answer != test.want ||
+					d.Source != approval.FromHook):
 					t.Errorf("%+v, %v", d, err)
 				case test.says == "":
-				case pass && !errors.Is(err, approval.ErrPass), !pass && (!errors.As(err, &failed) || !strings.Contains(err.Error(), test.says) || d.Source != approval.FromHook):
+				case pass && !errors.Is(err, approval.ErrPass), !pass &&
+					(!errors.As(err, &failed) || !strings.Contains(err.Error(), test.says) ||
+						d.Source != approval.FromHook):
 					t.Errorf("%+v, %v", d, err)
 				}
-				if asked, err := approval.Ask(t.Context(), a, request()); test.says != "" && (asked.Answer.Approves() || pass != errors.Is(err, approval.ErrPass)) {
+				if asked, err := approval.Ask(t.Context(), a, request()); test.says != "" &&
+					(asked.Answer.Approves() || pass != errors.Is(err, approval.ErrPass)) {
 					t.Errorf("asked: %+v, %v", asked, err)
 				}
 			}
@@ -119,7 +123,8 @@ func TestProgramNone(t *testing.T) {
 // more, and its arguments.
 func TestProgramGets(t *testing.T) {
 	dir := t.TempDir()
-	path := script(t, dir, "approver", `cat >`+dir+`/in; echo "$PWD $SALLYPORT_APPROVER $*" >`+dir+`/around; echo '{"decision":"approved"}'`)
+	path := script(t, dir, "approver", `cat >`+dir+`/in; echo "$PWD $SALLYPORT_APPROVER $*" >`+dir+
+		`/around; echo '{"decision":"approved"}'`)
 	a := &Approver{Args: []string{path, "one", "two"}}
 	r := request()
 	r.Args = append(r.Args, strings.Repeat("x", 1<<20)) // more than a pipe holds
@@ -139,13 +144,16 @@ func TestProgramGets(t *testing.T) {
 		// What the caller says of the command (B8); empty without it.
 		Justification *string `json:"justification"`
 	}
-	if err = errors.Join(err, json.Unmarshal(in, &got)); err != nil || got.Type != "approval_request" || got.ID != "1" || len(got.Argv) != 3 || got.Requires == nil || got.Justification == nil || *got.Justification != "" {
+	if err = errors.Join(err, json.Unmarshal(in, &got)); err != nil || got.Type != "approval_request" ||
+		got.ID != "1" || len(got.Argv) != 3 || got.Requires == nil || got.Justification == nil ||
+		*got.Justification != "" {
 		t.Errorf("%.200s, %v", in, err)
 	}
 	r.Justification = "to see it"
 	_, err = a.Approve(t.Context(), r)
 	in, readErr := os.ReadFile(filepath.Join(dir, "in"))
-	if err = errors.Join(err, readErr, json.Unmarshal(in, &got)); err != nil || *got.Justification != r.Justification {
+	if err = errors.Join(err, readErr, json.Unmarshal(in, &got)); err != nil ||
+		*got.Justification != r.Justification {
 		t.Errorf("%.200s, %v", in, err)
 	}
 }
@@ -159,7 +167,8 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The child holds the pipe open for writing as long as it lives.
-		path := script(t, dir, "approver", "sleep 600 >"+ready+" & cat >/dev/null; "+end+"; [ \"$1\" ] && exec sleep 600")
+		path := script(t, dir, "approver", "sleep 600 >"+ready+" & cat >/dev/null; "+end+
+			"; [ \"$1\" ] && exec sleep 600")
 		a := &Approver{Args: []string{path}}
 		ctx, cancel := context.WithCancel(t.Context())
 		if end == "cat" {
@@ -199,7 +208,8 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink(ws, toWS), os.Symlink(filepath.Join(ws, "bin/approver"), filepath.Join(linked, "approver"))); err != nil {
+	if err := errors.Join(os.Symlink(ws, toWS), os.Symlink(filepath.Join(ws, "bin/approver"),
+		filepath.Join(linked, "approver"))); err != nil {
 		t.Fatal(err)
 	}
 	script(t, filepath.Join(ws, "bin"), "approver", "true")
@@ -224,17 +234,20 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("PATH", test.path)
-			got, _, err := (&Approver{Args: []string{test.program}}).find(t.Context(), &approval.Request{Dir: test.workspace})
+			got, _, err := (&Approver{Args: []string{test.program}}).find(t.Context(),
+				&approval.Request{Dir: test.workspace})
 			if got != test.want || (err == nil) != (test.want != "") {
 				t.Errorf("%q, %v; want %q", got, err, test.want)
 			}
 		})
 	}
-	if _, err := new(Approver).Approve(t.Context(), request()); err == nil || !strings.Contains(err.Error(), "no program is named") {
+	if _, err := new(Approver).Approve(t.Context(), request()); err == nil ||
+		!strings.Contains(err.Error(), "no program is named") {
 		t.Errorf("without a program: %v", err)
 	}
 	var failed *FailedError
-	if _, err := (&Approver{Args: []string{filepath.Join(root, "missing")}}).Approve(t.Context(), request()); !errors.As(err, &failed) {
+	if _, err := (&Approver{Args: []string{filepath.Join(root, "missing")}}).Approve(t.Context(),
+		request()); !errors.As(err, &failed) {
 		t.Errorf("a missing one: %v", err)
 	}
 }

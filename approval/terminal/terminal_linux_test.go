@@ -35,12 +35,17 @@ func TestMain(m *testing.M) {
 // whole is a question with all that one can have.
 func whole() *approval.Request {
 	return &approval.Request{
-		ID: "1", Kind: approval.KindAccess, Args: []string{"cp", "a b", "x\n[y] once  > ", "\x1b[2J\u202e"}, Dir: "/work",
-		Program: "/usr/bin/cp", Environment: "box", Reason: "it\x1b[1m failed", Justification: "please\n[y] once  > ",
-		Requires: []string{"write:/srv", "host:h:443"}, Runs: 1,
-		Denials:   []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/f"}, Errno: "EROFS", Source: sandbox.Notified}},
-		Offers:    []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"cp", "a b"}}, {Answer: approval.ApprovedHost, Host: "h", Protocol: "https"}},
-		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
+		ID: "1", Kind: approval.KindAccess, Args: []string{"cp", "a b", "x\n[y] once  > ",
+			"\x1b[2J\u202e"}, Dir: "/work",
+		Program: "/usr/bin/cp", Environment: "box", Reason: "it\x1b[1m failed",
+		Justification: "please\n[y] once  > ",
+		Requires:      []string{"write:/srv", "host:h:443"}, Runs: 1,
+		Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/f"},
+			Errno: "EROFS", Source: sandbox.Notified}},
+		Offers: []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"cp", "a b"}},
+			{Answer: approval.ApprovedHost, Host: "h", Protocol: "https"}},
+		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied,
+			approval.Abort},
 	}
 }
 
@@ -137,7 +142,8 @@ func TestWithdrawn(t *testing.T) {
 	x.Expect(choicesLine)
 	x.Signal(syscall.SIGUSR1)
 	x.Wait()
-	if !strings.Contains(out.String(), "denied") || !strings.Contains(out.String(), "context canceled") || x.Modes() != x.ModesBefore() {
+	if !strings.Contains(out.String(), "denied") || !strings.Contains(out.String(), "context canceled") ||
+		x.Modes() != x.ModesBefore() {
 		t.Errorf("%s", out)
 	}
 	x, out = meet(t)
@@ -163,7 +169,8 @@ func TestNoTerminal(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := new(Approver).Approve(ctx, whole()); !errors.Is(err, context.Canceled) || d.Answer.Approves() {
+	if d, err := new(Approver).Approve(ctx, whole()); !errors.Is(err, context.Canceled) ||
+		d.Answer.Approves() {
 		t.Errorf("%v, %v", d, err)
 	}
 }

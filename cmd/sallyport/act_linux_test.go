@@ -95,7 +95,8 @@ func actFile(what string, next func() string) error {
 	case "tmpfile":
 		return open(next(), unix.O_TMPFILE|unix.O_RDWR)
 	case "openat2":
-		return closed(unix.Openat2(unix.AT_FDCWD, next(), &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o600}))
+		return closed(unix.Openat2(unix.AT_FDCWD, next(),
+			&unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o600}))
 	case "dirfd", "fchmodat":
 		dir, err := unix.Open(next(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {

@@ -19,7 +19,8 @@ func (s seat) projectConfig() string { return filepath.Join(s.work, ".sallyport/
 // allow starts sallyport config allow on a terminal.
 func (s seat) allow(t *testing.T, args ...string) *testenv.Terminal {
 	t.Helper()
-	return testenv.StartTerminal(t, s.command(t, append([]string{"sallyport", "config", "allow"}, args...)...), 200, 60)
+	return testenv.StartTerminal(t,
+		s.command(t, append([]string{"sallyport", "config", "allow"}, args...)...), 200, 60)
 }
 
 // write writes files of the project: name, text, and so on.
@@ -27,7 +28,8 @@ func (s seat) write(t *testing.T, files ...string) {
 	t.Helper()
 	for i := 0; i < len(files); i += 2 {
 		name := filepath.Join(s.work, files[i])
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(files[i+1]), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+			os.WriteFile(name, []byte(files[i+1]), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +75,8 @@ func TestAllow(t *testing.T) {
 				t.Errorf("after the answer it prints %q", seen[strings.LastIndex(seen, "> "):])
 			}
 			// Once more, there is nothing to ask.
-			if out, err := s.command(t, "sallyport", "config", "allow", "--grant", "git").CombinedOutput(); err != nil || len(out) > 0 {
+			if out, err := s.command(t, "sallyport", "config", "allow", "--grant",
+				"git").CombinedOutput(); err != nil || len(out) > 0 {
 				t.Errorf("%v, %s", err, out)
 			}
 		})
@@ -84,14 +87,16 @@ func TestAllow(t *testing.T) {
 func TestAllowShowsAll(t *testing.T) {
 	t.Parallel()
 	s := newSeat(t)
-	s.write(t, ".sallyport/config.toml", "# mine\r\nlevel = 'native'", ".sallyport/rules/x.rules", "# planted\n")
+	s.write(t, ".sallyport/config.toml", "# mine\r\nlevel = 'native'", ".sallyport/rules/x.rules",
+		"# planted\n")
 	x := s.allow(t, "--grant", "git")
 	x.Expect(`\(never trusted before, with project.grants = \["git"\]\)(?s:.*)\| # mine\S*\r\n\| level = 'native'\S*\r\n(?s:.*)\| grants = \["git"\](?s:.*)x.rules, 10 bytes:\r\n\| # planted\r\n\r\n` + trustChoices)
 	x.Send("y\r")
 	if code := x.Wait(); code != 0 || !s.trusts(t) {
 		t.Errorf("exit code %d; seen:\n%s", code, x.Transcript())
 	}
-	if text, err := os.ReadFile(s.projectConfig()); err != nil || string(text) != "# mine\r\nlevel = 'native'\r\n\r\n[project]\r\ngrants = [\"git\"]\r\n" {
+	if text, err := os.ReadFile(s.projectConfig()); err != nil ||
+		string(text) != "# mine\r\nlevel = 'native'\r\n\r\n[project]\r\ngrants = [\"git\"]\r\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -115,7 +120,8 @@ func TestAllowSwapped(t *testing.T) {
 			if code := x.Wait(); code != 125 || s.trusts(t) {
 				t.Errorf("exit code %d; seen:\n%s", code, x.Transcript())
 			}
-			if text, err := os.ReadFile(filepath.Join(s.work, test.file)); err != nil || string(text) != "# planted\n" {
+			if text, err := os.ReadFile(filepath.Join(s.work, test.file)); err != nil ||
+				string(text) != "# planted\n" {
 				t.Errorf("%q, %v", text, err)
 			}
 		})
@@ -139,14 +145,16 @@ func TestAllowInside(t *testing.T) {
 	} {
 		s := newSeat(t)
 		s.write(t, test.files...)
-		x := s.run(t, "-s", test.mode, "--tmp", "host", "--rw", s.home, "--", "sallyport", "config", "allow", "--grant", "gpu")
+		x := s.run(t, "-s", test.mode, "--tmp", "host", "--rw", s.home, "--", "sallyport", "config", "allow",
+			"--grant", "gpu")
 		x.Expect(trustChoices)
 		x.Send("y\r")
 		if code := x.Wait(); code != test.code {
 			t.Errorf("exit code %d; seen:\n%s", code, x.Transcript())
 		}
 		text, err := os.ReadFile(s.projectConfig())
-		if changed := err == nil && string(text) != "# mine\n"; changed != (test.code == 0) || err == nil && s.trusts(t) != changed {
+		if changed := err == nil && string(text) != "# mine\n"; changed != (test.code == 0) || err == nil &&
+			s.trusts(t) != changed {
 			t.Errorf("%q, %v; seen:\n%s", text, err, x.Transcript())
 		}
 	}

@@ -95,7 +95,8 @@ func TestPromptAnswers(t *testing.T) {
 				t.Fatalf("the rules are %q, %v", kept, err)
 			}
 			if test.rule { // the second run is not asked
-				if x := d.run(t, "-a", "untrusted", "--", "cp", "/dev/null", "copy"); x.Wait() != 0 || strings.Contains(x.Transcript(), "[y]") {
+				if x := d.run(t, "-a", "untrusted", "--", "cp", "/dev/null", "copy"); x.Wait() != 0 ||
+					strings.Contains(x.Transcript(), "[y]") {
 					t.Errorf("seen:\n%s", x.Transcript())
 				}
 			}
@@ -124,7 +125,8 @@ func TestPromptShows(t *testing.T) {
 	if pages < 10 || strings.Count(seen, "| # 0123456789\r\n") != 400 {
 		t.Errorf("%d pages, %d lines", pages, strings.Count(seen, "| # 0123456789\r\n"))
 	}
-	for _, want := range []string{`| touch ran # \x1b[2J\u202eevil\u200b` + "\r\n", "| # the end\r\n", "the caller says:", `| it is \x1b[31murgent`} {
+	for _, want := range []string{`| touch ran # \x1b[2J\u202eevil\u200b` + "\r\n", "| # the end\r\n",
+		"the caller says:", `| it is \x1b[31murgent`} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%q is not there", want)
 		}
@@ -181,7 +183,8 @@ func TestPromptTypedAhead(t *testing.T) {
 		})
 	}
 	d := newDesk(t)
-	x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `read x; exec sallyport run -a untrusted -- cp /dev/null copy`), 80, 24)
+	x := testenv.StartTerminal(t, d.command(t, "sh", "-c",
+		`read x; exec sallyport run -a untrusted -- cp /dev/null copy`), 80, 24)
 	x.Send("begin\ry\ryes\ry\r")
 	x.Expect(`> $`)
 	x.Send("n\r")
@@ -233,10 +236,12 @@ func TestPromptRetry(t *testing.T) {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
 			unchanged(t, x)
-			if d.ran() != test.runs || !strings.Contains(out.String(), test.attempts) || (test.attempts != "") != (out.Len() > 0) {
+			if d.ran() != test.runs || !strings.Contains(out.String(), test.attempts) ||
+				(test.attempts != "") != (out.Len() > 0) {
 				t.Errorf("it ran %d times, want %d; %s", d.ran(), test.runs, out.Bytes())
 			}
-			if first := strings.Contains(out.String(), `"first":{"end":"exited","exit_code":7`); test.attempts != "" && first != (test.runs == 2) {
+			if first := strings.Contains(out.String(),
+				`"first":{"end":"exited","exit_code":7`); test.attempts != "" && first != (test.runs == 2) {
 				t.Errorf("%s", out.Bytes())
 			}
 			if t.Failed() {
@@ -252,8 +257,10 @@ func TestPromptKeys(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
-	x := d.run(t, "-t", "-c", `echo ran >>count; printf 'name? '; read name; echo "hello $name"; echo x >>../out/file || exit 7`)
-	play(x, []turn{{`name\? $`, "Ada\r"}, {choicesPlain, "y\r"}, {`name\? $`, "Grace\r"}, {`hello Grace\r\n`, ""}})
+	x := d.run(t, "-t", "-c",
+		`echo ran >>count; printf 'name? '; read name; echo "hello $name"; echo x >>../out/file || exit 7`)
+	play(x, []turn{{`name\? $`, "Ada\r"}, {choicesPlain, "y\r"}, {`name\? $`, "Grace\r"},
+		{`hello Grace\r\n`, ""}})
 	if x.Wait() != 0 || d.ran() != 2 {
 		t.Errorf("it ran %d times; seen:\n%s", d.ran(), x.Transcript())
 	}
@@ -287,7 +294,10 @@ func TestPromptCanceled(t *testing.T) {
 				if d.ran() != want {
 					t.Errorf("it ran %d times, want %d", d.ran(), want)
 				}
-				if text := out.String(); flags[0] == "--json" && (!strings.Contains(text, `"end":"canceled"`) || !strings.Contains(text, `"first":{"end":"exited","exit_code":7`) || !strings.Contains(text, `"attempts":1`)) {
+				if text := out.String(); flags[0] == "--json" &&
+					(!strings.Contains(text, `"end":"canceled"`) ||
+						!strings.Contains(text, `"first":{"end":"exited","exit_code":7`) ||
+						!strings.Contains(text, `"attempts":1`)) {
 					t.Errorf("%s", text)
 				}
 			})
@@ -330,7 +340,8 @@ func TestPromptStreams(t *testing.T) {
 	testenv.NeedUserNS(t)
 	t.Run("a pipe as input", func(t *testing.T) {
 		d := newDesk(t)
-		x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `yes | sallyport run -a on-request -c "$0"`, deniedScript), 80, 24)
+		x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `yes | sallyport run -a on-request -c "$0"`,
+			deniedScript), 80, 24)
 		if code := x.Wait(); code != 7 || d.ran() != 1 || strings.Contains(x.Transcript(), "[y]") {
 			t.Errorf("exit code %d, it ran %d times; seen:\n%s", code, d.ran(), x.Transcript())
 		}
@@ -340,7 +351,9 @@ func TestPromptStreams(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(d.work, "in"), []byte("skipped\nword\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `{ read x; sallyport run -a on-request -c "$0"; } <in`, "read w; echo got $w; "+deniedScript), 80, 24)
+		x := testenv.StartTerminal(t, d.command(t, "sh", "-c",
+			`{ read x; sallyport run -a on-request -c "$0"; } <in`, "read w; echo got $w; "+
+				deniedScript), 80, 24)
 		play(x, []turn{{`got word\r\n`, ""}, {choicesPlain, "y\r"}, {`got word\r\n`, ""}})
 		if x.Wait() != 0 || d.ran() != 2 {
 			t.Errorf("it ran %d times; seen:\n%s", d.ran(), x.Transcript())
@@ -357,11 +370,13 @@ func TestPromptStreams(t *testing.T) {
 	} {
 		t.Run("no terminal: "+name, func(t *testing.T) {
 			d := newDesk(t)
-			cmd := d.command(t, append(append([]string{"sallyport", "run"}, test.flags...), "-c", deniedScript)...)
+			cmd := d.command(t, append(append([]string{"sallyport", "run"}, test.flags...), "-c",
+				deniedScript)...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != test.code || !strings.Contains(string(out), test.says) || strings.Contains(string(out), "[y]") {
+			if !errors.As(err, &exit) || exit.ExitCode() != test.code ||
+				!strings.Contains(string(out), test.says) || strings.Contains(string(out), "[y]") {
 				t.Errorf("%v, %s", err, out)
 			}
 		})
@@ -403,10 +418,12 @@ func TestApprovalsDocument(t *testing.T) {
 		{choicesPlain, []string{"-q", "-c", "echo x >../out/file"}},
 	} {
 		d := newDesk(t)
-		x := testenv.StartTerminal(t, d.command(t, append([]string{"sallyport", "run"}, test.words...)...), 200, 40)
+		x := testenv.StartTerminal(t,
+			d.command(t, append([]string{"sallyport", "run"}, test.words...)...), 200, 40)
 		x.Expect(test.choices)
 		seen := strings.ReplaceAll(x.Transcript(), "\r\n", "\n")
-		seen = strings.NewReplacer(d.work, "/home/dev/project", d.out, "/home/dev/out").Replace(seen[strings.Index(seen, "sallyport: may"):])
+		seen = strings.NewReplacer(d.work, "/home/dev/project", d.out,
+			"/home/dev/out").Replace(seen[strings.Index(seen, "sallyport: may"):])
 		if !program.MatchString(seen) {
 			t.Errorf("no program:\n%s", seen)
 		}
@@ -431,7 +448,8 @@ func TestApprovalsDocument(t *testing.T) {
 		{"--escalate", "refused: it asks to run outside the sandbox: nothing leaves the sandbox", 123},
 		{"--ask-for=" + d.out, "there is no one to ask", 123},
 	} {
-		cmd := d.command(t, "sallyport", "run", "-a", "on-request", "--approver", approver, test.flag, "-c", "true")
+		cmd := d.command(t, "sallyport", "run", "-a", "on-request", "--approver", approver,
+			test.flag, "-c", "true")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		out, _ := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != test.code || !strings.Contains(string(out), test.says) {

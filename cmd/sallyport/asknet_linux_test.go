@@ -52,7 +52,8 @@ func TestAskNet(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDesk(t)
-			cmd := d.command(t, append(append([]string{"sallyport", "run", "--ask-net"}, test.flags...), "-c", "echo begin; "+tunnels(act, 3))...)
+			cmd := d.command(t, append(append([]string{"sallyport", "run", "--ask-net"}, test.flags...), "-c",
+				"echo begin; "+tunnels(act, 3))...)
 			var out bytes.Buffer
 			if test.flags[0] == "--json" {
 				cmd.Stdout = &out
@@ -71,7 +72,8 @@ func TestAskNet(t *testing.T) {
 			if test.flags[0] == "--json" {
 				want = 6 // in stdout and in output
 			}
-			if n := strings.Count(seen, test.want); test.want != "" && n != want || !strings.Contains(seen, "begin") {
+			if n := strings.Count(seen, test.want); test.want != "" && n != want ||
+				!strings.Contains(seen, "begin") {
 				t.Errorf("%q %d times", test.want, n)
 			}
 			if n := strings.Count(seen, "may this command reach"); n > 1 {
@@ -119,9 +121,11 @@ func TestAskNetCover(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			d := newDesk(t)
 			cover := `(while :; do printf '\033[2J\033[HFAKE\r\n'; done) & ` + tunnels(act, 1) + "; kill $!"
-			x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--ask-net", flag, "-c", cover), viewCols, viewRows)
+			x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--ask-net", flag, "-c", cover),
+				viewCols, viewRows)
 			x.Expect(choicesHost)
-			if v := view(x); !strings.Contains(v.String(), "may this command reach a host?") || !strings.HasSuffix(strings.TrimSpace(v.String()), ">") {
+			if v := view(x); !strings.Contains(v.String(), "may this command reach a host?") ||
+				!strings.HasSuffix(strings.TrimSpace(v.String()), ">") {
 				t.Errorf("shown:\n%s", v)
 			}
 			x.Send("n\r")
@@ -142,11 +146,15 @@ func TestAskNetScreen(t *testing.T) {
 	testenv.NeedUserNS(t)
 	d := newDesk(t)
 	act := placeAct(t) + "/act"
-	// Bash performs no trap while it reads, and the refused program may have ended before the screen is given back.
+	// Bash performs no trap while it reads, and the refused program may have ended before the screen is
+	// given back.
 	script := `trap 'drawn=1; printf "REDRAWN $(stty size)"' WINCH; printf '\033[?1049h\033[?25l\033[?2004hDRAWN'; ` + tunnels(act, 1) + ` >/dev/null & while kill -0 $! 2>/dev/null; do wait $!; done; sleep 100 & until [ "$drawn" ]; do wait $!; done; kill $!; read x; printf '\033[?1049l\033[?25h\033[?2004l'`
-	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--ask-net", "-t", "-c", script), viewCols, viewRows)
+	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--ask-net", "-t", "-c", script),
+		viewCols, viewRows)
 	x.Expect(choicesHost)
-	if v := view(x); v.Alternate || !v.Cursor.Visible || !strings.Contains(v.String(), "may this command reach a host?") || strings.HasPrefix(v.String(), "DRAWN") {
+	if v := view(x); v.Alternate || !v.Cursor.Visible ||
+		!strings.Contains(v.String(), "may this command reach a host?") ||
+		strings.HasPrefix(v.String(), "DRAWN") {
 		t.Errorf("the question, alternate %v, cursor %+v:\n%s", v.Alternate, v.Cursor, v)
 	}
 	x.Send("n\r")

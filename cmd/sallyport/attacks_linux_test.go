@@ -153,7 +153,8 @@ func buildAttacks(t *testing.T) string {
 	}
 	for _, source := range sources {
 		program := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))
-		cmd := exec.CommandContext(t.Context(), cc, "-O1", "-static", "-pthread", "-DBOUND="+bound, "-o", program, source)
+		cmd := exec.CommandContext(t.Context(), cc, "-O1", "-static", "-pthread", "-DBOUND="+bound, "-o",
+			program, source)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", source, err, out)
 		}

@@ -75,7 +75,8 @@ func chaosWarden(args []string) {
 	check(err)
 	begin := time.Now()
 	front, err := syscall.ForkExec(args[1], args[1:], &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{uintptr(null), uintptr(null), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Env: os.Environ(), Files: []uintptr{uintptr(null), uintptr(null), 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	check(err)
 	k := &killer{front: front, sent: make(chan string, job.Signals)}
@@ -110,7 +111,8 @@ func chaosWarden(args []string) {
 }
 
 var chaosSignals = []unix.Signal{
-	unix.SIGKILL, unix.SIGKILL, unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGSTOP, unix.SIGSEGV, unix.SIGUSR1, unix.SIGPIPE,
+	unix.SIGKILL, unix.SIGKILL, unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT,
+	unix.SIGSTOP, unix.SIGSEGV, unix.SIGUSR1, unix.SIGPIPE,
 }
 
 func check(err error) {
@@ -210,8 +212,10 @@ type hostile struct {
 func newHostile(args []string) *hostile {
 	seed, err := strconv.ParseUint(args[0], 10, 64)
 	check(err)
-	h := &hostile{Rand: rand.New(rand.NewPCG(seed, 2)), places: []string{".", ".", "/tmp", "/dev/shm"}, links: args[1:]}
-	for _, name := range []string{os.Getenv("TMPDIR"), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"), os.Getenv("HOME") + "/.local/state"} {
+	h := &hostile{Rand: rand.New(rand.NewPCG(seed, 2)), places: []string{".", ".", "/tmp", "/dev/shm"},
+		links: args[1:]}
+	for _, name := range []string{os.Getenv("TMPDIR"), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"),
+		os.Getenv("HOME") + "/.local/state"} {
 		if name != "" {
 			h.places = append(h.places, name)
 		}
@@ -224,7 +228,8 @@ func (h *hostile) one(of []string) string { return of[h.IntN(len(of))] }
 func (h *hostile) run() {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGPIPE)
 	syscall.Umask(h.IntN(2) * 0o777)
-	acts := []func(string){h.deep, h.wide, h.odd, h.closed, h.swaps, h.swaps, h.children, h.repository, h.special, h.outside, h.plant}
+	acts := []func(string){h.deep, h.wide, h.odd, h.closed, h.swaps, h.swaps, h.children, h.repository,
+		h.special, h.outside, h.plant}
 	for range 3 + h.IntN(4) {
 		acts[h.IntN(len(acts))](h.one(h.places))
 	}
@@ -261,7 +266,8 @@ func (h *hostile) wide(dir string) {
 
 func (h *hostile) odd(dir string) {
 	for _, name := range []string{
-		"a\nb", "\x1b]0;title\a", "\xff\xfe", strings.Repeat("n", 255), strings.Repeat("\xf0\x9f\x98\x80", 63), " ", "-rf", "*", "run-0\n", "\u202e", "\\040",
+		"a\nb", "\x1b]0;title\a", "\xff\xfe", strings.Repeat("n", 255),
+		strings.Repeat("\xf0\x9f\x98\x80", 63), " ", "-rf", "*", "run-0\n", "\u202e", "\\040",
 	} {
 		name = filepath.Join(dir, name)
 		_ = os.Mkdir(name, 0o755)
@@ -282,8 +288,10 @@ func (h *hostile) closed(dir string) {
 
 // swapNames are names at which sallyport makes, looks for, moves and removes things.
 var swapNames = []string{
-	".codex", ".agents", ".sallyport", ".git", "sallyport", "tmp", "guard", "quarantine", "caches", "output", "scans",
-	"run-0123456789abcdef", "stuck-0123456789abcdef", "sallyport-0", "sallyport-65534", ".local", "state", "closed", "deep",
+	".codex", ".agents", ".sallyport", ".git", "sallyport", "tmp", "guard", "quarantine", "caches",
+	"output", "scans",
+	"run-0123456789abcdef", "stuck-0123456789abcdef", "sallyport-0", "sallyport-65534", ".local", "state",
+	"closed", "deep",
 }
 
 // swaps exchanges a directory and a link to something outside until the process ends, and

@@ -108,7 +108,8 @@ func newChaos(t *testing.T) *chaos {
 			t.Error(err)
 		}
 	})
-	c := &chaos{root: root, bin: filepath.Join(root, "bin"), shared: filepath.Join(root, "shared"), seed: rand.Uint64(), runs: map[string]int{}}
+	c := &chaos{root: root, bin: filepath.Join(root, "bin"), shared: filepath.Join(root, "shared"),
+		seed: rand.Uint64(), runs: map[string]int{}}
 	if text := os.Getenv(chaosSeed); text != "" {
 		c.seed, err = strconv.ParseUint(text, 10, 64)
 		must(t, err)
@@ -136,8 +137,10 @@ func newChaos(t *testing.T) *chaos {
 func (c *chaos) newUser(t *testing.T, id int) *chaosUser {
 	t.Helper()
 	name := func(what string) string { return filepath.Join(c.root, what+"-"+strconv.Itoa(id)) }
-	u := &chaosUser{id: id, work: name("work"), home: name("home"), state: name("state"), canary: name("canary"), exchange: filepath.Join(c.shared, "exchange-"+strconv.Itoa(id))}
-	for _, dir := range []string{u.work, u.home, u.state, u.canary, u.exchange, u.canary + "/dir", u.work + "/home"} {
+	u := &chaosUser{id: id, work: name("work"), home: name("home"), state: name("state"),
+		canary: name("canary"), exchange: filepath.Join(c.shared, "exchange-"+strconv.Itoa(id))}
+	for _, dir := range []string{u.work, u.home, u.state, u.canary, u.exchange, u.canary + "/dir",
+		u.work + "/home"} {
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	for _, dir := range []string{u.canary, u.home} {
@@ -180,7 +183,8 @@ func (c *chaos) canaries(t *testing.T) map[string]string {
 				}
 				text, _ := os.ReadFile(path)
 				to, _ := os.Readlink(path)
-				all[path] = fmt.Sprintf("%o %d:%d %d links, changed %v, %q, %x", st.Mode, st.Uid, st.Gid, st.Nlink, st.Ctim, to, sha256.Sum256(text))
+				all[path] = fmt.Sprintf("%o %d:%d %d links, changed %v, %q, %x", st.Mode, st.Uid, st.Gid,
+					st.Nlink, st.Ctim, to, sha256.Sum256(text))
 				return nil
 			}))
 		}
@@ -192,7 +196,8 @@ func (c *chaos) canaries(t *testing.T) map[string]string {
 func (c *chaos) as(t *testing.T, u *chaosUser, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = c.root
-	cmd.Env = append([]string{"PATH=" + c.bin + ":/usr/bin:/bin", "GORACE=" + noRaceSleep, "GOCOVERDIR="}, env...)
+	cmd.Env = append([]string{"PATH=" + c.bin + ":/usr/bin:/bin", "GORACE=" + noRaceSleep,
+		"GOCOVERDIR="}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != u.id {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u.id), Gid: uint32(u.id)}
@@ -252,7 +257,8 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 		places = append(places, o.exchange)
 	}
 	at := places[r.IntN(len(places))]
-	limit, grace := time.Duration(200+r.IntN(1000))*time.Millisecond, time.Duration(100+r.IntN(400))*time.Millisecond
+	limit, grace := time.Duration(200+r.IntN(1000))*time.Millisecond,
+		time.Duration(100+r.IntN(400))*time.Millisecond
 	args := []string{"run", "-C", at, "--timeout", limit.String(), "--kill-after", grace.String()}
 	switch r.IntN(8) {
 	case 0:
@@ -270,7 +276,8 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 	}
 	env = append(env, "TMPDIR="+[]string{"/tmp", at, c.shared}[r.IntN(3)])
 	// A Go program that a signal ends before it begins prints its goroutines.
-	args = append(args, "--", "/bin/sh", "-c", `exec "$@" 2>/dev/null`, "sh", c.bin+"/chaos", "hostile", strconv.FormatUint(r.Uint64(), 10))
+	args = append(args, "--", "/bin/sh", "-c", `exec "$@" 2>/dev/null`, "sh", c.bin+"/chaos", "hostile",
+		strconv.FormatUint(r.Uint64(), 10))
 	for _, o := range c.users {
 		args = append(args, o.canary, o.home)
 	}
@@ -278,14 +285,16 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 }
 
 // watch runs sallyport under a warden and checks when it and its processes have ended.
-func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job *wardenJob, most time.Duration, args ...string) {
+func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job *wardenJob,
+	most time.Duration, args ...string) {
 	job.Late = most
 	text, err := json.Marshal(job)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	cmd := c.as(t, u, env, append([]string{c.bin + "/chaos", "warden", string(text), c.bin + "/sallyport"}, args...)...)
+	cmd := c.as(t, u, env, append([]string{c.bin + "/chaos", "warden", string(text), c.bin +
+		"/sallyport"}, args...)...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &limited{Writer: &stderr, left: 16 << 10}
 	begin := time.Now()
@@ -297,7 +306,8 @@ func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job
 	late := report.Front - report.Stopped - most
 	c.mu.Lock()
 	c.runs[name+" "+ending(report.Status)]++
-	past := pastRun{begin: begin, end: time.Now(), about: fmt.Sprintf("user %d, %q %q: %+v %.2000q", u.id, env, args, report, stderr.String())}
+	past := pastRun{begin: begin, end: time.Now(), about: fmt.Sprintf("user %d, %q %q: %+v %.2000q", u.id,
+		env, args, report, stderr.String())}
 	if slices.ContainsFunc(report.Sent, killsSallyport) && name == "run" {
 		past.killed = args[2]
 	}
@@ -307,18 +317,22 @@ func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job
 	strange := ""
 	for _, word := range []string{"panic:", "fatal error:", "DATA RACE", "goroutine "} {
 		// These signals make the runtime print its goroutines.
-		if strings.Contains(stderr.String(), word) && !slices.Contains(report.Sent, "segmentation fault to sallyport") && !slices.Contains(report.Sent, "quit to sallyport") {
+		if strings.Contains(stderr.String(), word) &&
+			!slices.Contains(report.Sent, "segmentation fault to sallyport") &&
+			!slices.Contains(report.Sent, "quit to sallyport") {
 			strange = word
 		}
 	}
 	if err != nil || late > 0 || report.Rest > endTime || strange != "" {
-		t.Errorf("%v: user %d, %q %q\n%+v, at most %v: %s\n%s", err, u.id, env, args, report, most, strange, &stderr)
+		t.Errorf("%v: user %d, %q %q\n%+v, at most %v: %s\n%s", err, u.id, env, args, report, most,
+			strange, &stderr)
 	}
 }
 
 // killsSallyport reports whether a warden has sent what ends sallyport without a last look.
 func killsSallyport(sent string) bool {
-	return slices.Contains([]string{"killed to sallyport", "segmentation fault to sallyport", "quit to sallyport"}, sent)
+	return slices.Contains([]string{"killed to sallyport", "segmentation fault to sallyport",
+		"quit to sallyport"}, sent)
 }
 
 // ending says in a word how a program ended.

@@ -70,28 +70,34 @@ func checkVector(t *testing.T, dir string, v vector) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sallyport", append(append(args, "--"), v.Argv...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME=/home/user", "XDG_CONFIG_HOME="+filepath.Join(dir, "none"), "GORACE="+noRaceSleep)
+	cmd.Env = append(os.Environ(), "HOME=/home/user", "XDG_CONFIG_HOME="+filepath.Join(dir, "none"),
+		"GORACE="+noRaceSleep)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	_ = cmd.Run() // its exit code is compared
 	if line := notSupported[v.ID]; line > 0 {
-		v.Exit, v.Error.Stage, v.Error.File, v.Error.Class, v.Error.Line = 1, "parse", v.Rules[0], "starlark", line
+		v.Exit, v.Error.Stage, v.Error.File, v.Error.Class, v.Error.Line = 1, "parse", v.Rules[0],
+			"starlark", line
 	}
 	if code := cmd.ProcessState.ExitCode(); code != v.Exit {
 		t.Fatalf("exit code %d, want %d: %s", code, v.Exit, stderr.String())
 	}
 	if v.Exit == 0 {
 		var out map[string]any
-		if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil || !reflect.DeepEqual(out, v.Out) || stderr.String() != "" {
+		if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil ||
+			!reflect.DeepEqual(out, v.Out) || stderr.String() != "" {
 			t.Errorf("%s%s\nwant %v", stdout.String(), stderr.String(), v.Out)
 		}
 		return
 	}
-	wants := []string{fmt.Sprintf("Error: failed to %s policy at %s\n\nCaused by:\n", v.Error.Stage, v.Error.File)}
+	wants := []string{fmt.Sprintf("Error: failed to %s policy at %s\n\nCaused by:\n", v.Error.Stage,
+		v.Error.File)}
 	switch v.Error.Class {
 	case "rule":
-		wants = append(wants, fmt.Sprintf("error: %s", v.Error.Message), fmt.Sprintf("\n     --> %s:%d:%d\n", v.Error.File, v.Error.Line, v.Error.Column),
-			fmt.Sprintf("\nsallyport: %s/%s:%d:%d: %s", dir, v.Error.File, v.Error.Line, v.Error.Column, v.Error.Message))
+		wants = append(wants, fmt.Sprintf("error: %s", v.Error.Message),
+			fmt.Sprintf("\n     --> %s:%d:%d\n", v.Error.File, v.Error.Line, v.Error.Column),
+			fmt.Sprintf("\nsallyport: %s/%s:%d:%d: %s", dir, v.Error.File, v.Error.Line, v.Error.Column,
+				v.Error.Message))
 	case "starlark":
 		wants = append(wants, fmt.Sprintf("\n     --> %s:%d:", v.Error.File, v.Error.Line))
 	case "example_unmatched":

@@ -32,8 +32,10 @@ func TestNullInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), shell, "-c", "sallyport run -s full-access -- cat <&-; exit $?")
-		cmd.Stdin, cmd.Env, cmd.Dir = in, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir()), t.TempDir()
+		cmd := exec.CommandContext(t.Context(), shell, "-c",
+			"sallyport run -s full-access -- cat <&-; exit $?")
+		cmd.Stdin, cmd.Env, cmd.Dir = in, append(testenv.Environ(), "XDG_STATE_HOME="+
+			t.TempDir()), t.TempDir()
 		out, _ := cmd.CombinedOutput()
 		_ = in.Close()
 		if code := cmd.ProcessState.ExitCode(); code != want {

@@ -32,7 +32,8 @@ sys.exit(7)
 `
 	for range 4 {
 		cmd := exec.CommandContext(t.Context(), "sallyport", "run", "-q", "--", "python3", "-c", text)
-		cmd.Dir, cmd.Env = ws, append(testenv.Environ(), "XDG_STATE_HOME="+filepath.Join(filepath.Dir(ws), "state"))
+		cmd.Dir, cmd.Env = ws, append(testenv.Environ(), "XDG_STATE_HOME="+
+			filepath.Join(filepath.Dir(ws), "state"))
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != 7 {
 			t.Fatalf("%v, %s", err, out)

@@ -54,7 +54,8 @@ func TestFullScreen(t *testing.T) {
 		play(x, []turn{{`first`, "osecond"}, {`second`, ""}})
 		view := screen.New(80, 24)
 		_, _ = view.Write([]byte(x.Transcript())) // it cannot fail
-		compare(t, filepath.Join("testdata", "terminal", "vim.txt"), strings.Join(view.Snapshot().Lines, "\n")+"\n")
+		compare(t, filepath.Join("testdata", "terminal", "vim.txt"),
+			strings.Join(view.Snapshot().Lines, "\n")+"\n")
 		x.Send("\x1b:wq\r")
 		if code := x.Wait(); code != 0 {
 			t.Errorf("exit code %d", code)
@@ -63,7 +64,8 @@ func TestFullScreen(t *testing.T) {
 		if text, err := os.ReadFile(name); err != nil || string(text) != "first\nsecond\n" {
 			t.Errorf("%q, %v", text, err)
 		}
-		if seen := x.Transcript(); strings.Count(seen, away) != 1 || strings.Count(seen, back) != 1 || strings.LastIndex(seen, back) < strings.Index(seen, "second") {
+		if seen := x.Transcript(); strings.Count(seen, away) != 1 || strings.Count(seen, back) != 1 ||
+			strings.LastIndex(seen, back) < strings.Index(seen, "second") {
 			t.Errorf("no other screen and back in %q", seen)
 		}
 	})
@@ -99,7 +101,8 @@ func TestWindow(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	// A shell that reads would miss a signal in the moment before it does.
-	x := s.run(t, "--", "sh", "-c", `trap "stty size; told=1" WINCH; stty size; until test "$told"; do sleep 0.01; done; trap - WINCH; read a; stty size`)
+	x := s.run(t, "--", "sh", "-c",
+		`trap "stty size; told=1" WINCH; stty size; until test "$told"; do sleep 0.01; done; trap - WINCH; read a; stty size`)
 	x.Expect(`^24 80\r\n`)
 	x.Resize(120, 50)
 	x.Expect(`^50 120\r\n`)
@@ -134,7 +137,8 @@ func TestStreamsBeside(t *testing.T) {
 	const which = `for i in 0 1 2; do test -t $i && echo $i; done; `
 	t.Run("input from a pipe", func(t *testing.T) {
 		s := newSeat(t)
-		cmd := s.command(t, "sallyport", "run", "-t", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty -echo && echo "$(tty) ok"; cat; echo end`)
+		cmd := s.command(t, "sallyport", "run", "-t", "--", "sh", "-c",
+			`test -t 0 && test -t 1 && test -t 2 && stty -echo && echo "$(tty) ok"; cat; echo end`)
 		cmd.Stdin = strings.NewReader("a line\nno line")
 		x := testenv.StartTerminal(t, cmd, 80, 24)
 		// What was typed before the echo went off is shown once more.
@@ -146,7 +150,8 @@ func TestStreamsBeside(t *testing.T) {
 	})
 	t.Run("a pipe without -t", func(t *testing.T) {
 		s := newSeat(t)
-		cmd := s.command(t, "sallyport", "run", "--", "sh", "-c", `test -t 0 || cat; tty </dev/tty || echo none`)
+		cmd := s.command(t, "sallyport", "run", "--", "sh", "-c",
+			`test -t 0 || cat; tty </dev/tty || echo none`)
 		cmd.Stdin = strings.NewReader("a line\n")
 		x := testenv.StartTerminal(t, cmd, 80, 24)
 		x.Expect(`^a line\r\n(?s:.*)none\r\n`)
@@ -185,7 +190,8 @@ func TestStreamsBeside(t *testing.T) {
 		cmd.Stdout = &out
 		x := testenv.StartTerminal(t, cmd, 80, 24)
 		x.Send("key\r")
-		if code := x.Wait(); code != 0 || !strings.HasSuffix(out.String(), "got key\r\n") || x.Transcript() != "" && x.Transcript() != "key\r\n" {
+		if code := x.Wait(); code != 0 || !strings.HasSuffix(out.String(), "got key\r\n") ||
+			x.Transcript() != "" && x.Transcript() != "key\r\n" {
 			t.Errorf("%d, %q, %q", code, out.String(), x.Transcript())
 		}
 		unchanged(t, x)
@@ -200,7 +206,8 @@ func TestCaptured(t *testing.T) {
 	s := newSeat(t)
 	for _, form := range []string{"--json", "--jsonl"} {
 		t.Run(form, func(t *testing.T) {
-			x := s.run(t, "-t", form, "--", "sh", "-c", "echo err >&2; test -t 2 && tty; read a; echo $a; exit 6")
+			x := s.run(t, "-t", form, "--", "sh", "-c",
+				"echo err >&2; test -t 2 && tty; read a; echo $a; exit 6")
 			if form == "--jsonl" {
 				x.Expect(`dev/pts/0`)
 			}
@@ -214,7 +221,8 @@ func TestCaptured(t *testing.T) {
 			if err := json.Unmarshal([]byte(strings.TrimSpace(object)), &got); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(got.Stdout, "err\r\n") || !strings.Contains(got.Stdout, "/dev/pts/0\r\n") || !strings.HasSuffix(got.Stdout, "word\r\n") || got.Stderr != "" {
+			if !strings.Contains(got.Stdout, "err\r\n") || !strings.Contains(got.Stdout, "/dev/pts/0\r\n") ||
+				!strings.HasSuffix(got.Stdout, "word\r\n") || got.Stderr != "" {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -234,7 +242,8 @@ func TestSwitch(t *testing.T) {
 	s := newSeat(t)
 	for _, flag := range []string{"-t=false", "--tty=false"} {
 		t.Run(flag, func(t *testing.T) {
-			x := s.run(t, flag, "--", "sh", "-c", "test -t 0 && test -t 1 && echo passed; (echo x >/dev/tty) 2>/dev/null || echo none; echo go; read a; echo got $a")
+			x := s.run(t, flag, "--", "sh", "-c",
+				"test -t 0 && test -t 1 && echo passed; (echo x >/dev/tty) 2>/dev/null || echo none; echo go; read a; echo got $a")
 			x.Expect(`^passed\r\nnone\r\ngo\r\n`)
 			if m := x.Modes(); isRaw(m) {
 				t.Errorf("the modes are %+v", m)
@@ -246,7 +255,8 @@ func TestSwitch(t *testing.T) {
 			}
 		})
 	}
-	for flag, want := range map[string]string{"-t=maybe": `-t: invalid value "maybe" (true, false)`, "--tty=": "", "-tq": ""} {
+	for flag, want := range map[string]string{"-t=maybe": `-t: invalid value "maybe" (true, false)`,
+		"--tty=": "", "-tq": ""} {
 		t.Run(flag, func(t *testing.T) {
 			out, err := s.command(t, "sallyport", "run", flag, "--", "true").CombinedOutput()
 			if (err != nil) != (want != "") || !strings.Contains(string(out), want) {
@@ -274,7 +284,8 @@ func TestTerm(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := s.run(t, append(tt.args, "--", "/bin/sh", "-c", `echo "[$TERM]"; env | { n=0; while read -r l; do case $l in TERM=*) n=$((n+1)); esac; done; echo $n; }`)...)
+			x := s.run(t, append(tt.args, "--", "/bin/sh", "-c",
+				`echo "[$TERM]"; env | { n=0; while read -r l; do case $l in TERM=*) n=$((n+1)); esac; done; echo $n; }`)...)
 			n := 1
 			if tt.want == "" {
 				n = 0
@@ -316,7 +327,8 @@ func TestSignalsOnTerminal(t *testing.T) {
 			if tt.signal == syscall.SIGWINCH {
 				x.Send("\r")
 			}
-			if code := x.Wait(); code != tt.code || !strings.Contains(x.Transcript(), tt.says) || strings.Contains(x.Transcript(), "winch") {
+			if code := x.Wait(); code != tt.code || !strings.Contains(x.Transcript(), tt.says) ||
+				strings.Contains(x.Transcript(), "winch") {
 				t.Errorf("exit code %d, %q", code, x.Transcript())
 			}
 			unchanged(t, x)
@@ -435,7 +447,8 @@ func TestKilledOnTerminal(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	cmd := s.command(t, "sallyport", "run", "-q", "--", "sh", "-c", `trap "" TERM INT HUP; sleep 600 & setsid sleep 600 & echo go; wait`)
+	cmd := s.command(t, "sallyport", "run", "-q", "--", "sh", "-c",
+		`trap "" TERM INT HUP; sleep 600 & setsid sleep 600 & echo go; wait`)
 	cmd.Stderr = w
 	x := testenv.StartTerminal(t, cmd, 80, 24)
 	_ = w.Close()
@@ -495,7 +508,8 @@ func TestLostUntold(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	master, slave := testenv.OpenTerminal(t, 80, 24)
-	cmd := s.command(t, "sallyport", "run", "-q", "-t", "--", "sh", "-c", `trap "echo hup >&2; exit 7" HUP; echo go; while :; do :; done`)
+	cmd := s.command(t, "sallyport", "run", "-q", "-t", "--", "sh", "-c",
+		`trap "echo hup >&2; exit 7" HUP; echo go; while :; do :; done`)
 	cmd.Stdin, cmd.Stdout = slave, slave
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

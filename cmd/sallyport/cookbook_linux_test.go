@@ -54,9 +54,11 @@ func TestCookbook(t *testing.T) {
 				got.WriteString(line)
 				cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 				cmd.Dir = w
-				cmd.Env = append(testenv.Environ(), "HOME="+home, "XDG_STATE_HOME="+filepath.Join(home, "state"),
+				cmd.Env = append(testenv.Environ(), "HOME="+home, "XDG_STATE_HOME="+
+					filepath.Join(home, "state"),
 					"PATH="+filepath.Dir(program)+":/usr/bin:/bin", "GORACE="+noRaceSleep, "LC_ALL=C.UTF-8",
-					"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@b.c")
+					"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=A",
+					"GIT_COMMITTER_EMAIL=a@b.c")
 				out, err := cmd.CombinedOutput()
 				got.WriteString(strings.ReplaceAll(string(out), home, "~"))
 				if exit := new(exec.ExitError); errors.As(err, &exit) {

@@ -81,7 +81,8 @@ func newCredentialStage(t *testing.T, more string) *credentialStage {
 			server.Start()
 		} else {
 			server.StartTLS()
-			authorities = append(authorities, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})...)
+			authorities = append(authorities,
+				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})...)
 		}
 		t.Cleanup(server.Close)
 		_, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -95,7 +96,8 @@ func newCredentialStage(t *testing.T, more string) *credentialStage {
 		"[network.credentials.one]\nenv = \"ONE_TOKEN\"\nhosts = [%q]\n%s\n"+
 		"[network.credentials.two]\nenv = \"TWO\"\nfile = %q\nhosts = [%q]\n",
 		s.own.at, s.other.at, s.plain.at, filepath.Join(s.root, "ca.pem"), s.own.at, more, s.file, s.other.at)
-	for name, text := range map[string]string{s.config: text, s.file: fileValue + "\n", filepath.Join(s.root, "ca.pem"): string(authorities)} {
+	for name, text := range map[string]string{s.config: text, s.file: fileValue + "\n",
+		filepath.Join(s.root, "ca.pem"): string(authorities)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +108,10 @@ func newCredentialStage(t *testing.T, more string) *credentialStage {
 // script runs a script with the credentials, and returns what it printed and the result of --json.
 func (s *credentialStage) script(t *testing.T, script string, words ...string) *managedResult {
 	t.Helper()
-	cmd := s.command(t, []string{"ONE_TOKEN=" + tokenValue, "TWO=of the caller"}, append(append([]string{"--json", "--config", s.config}, words...),
-		"-c", "OWN=https://"+s.own.at+" OTHER=https://"+s.other.at+" PLAIN=http://"+s.plain.at+"\n"+script)...)
+	cmd := s.command(t, []string{"ONE_TOKEN=" + tokenValue, "TWO=of the caller"},
+		append(append([]string{"--json", "--config", s.config}, words...),
+			"-c", "OWN=https://"+s.own.at+" OTHER=https://"+s.other.at+" PLAIN=http://"+s.plain.at+
+				"\n"+script)...)
 	out, err := cmd.CombinedOutput()
 	var r managedResult
 	if jerr := json.Unmarshal(out, &r); jerr != nil {
@@ -156,7 +160,8 @@ print(u.urlopen(u.Request(os.environ["U"], headers={"Authorization": "Bearer " +
 				t.Errorf("the server got %q: %s", got, r.Output)
 			}
 			dummy, _, _ := strings.Cut(r.Output, "\n")
-			if len(dummy) != len(tokenValue) || !strings.HasPrefix(dummy, "ghp_") || c.from == &s.own && strings.Count(r.Output, dummy) < 2 {
+			if len(dummy) != len(tokenValue) || !strings.HasPrefix(dummy, "ghp_") || c.from == &s.own &&
+				strings.Count(r.Output, dummy) < 2 {
 				t.Errorf("%s", r.Output)
 			}
 		})
@@ -185,7 +190,8 @@ func TestCredentialsClosed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := s.script(t, c.script)
 			got := s.own.take() + s.other.take() + s.plain.take()
-			if strings.Contains(got, tokenValue) || strings.Contains(got, fileValue) || c.rule != "" && strings.Contains(got, "ghp_") {
+			if strings.Contains(got, tokenValue) || strings.Contains(got, fileValue) || c.rule != "" &&
+				strings.Contains(got, "ghp_") {
 				t.Errorf("a server got %q", got)
 			}
 			var refused []string
@@ -194,7 +200,8 @@ func TestCredentialsClosed(t *testing.T) {
 					refused = append(refused, d.Rule)
 				}
 			}
-			if strings.Join(refused, " ") != c.rule || c.rule != "" && (len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Reason != "credential_misuse") {
+			if strings.Join(refused, " ") != c.rule || c.rule != "" &&
+				(len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Reason != "credential_misuse") {
 				t.Errorf("%+v, %+v: %s", r.Denials, r.NetworkDenials, r.Output)
 			}
 			if c.rule != "" && !strings.Contains(r.Output, "credential_misuse") {
@@ -203,7 +210,8 @@ func TestCredentialsClosed(t *testing.T) {
 		})
 	}
 	// Nothing that is asked for gives the value to the command.
-	for _, words := range [][]string{{"-e", "ONE_TOKEN"}, {"-e", "ONE_TOKEN=x"}, {"--net", "none"}, {"--net", "host"}, {"--login"}} {
+	for _, words := range [][]string{{"-e", "ONE_TOKEN"}, {"-e", "ONE_TOKEN=x"}, {"--net", "none"},
+		{"--net", "host"}, {"--login"}} {
 		s.script(t, "env", words...)
 	}
 	// A redirect to another host carries the dummy, and is refused.
@@ -211,7 +219,8 @@ func TestCredentialsClosed(t *testing.T) {
 	s.own.to = "https://" + s.other.at + "/"
 	s.own.mu.Unlock()
 	r := s.script(t, `curl -sS -L --location-trusted -H "Authorization: Bearer $ONE_TOKEN" $OWN`)
-	if got := s.other.take(); got != "" || !strings.Contains(r.Output, "credential_misuse") || !strings.Contains(s.own.take(), tokenValue) {
+	if got := s.other.take(); got != "" || !strings.Contains(r.Output, "credential_misuse") ||
+		!strings.Contains(s.own.take(), tokenValue) {
 		t.Errorf("%q, %s", got, r.Output)
 	}
 }
@@ -221,13 +230,15 @@ func TestCredentialsInvalid(t *testing.T) {
 	t.Parallel()
 	s := newCredentialStage(t, "")
 	run := func(token string) string {
-		out, err := s.command(t, []string{"ONE_TOKEN=" + token}, "--config", s.config, "--", "act", "variable", "ONE_TOKEN").CombinedOutput()
+		out, err := s.command(t, []string{"ONE_TOKEN=" + token}, "--config", s.config, "--", "act",
+			"variable", "ONE_TOKEN").CombinedOutput()
 		if err == nil {
 			return string(out)
 		}
 		return fmt.Sprintf("%v: %s", err, out)
 	}
-	if got, want := run("abc1234"), "exit status 125: sallyport: network.credentials.one: its value has 7 bytes, and 8 are the least"; !strings.HasPrefix(got, want) || strings.Contains(got, "abc1234") {
+	if got, want := run("abc1234"),
+		"exit status 125: sallyport: network.credentials.one: its value has 7 bytes, and 8 are the least"; !strings.HasPrefix(got, want) || strings.Contains(got, "abc1234") {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := run(""); !strings.HasSuffix(got, "ONE_TOKEN=\n") { // it is not set, and so no credential
@@ -236,7 +247,8 @@ func TestCredentialsInvalid(t *testing.T) {
 	if err := os.Remove(s.file); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := run(tokenValue), "exit status 125: sallyport: network.credentials.two: cannot read "+s.file; !strings.HasPrefix(got, want) {
+	if got, want := run(tokenValue), "exit status 125: sallyport: network.credentials.two: cannot read "+
+		s.file; !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// filesStage is a credentialStage with files of tools in the home directory, each with one value of its own; the last
+// filesStage is a credentialStage with files of tools in the home directory, each with one value of its
+// own; the last
 // behind a link or not.
 func filesStage(t *testing.T, link bool) (s *credentialStage, values map[string]string) {
 	t.Helper()
@@ -44,7 +45,8 @@ func filesStage(t *testing.T, link bool) (s *credentialStage, values map[string]
 			name = filepath.Join(home, ".linked")
 			must(t, os.Symlink("dotfiles/linked", name))
 		}
-		fmt.Fprintf(&config, "[network.credentials.f%d]\nfile = %q\nfind = '''%s'''\n%shosts = [%q]\n", i, name, f.find, f.form, s.own.at)
+		fmt.Fprintf(&config, "[network.credentials.f%d]\nfile = %q\nfind = '''%s'''\n%shosts = [%q]\n", i,
+			name, f.find, f.form, s.own.at)
 	}
 	old, err := os.ReadFile(s.config)
 	must(t, err)
@@ -60,7 +62,8 @@ func (s *credentialStage) copies(t *testing.T) (found []string) {
 	return found
 }
 
-// TestCredentialFiles: a command sees a copy with a dummy in the place of a file, with which its hosts get the value.
+// TestCredentialFiles: a command sees a copy with a dummy in the place of a file, with which its hosts
+// get the value.
 func TestCredentialFiles(t *testing.T) {
 	t.Parallel()
 	s, values := filesStage(t, true)
@@ -106,7 +109,8 @@ E`},
 		t.Run(c.name, func(t *testing.T) {
 			r := s.script(t, c.script, "--rw", filepath.Join(s.root, "home"))
 			for path, value := range values {
-				if strings.Contains(r.Output, value) || strings.Contains(r.Output, base64.StdEncoding.EncodeToString([]byte("me:"+value))) {
+				if strings.Contains(r.Output, value) ||
+					strings.Contains(r.Output, base64.StdEncoding.EncodeToString([]byte("me:"+value))) {
 					t.Errorf("%s: %s", path, r.Output)
 				}
 			}
@@ -124,13 +128,15 @@ E`},
 	}
 }
 
-// TestCredentialFileReplaced: a file that is replaced while the command runs, which removes the copy over it, ends the
+// TestCredentialFileReplaced: a file that is replaced while the command runs, which removes the copy
+// over it, ends the
 // command before it can read the file.
 func TestCredentialFileReplaced(t *testing.T) {
 	t.Parallel()
 	s, _ := filesStage(t, false)
 	name, started := filepath.Join(s.root, "home", ".npmrc"), filepath.Join(s.root, "w", "started")
-	cmd := s.command(t, nil, "--config", s.config, "-c", `: >started; for n in $(seq 600); do sleep 0.1; grep NEW ~/.npmrc && exit; done`)
+	cmd := s.command(t, nil, "--config", s.config, "-c",
+		`: >started; for n in $(seq 600); do sleep 0.1; grep NEW ~/.npmrc && exit; done`)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	must(t, cmd.Start())
@@ -141,7 +147,8 @@ func TestCredentialFileReplaced(t *testing.T) {
 	}
 	must(t, os.WriteFile(name+".new", []byte("_authToken=NEWTOKEN1234\n"), 0o600))
 	must(t, os.Rename(name+".new", name))
-	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "was replaced from outside") || strings.Contains(out.String(), "NEWTOKEN") {
+	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "was replaced from outside") ||
+		strings.Contains(out.String(), "NEWTOKEN") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -166,8 +173,10 @@ func TestCredentialFilesInvalid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			must(t, c.do())
-			out, err := s.command(t, []string{"ONE_TOKEN=" + tokenValue}, "--config", s.config, "--", "echo", "ran").CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "ran\n") || strings.Contains(string(out), "oneone") {
+			out, err := s.command(t, []string{"ONE_TOKEN=" + tokenValue}, "--config", s.config, "--", "echo",
+				"ran").CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) ||
+				strings.Contains(string(out), "ran\n") || strings.Contains(string(out), "oneone") {
 				t.Errorf("%v: %s", err, out)
 			}
 			os.Remove(name + ".old")

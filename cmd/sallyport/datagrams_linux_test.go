@@ -79,7 +79,8 @@ func TestManagedDatagrams(t *testing.T) {
 		t.Errorf("%q, want %q", r.Output, want)
 	}
 	r = s.json(t, "--allow-host", open, "--", "act", "datagram", closed)
-	if r.Output != "\"\"\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Protocol != "socks5_udp" || r.NetworkDenials[0].Reason != "not_allowed_local" {
+	if r.Output != "\"\"\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Protocol != "socks5_udp" ||
+		r.NetworkDenials[0].Reason != "not_allowed_local" {
 		t.Errorf("%q, %+v", r.Output, r.NetworkDenials)
 	}
 }

@@ -77,7 +77,8 @@ type stage struct {
 }
 
 func (s *stage) fill(text string) string {
-	return strings.NewReplacer("@OUT@", s.root+"/out", "@W@", s.root+"/w", "@HOME@", s.root+"/home").Replace(text)
+	return strings.NewReplacer("@OUT@", s.root+"/out", "@W@", s.root+"/w", "@HOME@", s.root+
+		"/home").Replace(text)
 }
 
 func newStage(t *testing.T, bin string) *stage {
@@ -86,7 +87,8 @@ func newStage(t *testing.T, bin string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"w/.git/hooks", "w/.git/objects", "w/.git/refs", "w/.codex", "w/sub", "w/denied", "out/dir", "out/empty", "home", "state"} {
+	for _, dir := range []string{"w/.git/hooks", "w/.git/objects", "w/.git/refs", "w/.codex", "w/sub",
+		"w/denied", "out/dir", "out/empty", "home", "state"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -125,21 +127,22 @@ func (s *stage) guarded(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range []string{"out", "home", "w/.git", "w/.codex", "w/secret", "w/denied"} {
-		err := filepath.WalkDir(filepath.Join(s.root, dir), func(name string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			var st syscall.Stat_t
-			if err := syscall.Lstat(name, &st); err != nil {
-				return err
-			}
-			var text []byte
-			if d.Type().IsRegular() {
-				text, _ = os.ReadFile(name)
-			}
-			fmt.Fprintf(&b, "%s %o %d %v %v %q\n", name, st.Mode, st.Nlink, st.Mtim, st.Ctim, text)
-			return nil
-		})
+		err := filepath.WalkDir(filepath.Join(s.root, dir),
+			func(name string, d fs.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				var st syscall.Stat_t
+				if err := syscall.Lstat(name, &st); err != nil {
+					return err
+				}
+				var text []byte
+				if d.Type().IsRegular() {
+					text, _ = os.ReadFile(name)
+				}
+				fmt.Fprintf(&b, "%s %o %d %v %v %q\n", name, st.Mode, st.Nlink, st.Mtim, st.Ctim, text)
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +191,8 @@ func (s *stage) play(t *testing.T, c *deniedCase, flags ...string) *deniedResult
 	cmd := exec.CommandContext(ctx, "sallyport", append(args, "--", shell, "-c", s.fill(c.script))...)
 	cmd.Dir = s.root + "/w"
 	cmd.Env = []string{
-		"HOME=" + s.root + "/home", "XDG_STATE_HOME=" + s.root + "/state", "GORACE=" + noRaceSleep, "LC_ALL=C",
+		"HOME=" + s.root + "/home", "XDG_STATE_HOME=" + s.root + "/state", "GORACE=" +
+			noRaceSleep, "LC_ALL=C",
 		"PATH=" + s.bin + ":/usr/local/bin:/usr/bin:/bin",
 	}
 	var stderr bytes.Buffer

@@ -49,7 +49,8 @@ func settings(t *testing.T, name string) map[string][]string {
 // takes away what a sandbox needs.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	service, socket := settings(t, "sallyport-exec-server.service"), settings(t, "sallyport-exec-server.socket")
+	service, socket := settings(t, "sallyport-exec-server.service"),
+		settings(t, "sallyport-exec-server.socket")
 	for key, want := range map[string]string{
 		"Service.Delegate": "yes", "Service.KillMode": "mixed", "Service.NoNewPrivileges": "yes", "Service.CapabilityBoundingSet": "",
 		"Service.User": "sallyport", "Unit.Requires": "sallyport-exec-server.socket", "Install.Also": "sallyport-exec-server.socket",
@@ -59,14 +60,16 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"RestrictNamespaces", "PrivateUsers", "SystemCallFilter", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectProc",
+		"RestrictNamespaces", "PrivateUsers", "SystemCallFilter", "ProtectKernelTunables",
+		"ProtectKernelLogs", "ProtectProc",
 		"ProcSubset", "ProtectControlGroups", "MemoryDenyWriteExecute", "RestrictAddressFamilies",
 	} {
 		if got, ok := service["Service."+name]; ok {
 			t.Errorf("%s=%q breaks sandboxes", name, got)
 		}
 	}
-	for key, want := range map[string]string{"Socket.SocketMode": "0600", "Socket.SocketUser": "sallyport", "Install.WantedBy": "sockets.target"} {
+	for key, want := range map[string]string{"Socket.SocketMode": "0600", "Socket.SocketUser": "sallyport",
+		"Install.WantedBy": "sockets.target"} {
 		if got := socket[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
@@ -99,7 +102,9 @@ func TestUnitsVerified(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := exec.Command(verify, "verify", "--man=no", filepath.Join(dir, "sallyport-exec-server.service"), filepath.Join(dir, "sallyport-exec-server.socket")).CombinedOutput()
+	text, err := exec.Command(verify, "verify", "--man=no",
+		filepath.Join(dir, "sallyport-exec-server.service"),
+		filepath.Join(dir, "sallyport-exec-server.socket")).CombinedOutput()
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, "sallyport-exec-server") { // others are about this machine
 			t.Errorf("%s", line)

@@ -138,14 +138,17 @@ func newWorkshop(t *testing.T) string {
 // tools are installed below the real home stays usable.
 func everydayEnv(root, bin string) []string {
 	env := []string{
-		"HOME=" + root + "/home", "XDG_STATE_HOME=" + root + "/state", "GORACE=" + noRaceSleep, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "PIP_BREAK_SYSTEM_PACKAGES=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
+		"HOME=" + root + "/home", "XDG_STATE_HOME=" + root + "/state", "GORACE=" + noRaceSleep, "LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "PIP_BREAK_SYSTEM_PACKAGES=1", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.org",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "PATH=" + bin + ":" + os.Getenv("PATH"),
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return env
 	}
-	for name, dir := range map[string]string{"RUSTUP_HOME": home + "/.rustup", "PYENV_ROOT": home + "/.pyenv"} {
+	for name, dir := range map[string]string{"RUSTUP_HOME": home + "/.rustup",
+		"PYENV_ROOT": home + "/.pyenv"} {
 		if _, err := os.Stat(dir); err == nil {
 			env = append(env, name+"="+dir)
 		}
@@ -162,7 +165,8 @@ func warmGo(t *testing.T) []string {
 	}
 	root := newWorkshop(t)
 	goCache := []string{"GOCACHE=" + root + "/home/go-build"}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "go vet ./... && go test ./... && go build -o /dev/null .")
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+		"go vet ./... && go test ./... && go build -o /dev/null .")
 	cmd.Dir, cmd.Env = root+"/go", append(everydayEnv(root, ""), goCache...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -182,7 +186,8 @@ func ours(stderr string) []string {
 }
 
 // playEveryday runs the commands whose programs are there, the slow ones with toolsVar only.
-func playEveryday(t *testing.T, list []everyday, least int, check func(t *testing.T, e *everyday, code int, lines []string)) {
+func playEveryday(t *testing.T, list []everyday, least int,
+	check func(t *testing.T, e *everyday, code int, lines []string)) {
 	if len(list) < least {
 		t.Errorf("%d commands, want %d", len(list), least)
 	}
@@ -238,7 +243,8 @@ func TestFailuresNameTheirCause(t *testing.T) {
 		switch {
 		case e.first == "" && len(lines) > 0:
 			t.Errorf("we said %q", lines)
-		case e.first != "" && (len(lines) == 0 || len(lines) > 3 || !regexp.MustCompile(e.first).MatchString(lines[0])):
+		case e.first != "" && (len(lines) == 0 || len(lines) > 3 ||
+			!regexp.MustCompile(e.first).MatchString(lines[0])):
 			t.Errorf("we said %q, want first %s", lines, e.first)
 		}
 	})

@@ -28,7 +28,8 @@ type given struct {
 // bare returns a command with no variables but those of the test, whatever the machine has.
 func (s seat) bare(t *testing.T, variables []string, args ...string) *exec.Cmd {
 	cmd := s.command(t, args...)
-	cmd.Env = append(variables, "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "TERM=xterm", "GORACE="+noRaceSleep)
+	cmd.Env = append(variables, "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh",
+		"TERM=xterm", "GORACE="+noRaceSleep)
 	return cmd
 }
 
@@ -39,7 +40,8 @@ func TestSameEverywhere(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const script = `read a; echo "read $a"; /usr/bin/env`
-	extra := []string{"PLAIN=plain", "GITHUB_TOKEN=secret", "DATABASE_URL=postgres://me:sesame@db/x", "GOFLAGS=-mod=mod", "CI=true"}
+	extra := []string{"PLAIN=plain", "GITHUB_TOKEN=secret", "DATABASE_URL=postgres://me:sesame@db/x",
+		"GOFLAGS=-mod=mod", "CI=true"}
 	words := []string{"sallyport", "run", "--", "sh", "-c", script}
 	begin := func(t *testing.T) (seat, *exec.Cmd) {
 		s := newSeat(t)
@@ -67,7 +69,8 @@ func TestSameEverywhere(t *testing.T) {
 		},
 		"output to a pipe": func(t *testing.T) given {
 			s, cmd := begin(t)
-			cmd.Args = []string{"sh", "-c", `echo words | "$@" | cat`, "sh", "sallyport", "run", "--", "sh", "-c", script}
+			cmd.Args = []string{"sh", "-c", `echo words | "$@" | cat`, "sh", "sallyport", "run", "--",
+				"sh", "-c", script}
 			cmd.Path = "/bin/sh"
 			out, err := cmd.Output()
 			if err != nil {
@@ -77,7 +80,8 @@ func TestSameEverywhere(t *testing.T) {
 		},
 	}
 	want := places["terminal"](t)
-	if !slices.Contains(want.Env, "PLAIN=plain") || !slices.Equal(want.Withheld, []string{"DATABASE_URL", "GITHUB_TOKEN"}) || want.Read != "read words" {
+	if !slices.Contains(want.Env, "PLAIN=plain") ||
+		!slices.Equal(want.Withheld, []string{"DATABASE_URL", "GITHUB_TOKEN"}) || want.Read != "read words" {
 		t.Errorf("on a terminal: %+v", want)
 	}
 	for name, place := range places {
@@ -136,11 +140,13 @@ func TestMissedVariable(t *testing.T) {
 		}
 	}
 	out, err := s.command(t, "sallyport", "why").Output()
-	if err != nil || !strings.Contains(string(out), "\nWithheld from the environment: API_KEY, NPM_TOKEN; pass one with -e API_KEY.\n") {
+	if err != nil || !strings.Contains(string(out),
+		"\nWithheld from the environment: API_KEY, NPM_TOKEN; pass one with -e API_KEY.\n") {
 		t.Errorf("why: %s, %v", out, err)
 	}
 	cmd := s.bare(t, []string{"NPM_TOKEN=t", "API_KEY=k"}, "sallyport", "run", "-v", "--", "true")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "sallyport: withheld from the environment: API_KEY, NPM_TOKEN;") {
+	if out, err := cmd.CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "sallyport: withheld from the environment: API_KEY, NPM_TOKEN;") {
 		t.Errorf("-v: %s, %v", out, err)
 	}
 }

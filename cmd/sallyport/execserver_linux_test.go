@@ -55,12 +55,14 @@ func TestExecServerEnds(t *testing.T) {
 			}
 			defer func() { _ = cmd.Process.Kill() }()
 			start := fmt.Sprintf(`{"id":2,"method":"process/start","params":{"processId":"p","argv":["sh","-c",%q],"cwd":"file://%s","env":{"PATH":"/usr/bin:/bin"},"tty":false%s}}`,
-				"trap '' TERM INT HUP; exec 3>held; setsid sleep 60 & echo up; sleep 60", s.work, test.sandbox)
+				"trap '' TERM INT HUP; exec 3>held; setsid sleep 60 & echo up; sleep 60",
+				s.work, test.sandbox)
 			one := new(bytes.Buffer)
 			if err := json.Compact(one, []byte(start)); err != nil { // on one line
 				t.Fatal(err)
 			}
-			if _, err := io.WriteString(in, `{"id":1,"method":"initialize","params":{"clientName":"t"}}`+"\n"+`{"method":"initialized"}`+"\n"+one.String()+"\n"); err != nil {
+			if _, err := io.WriteString(in, `{"id":1,"method":"initialize","params":{"clientName":"t"}}`+"\n"+
+				`{"method":"initialized"}`+"\n"+one.String()+"\n"); err != nil {
 				t.Fatal(err)
 			}
 			f, err := os.Open(held) // when the command has opened it

@@ -36,7 +36,9 @@ func TestExplainVectors(t *testing.T) {
 		}
 		t.Run(strings.Join(row.Argv, " "), func(t *testing.T) {
 			t.Parallel()
-			out, err := exec.CommandContext(t.Context(), "sallyport", append([]string{"check", "--no-config", "--explain", "-a", "on-request", "-s", "full-access", "--json", "--"}, row.Argv...)...).Output()
+			out, err := exec.CommandContext(t.Context(), "sallyport",
+				append([]string{"check", "--no-config", "--explain", "-a", "on-request", "-s", "full-access",
+					"--json", "--"}, row.Argv...)...).Output()
 			var got struct {
 				Decision string
 				Commands []struct{ Safe, Dangerous bool }
@@ -49,7 +51,8 @@ func TestExplainVectors(t *testing.T) {
 				safe, dangerous = safe && c.Safe, dangerous || c.Dangerous
 			}
 			if safe && !row.Safe || !dangerous && row.Dangerous {
-				t.Errorf("safe %v, dangerous %v, the peer says %v, %v", safe, dangerous, row.Safe, row.Dangerous)
+				t.Errorf("safe %v, dangerous %v, the peer says %v, %v", safe, dangerous, row.Safe,
+					row.Dangerous)
 			}
 			if want := map[bool]string{false: "allow", true: "prompt"}[dangerous]; got.Decision != want {
 				t.Errorf("decision %s, want %s", got.Decision, want)

@@ -51,8 +51,10 @@ func TestManagedGitSSH(t *testing.T) {
 	s := newManagedStage(t)
 	port, clients := sshServer(t)
 	refused, strangers := sshServer(t)
-	script := "git ls-remote ssh://git@localhost:" + port + "/r.git; git ls-remote ssh://git@localhost:" + refused + "/r.git; echo end"
-	out, err := s.command(t, nil, "--allow-host", "localhost:"+port, "--", "sh", "-c", script).CombinedOutput()
+	script := "git ls-remote ssh://git@localhost:" + port + "/r.git; git ls-remote ssh://git@localhost:" +
+		refused + "/r.git; echo end"
+	out, err := s.command(t, nil, "--allow-host", "localhost:"+port, "--", "sh", "-c",
+		script).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "end\n") {
 		t.Fatalf("%q, %v", out, err)
 	}

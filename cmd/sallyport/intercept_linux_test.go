@@ -20,7 +20,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// newInspected is a stage whose settings have the mode limited, and a server over TLS that it allows and trusts.
+// newInspected is a stage whose settings have the mode limited, and a server over TLS that it allows and
+// trusts.
 func newInspected(t *testing.T, more string) (*managedStage, string) {
 	t.Helper()
 	testenv.RunAsOrdinary(t)
@@ -32,7 +33,8 @@ func newInspected(t *testing.T, more string) (*managedStage, string) {
 	t.Cleanup(server.Close)
 	host := server.Listener.Addr().String()
 	trusted := s.root + "/home/origin.pem"
-	must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	must(t, os.WriteFile(trusted,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	must(t, os.MkdirAll(s.root+"/home/.config/sallyport", 0o700))
 	text := fmt.Sprintf("[network]\nmode = 'limited'\nallow = ['%s']\n[network.mitm]\nextra_ca = ['~/origin.pem']\n%s", host, more)
 	must(t, os.WriteFile(s.root+"/home/.config/sallyport/config.toml", []byte(text), 0o600))
@@ -58,7 +60,8 @@ public class X { public static void main(String[] a) throws Exception {
 END
 `
 
-// TestInspectPrograms: programs read over TLS without options of theirs, and what writes is refused with the reason.
+// TestInspectPrograms: programs read over TLS without options of theirs, and what writes is refused with
+// the reason.
 func TestInspectPrograms(t *testing.T) {
 	t.Parallel()
 	s, host := newInspected(t, "")
@@ -90,14 +93,16 @@ func TestInspectPrograms(t *testing.T) {
 			if want := strings.ReplaceAll(tt.want, "HOST", host); !strings.HasSuffix(r.Output, want) {
 				t.Errorf("%q, want %q", r.Output, want)
 			}
-			if blocked := strings.Contains(tt.want, "403"); blocked != slices.ContainsFunc(r.NetworkDenials, func(d networkDenial) bool { return d.Reason == "method_not_allowed" }) {
+			if blocked := strings.Contains(tt.want, "403"); blocked != slices.ContainsFunc(r.NetworkDenials,
+				func(d networkDenial) bool { return d.Reason == "method_not_allowed" }) {
 				t.Errorf("denials %+v", r.NetworkDenials)
 			}
 		})
 	}
 }
 
-// TestInspectFiles: while a command runs, its certificates are in one file that it sees in the place of the system's,
+// TestInspectFiles: while a command runs, its certificates are in one file that it sees in the place of
+// the system's,
 // no key is on disk, and the file is gone afterwards.
 func TestInspectFiles(t *testing.T) {
 	t.Parallel()
@@ -132,7 +137,8 @@ func TestInspectFiles(t *testing.T) {
 		if err != nil || !d.Type().IsRegular() {
 			return nil //nolint:nilerr // what cannot be read has nothing of ours
 		}
-		if text, _ := os.ReadFile(name); strings.Contains(string(text), "PRIVATE KEY") && !strings.Contains(name, "/bin/") && !strings.Contains(name, "/act") {
+		if text, _ := os.ReadFile(name); strings.Contains(string(text), "PRIVATE KEY") &&
+			!strings.Contains(name, "/bin/") && !strings.Contains(name, "/act") {
 			t.Errorf("a key in %s", name)
 		}
 		return nil
@@ -148,8 +154,10 @@ func TestInspectFiles(t *testing.T) {
 func TestInspectNothing(t *testing.T) {
 	t.Parallel()
 	s, host := newInspected(t, "")
-	must(t, os.WriteFile(s.root+"/home/.config/sallyport/config.toml", []byte("[network]\nmode = 'full'\nallow = ['"+host+"']\n"), 0o600))
-	cmd := s.command(t, nil, "--", "sh", "-c", `echo "[$SSL_CERT_FILE]"; grep -c sallyport /etc/ssl/certs/ca-certificates.crt; read line`)
+	must(t, os.WriteFile(s.root+"/home/.config/sallyport/config.toml",
+		[]byte("[network]\nmode = 'full'\nallow = ['"+host+"']\n"), 0o600))
+	cmd := s.command(t, nil, "--", "sh", "-c",
+		`echo "[$SSL_CERT_FILE]"; grep -c sallyport /etc/ssl/certs/ca-certificates.crt; read line`)
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()
@@ -170,12 +178,14 @@ func TestInspectErrors(t *testing.T) {
 	t.Parallel()
 	s, host := newInspected(t, "exclude = ['127.0.0.0/8']\n")
 	r := s.json(t, "--", "act", "tunnel", host)
-	if r.Output != "403 blocked-by-mitm-required\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Reason != "mitm_required" {
+	if r.Output != "403 blocked-by-mitm-required\n" || len(r.NetworkDenials) != 1 ||
+		r.NetworkDenials[0].Reason != "mitm_required" {
 		t.Errorf("%+v", r)
 	}
 	must(t, os.Remove(s.root+"/home/origin.pem"))
 	out, err := s.command(t, nil, "--", "true").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "no such file or directory; fix or remove network.mitm.extra_ca") {
+	if err == nil || !strings.Contains(string(out),
+		"no such file or directory; fix or remove network.mitm.extra_ca") {
 		t.Errorf("%q, %v", out, err)
 	}
 }

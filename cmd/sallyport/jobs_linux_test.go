@@ -24,7 +24,8 @@ func TestJobs(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "bash")
 	const script = `sh -c 'echo go; sleep 600 | cat'`
-	running := []turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}
+	running := []turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "jobs\r"},
+		{`Running(?s:.*)` + prompt, "fg\r"}}
 	for _, tt := range []struct {
 		name, needs, line, code string
 		turns                   []turn
@@ -35,16 +36,22 @@ func TestJobs(t *testing.T) {
 		{"full access", "cat", "sallyport run -q -s full-access -- " + script, "130", running, "\x03"},
 		{"it stops itself", "sh", "sallyport run -q -- sh -c 'kill -STOP $$; exit 7'", "7", []turn{{stoppedJob, "fg\r"}}, ""},
 		{
-			"keys while in the background", "cat", "sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
-			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"}, {`\n(?:\^Z)?for the shell\r\n(?:\^Z)?` + prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
+			"keys while in the background", "cat",
+			"sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
+			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"},
+				{`\n(?:\^Z)?for the shell\r\n(?:\^Z)?` + prompt, "jobs\r"},
+				{`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
 		},
 		{
 			"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
-			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"}, {prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
+			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"},
+				{prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
 		},
 		{
-			"vim on the caller's terminal", "vim", "sallyport run -q -t=false -- vim -u NONE -i NONE -N note", "0",
-			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, "\x1b:wq\r"}}, "",
+			"vim on the caller's terminal", "vim",
+			"sallyport run -q -t=false -- vim -u NONE -i NONE -N note", "0",
+			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"},
+				{`first`, "\x1b:wq\r"}}, "",
 		},
 		{
 			"less at the end of a pipeline", "less", "seq 200 | sallyport run -q -- less", "0",
@@ -108,7 +115,8 @@ func TestModesAfterTheEnd(t *testing.T) {
 	for _, end := range []string{"exit 3", "kill -9 $$", "exec sleep 600", "exec 0<&- 1>&-; kill -TERM $$"} {
 		for _, args := range [][]string{{"-t=false"}, {"-t=false", "-s", "full-access"}, {"-t"}, {"--json"}} {
 			t.Run(end+" "+args[0]+args[len(args)-1], func(t *testing.T) {
-				x := newSeat(t).run(t, append(args, "-q", "--timeout", "0.5", "--", "sh", "-c", "stty raw -echo; "+end)...)
+				x := newSeat(t).run(t, append(args, "-q", "--timeout", "0.5", "--", "sh", "-c",
+					"stty raw -echo; "+end)...)
 				x.Wait()
 				unchanged(t, x)
 			})

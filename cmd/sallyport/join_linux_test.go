@@ -25,7 +25,8 @@ func TestJoinAsAlone(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	d := newParlor(t)
-	if err := os.WriteFile(filepath.Join(d.work, "x.rules"), []byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.work, "x.rules"),
+		[]byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// What differs from run to run, and the name of the sandbox in what is suggested.
@@ -62,7 +63,8 @@ func TestJoinAsAlone(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			results := make([]string, 2)
-			for i, join := range [][]string{nil, {"--join", "j" + regexp.MustCompile(`\W`).ReplaceAllString(test.name, "-")}} {
+			for i, join := range [][]string{nil,
+				{"--join", "j" + regexp.MustCompile(`\W`).ReplaceAllString(test.name, "-")}} {
 				cmd := d.command(t, slices.Concat([]string{"sallyport", "run"}, join, test.args)...)
 				cmd.Env = append(cmd.Env, "HIDDEN=visible")
 				var out, errs bytes.Buffer
@@ -75,7 +77,8 @@ func TestJoinAsAlone(t *testing.T) {
 				if i := strings.Index(text, `"sandbox":{`); i >= 0 && strings.HasPrefix(text, "{") {
 					text = text[:i] // what was built differs
 				}
-				results[i] = "exit code " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n" + text + errs.String()
+				results[i] = "exit code " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n" +
+					text + errs.String()
 			}
 			if results[0] != results[1] {
 				t.Errorf("alone:\n%.2000s\njoined:\n%.2000s", results[0], results[1])
@@ -88,7 +91,8 @@ func TestJoinAsAlone(t *testing.T) {
 func TestJoinTerminal(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "--", "bash", "-c", talks), 80, 24)
+	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "--", "bash", "-c",
+		talks), 80, 24)
 	x.Expect("ready\r\n")
 	x.Send("one\r")
 	x.Expect("said one\r\n")
@@ -108,14 +112,17 @@ func TestJoinTerminal(t *testing.T) {
 func TestJoinAsks(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	if err := os.WriteFile(filepath.Join(d.work, "x.rules"), []byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.work, "x.rules"),
+		[]byte(`prefix_rule(pattern=["cp"], decision="prompt")`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		flag, value, answer string
 		code                int
-	}{{"-a", "untrusted", "y\r", 0}, {"-a", "untrusted", "n\r", 123}, {"--rules", "x.rules", "y\r", 0}, {"--rules", "x.rules", "n\r", 123}} {
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "-t=false", test.flag, test.value, "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
+	}{{"-a", "untrusted", "y\r", 0}, {"-a", "untrusted", "n\r", 123}, {"--rules", "x.rules", "y\r", 0},
+		{"--rules", "x.rules", "n\r", 123}} {
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--join", "n", "-t=false", test.flag,
+			test.value, "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
 		x.Expect("may this command run")
 		x.Expect("deny .*> $")
 		x.Send(test.answer)
@@ -127,7 +134,9 @@ func TestJoinAsks(t *testing.T) {
 	if err := os.Mkdir(outside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `sallyport run --join n -t=false -a on-request -- cp /dev/null "$0/made" </dev/null`, outside), 80, 24)
+	x := testenv.StartTerminal(t, d.command(t, "sh", "-c",
+		`sallyport run --join n -t=false -a on-request -- cp /dev/null "$0/made" </dev/null`,
+		outside), 80, 24)
 	x.Expect("deny .*> $")
 	x.Send("y\r")
 	if code := x.Wait(); code != 0 {
@@ -138,7 +147,8 @@ func TestJoinAsks(t *testing.T) {
 	}
 }
 
-// TestJoinSignals: signals of a run in a named sandbox are the program's, the second one that asks for its end
+// TestJoinSignals: signals of a run in a named sandbox are the program's, the second one that asks for
+// its end
 // ends it, and so does the end of the run.
 func TestJoinSignals(t *testing.T) {
 	t.Parallel()
@@ -202,7 +212,8 @@ func commandOf(t *testing.T, script string) int {
 	for _, p := range all {
 		pid, err := strconv.Atoi(p.Name())
 		line, _ := os.ReadFile("/proc/" + p.Name() + "/cmdline") // it may have ended
-		if err != nil || !bytes.HasPrefix(line, []byte("bash\x00-c\x00")) || !bytes.Contains(line, []byte(script)) {
+		if err != nil || !bytes.HasPrefix(line, []byte("bash\x00-c\x00")) ||
+			!bytes.Contains(line, []byte(script)) {
 			continue
 		}
 		fd, err := unix.PidfdOpen(pid, 0)

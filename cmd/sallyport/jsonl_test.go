@@ -51,8 +51,10 @@ func TestSlowReader(t *testing.T) {
 	dir, text := large(t)
 	for _, flags := range []string{"", "--jsonl-drop"} {
 		t.Run("run "+flags, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), "sallyport", strings.Fields("run --jsonl "+flags+" -- cat large")...)
-			cmd.Dir, cmd.Env = dir, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)
+			cmd := exec.CommandContext(t.Context(), "sallyport",
+				strings.Fields("run --jsonl "+flags+" -- cat large")...)
+			cmd.Dir, cmd.Env = dir, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(),
+				"GORACE="+noRaceSleep)
 			var diagnosis strings.Builder
 			cmd.Stderr = &diagnosis
 			out, err := cmd.StdoutPipe()
@@ -83,8 +85,10 @@ func TestSlowReader(t *testing.T) {
 			}
 			want := sha256.Sum256(text)
 			same := bytes.Equal(sum.Sum(nil), want[:])
-			if last.Type != "result" || last.StdoutBytes != uint64(len(text)) || passed+dropped != uint64(len(text)) || same != (dropped == 0) || same != (flags == "") {
-				t.Errorf("%d bytes of %d, %d dropped, the same: %v; the last line is %+v", passed, len(text), dropped, same, last)
+			if last.Type != "result" || last.StdoutBytes != uint64(len(text)) ||
+				passed+dropped != uint64(len(text)) || same != (dropped == 0) || same != (flags == "") {
+				t.Errorf("%d bytes of %d, %d dropped, the same: %v; the last line is %+v", passed, len(text),
+					dropped, same, last)
 			}
 		})
 	}
@@ -111,8 +115,10 @@ func TestStuckReader(t *testing.T) {
 			if name == "it has ended" {
 				limit = "4" // it has to end before, also on a busy machine
 			}
-			cmd := exec.CommandContext(t.Context(), "sallyport", "run", "--jsonl", "--timeout", limit, "--kill-after", "0.1", "--", "sh", "-c", script)
-			cmd.Dir, cmd.Env = dir, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)
+			cmd := exec.CommandContext(t.Context(), "sallyport", "run", "--jsonl", "--timeout", limit,
+				"--kill-after", "0.1", "--", "sh", "-c", script)
+			cmd.Dir, cmd.Env = dir, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(),
+				"GORACE="+noRaceSleep)
 			var errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = w, &errs
 			if err := cmd.Start(); err != nil {
@@ -124,7 +130,8 @@ func TestStuckReader(t *testing.T) {
 			if name == "it has ended" {
 				want = 0
 			}
-			if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(errs.String(), "bytes of output, and the result, were not passed on") {
+			if code := cmd.ProcessState.ExitCode(); code != want ||
+				!strings.Contains(errs.String(), "bytes of output, and the result, were not passed on") {
 				t.Errorf("exit code %d, %q", code, errs.String())
 			}
 		})

@@ -63,14 +63,16 @@ func newTree(t *testing.T) tree {
 func (tr tree) command(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "sallyport", append([]string{"run"}, args...)...)
 	cmd.Dir = tr.work
-	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+tr.state, "HOME="+filepath.Dir(tr.work), "GORACE="+noRaceSleep)
+	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+tr.state, "HOME="+filepath.Dir(tr.work),
+		"GORACE="+noRaceSleep)
 	return cmd
 }
 
 // status is what git says of the tree, byte for byte.
 func (tr tree) status(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "--no-optional-locks", "status", "--porcelain", "--ignored")
+	cmd := exec.CommandContext(t.Context(), "git", "--no-optional-locks", "status",
+		"--porcelain", "--ignored")
 	cmd.Dir = tr.work
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -94,7 +96,8 @@ func (tr tree) clean(t *testing.T, before map[string]string) {
 			t.Fatal(err)
 		}
 		switch part, rest, _ := strings.Cut(below, "/"); {
-		case part == "tmp" && rest != "", strings.HasPrefix(below, "guard/m-"), strings.HasPrefix(below, "guard/h-"), part == "quarantine" && rest != "":
+		case part == "tmp" && rest != "", strings.HasPrefix(below, "guard/m-"),
+			strings.HasPrefix(below, "guard/h-"), part == "quarantine" && rest != "":
 			t.Errorf("%s is left", name)
 		}
 	}
@@ -254,7 +257,8 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 // one runs a command that tries to make a protected name, and kills its front end if
 // asked to: at once, when it has read some lines, or anywhere between.
 func (tr tree) one(t *testing.T, kill bool) {
-	cmd := tr.command(t, "-q", "--", "sh", "-c", "for i in 1 2 3 4; do mkdir .codex 2>/dev/null && echo made; echo $i; done")
+	cmd := tr.command(t, "-q", "--", "sh", "-c",
+		"for i in 1 2 3 4; do mkdir .codex 2>/dev/null && echo made; echo $i; done")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Error(err)

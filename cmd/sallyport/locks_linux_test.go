@@ -22,7 +22,8 @@ func TestLocksOutOfReach(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	s, _ := newTrustSeat(t)
 	rules := filepath.Join(s.home, ".config/sallyport/rules/default.rules")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(rules), 0o700), os.WriteFile(rules, []byte("# mine\n"), 0o600),
+	if err := errors.Join(os.MkdirAll(filepath.Dir(rules), 0o700),
+		os.WriteFile(rules, []byte("# mine\n"), 0o600),
 		os.WriteFile(filepath.Join(s.home, ".config/sallyport/config.toml"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestLocksOutOfReach(t *testing.T) {
 	s.must(t, "approve", "--rule", a.id)
 	a.end()
 	var list struct{ Rules []struct{ ID string } }
-	if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil || len(list.Rules) != 1 {
+	if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil ||
+		len(list.Rules) != 1 {
 		t.Fatalf("%v, %+v", err, list)
 	}
 	s.must(t, "approvals", "revoke", list.Rules[0].ID)

@@ -184,7 +184,10 @@ func newManagedStage(t *testing.T) *managedStage {
 // returns it as localhost:PORT.
 func originOf(t *testing.T, word string) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, word) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, word)
+	}))
 	t.Cleanup(s.Close)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	if err != nil {
@@ -256,20 +259,23 @@ func TestManagedNetwork(t *testing.T) {
 	s := newManagedStage(t)
 	origin, other := originOf(t, "hello"), originOf(t, "other")
 	r := s.json(t, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+"/x", "tunnel", origin,
-		"fetch", "http://"+other+"/", "fetch", "http://refused.example/", "tunnel", "refused.example:443", "tunnel", "refused.example:443",
+		"fetch", "http://"+other+"/", "fetch", "http://refused.example/", "tunnel", "refused.example:443",
+		"tunnel", "refused.example:443",
 		"variable", "SALLYPORT_NETWORK", "variable", "NO_PROXY")
 	want := "200 hello\n200 \n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\nSALLYPORT_NETWORK=proxy\nNO_PROXY=\n"
 	if r.Output != want {
 		t.Errorf("%s", cmp.Diff(want, r.Output))
 	}
-	if r.Sandbox.Network != "proxy" || !slices.Contains(r.Sandbox.Mechanism, "netns") || !slices.Contains(r.Sandbox.Mechanism, "proxy") {
+	if r.Sandbox.Network != "proxy" || !slices.Contains(r.Sandbox.Mechanism, "netns") ||
+		!slices.Contains(r.Sandbox.Mechanism, "proxy") {
 		t.Errorf("%+v", r.Sandbox)
 	}
 	var lines []string
 	for _, d := range r.NetworkDenials {
 		lines = append(lines, fmt.Sprintf("%s:%d %s %s %d", d.Host, d.Port, d.Protocol, d.Reason, d.Count))
 	}
-	wantLines := []string{other + " http not_allowed_local 1", "refused.example:80 http not_allowed 1", "refused.example:443 https_connect not_allowed 2"}
+	wantLines := []string{other + " http not_allowed_local 1", "refused.example:80 http not_allowed 1",
+		"refused.example:443 https_connect not_allowed 2"}
 	if diff := cmp.Diff(wantLines, lines); diff != "" {
 		t.Errorf("network_denials: %s", diff)
 	}
@@ -284,7 +290,8 @@ func TestManagedNetwork(t *testing.T) {
 	if diff := cmp.Diff(wantLines, lines); diff != "" {
 		t.Errorf("denials: %s", diff)
 	}
-	if h := r.NetworkHosts; len(h) != 1 || net.JoinHostPort(h[0].Host, fmt.Sprint(h[0].Port)) != origin || h[0].Connections != 2 || h[0].Up == 0 || h[0].Down == 0 {
+	if h := r.NetworkHosts; len(h) != 1 || net.JoinHostPort(h[0].Host, fmt.Sprint(h[0].Port)) != origin ||
+		h[0].Connections != 2 || h[0].Up == 0 || h[0].Down == 0 {
 		t.Errorf("network_hosts: %+v", h)
 	}
 }
@@ -296,16 +303,19 @@ func TestManagedLines(t *testing.T) {
 	s := newManagedStage(t)
 	origin := originOf(t, "hello")
 	script := `case "$(act fetch "$0")" in 200*) ;; *) exit 3 ;; esac`
-	out, err := s.command(t, nil, "--allow-host", "other.example", "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput()
+	out, err := s.command(t, nil, "--allow-host", "other.example", "--", "sh", "-c", script, "http://"+origin+
+		"/").CombinedOutput()
 	want := "sallyport: blocked: connect to " + origin + "; allow with --allow-host " + origin + "\n"
 	if string(out) != want || err == nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
-	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput(); len(out) > 0 || err != nil {
+	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script, "http://"+origin+
+		"/").CombinedOutput(); len(out) > 0 || err != nil {
 		t.Errorf("with the grant: %q, %v", out, err)
 	}
 	// A host that is denied by name cannot be allowed, and the line says by what.
-	out, err = s.command(t, nil, "--allow-host", origin, "--deny-host", "localhost", "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput()
+	out, err = s.command(t, nil, "--allow-host", origin, "--deny-host", "localhost", "--", "sh", "-c", script,
+		"http://"+origin+"/").CombinedOutput()
 	want = "sallyport: blocked: connect to " + origin + "; denied by deny localhost (--deny-host)\n"
 	if string(out) != want || err == nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
@@ -316,8 +326,10 @@ func TestManagedLines(t *testing.T) {
 func TestManagedStale(t *testing.T) {
 	t.Parallel()
 	s := newManagedStage(t)
-	cmd := s.command(t, []string{"HTTPS_PROXY=http://user:secret@192.0.2.1:8080", "no_proxy=*", "HTTP_PROXY=http://192.0.2.1:8080"},
-		"--net", "proxy", "--", "act", "variable", "HTTPS_PROXY", "variable", "no_proxy", "fetch", "http://refused.example/")
+	cmd := s.command(t, []string{"HTTPS_PROXY=http://user:secret@192.0.2.1:8080", "no_proxy=*",
+		"HTTP_PROXY=http://192.0.2.1:8080"},
+		"--net", "proxy", "--", "act", "variable", "HTTPS_PROXY", "variable", "no_proxy", "fetch",
+		"http://refused.example/")
 	out, err := cmd.CombinedOutput()
 	if want := "HTTPS_PROXY=http://127.0.0.1:3128\nno_proxy=\n403 blocked-by-allowlist\n"; string(out) != want || err != nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
@@ -340,10 +352,13 @@ func TestManagedPast(t *testing.T) {
 	s.needRedirect(t)
 	origin, other := originOf(t, "hello"), originOf(t, "other")
 	_, port, _ := net.SplitHostPort(other)
-	r := s.json(t, "--allow-host", origin, "--", "act", "tcp", "127.0.0.1:"+port, "direct", "http://192.0.2.1/", "direct", "https://192.0.2.1/",
+	r := s.json(t, "--allow-host", origin, "--", "act", "tcp", "127.0.0.1:"+port, "direct",
+		"http://192.0.2.1/", "direct", "https://192.0.2.1/",
 		"direct", "http://[2001:db8::1]/", "sendto", "192.0.2.1:443")
 	want := "errno ECONNREFUSED\n403 blocked-by-allowlist\ntrue ECONNRESET\n403 blocked-by-allowlist\nerrno EPERM\n"
-	if want4 := strings.Replace(want, "ECONNRESET\n403 blocked-by-allowlist", "ECONNRESET\ntrue EADDRNOTAVAIL", 1); r.Output != want && r.Output != want4 { // without IPv6
+	if want4 := strings.Replace(want, "ECONNRESET\n403 blocked-by-allowlist",
+		"ECONNRESET\ntrue EADDRNOTAVAIL", 1); r.Output != want && r.Output != want4 {
+		// without IPv6
 		t.Errorf("%q, want %q", r.Output, want)
 	}
 }
@@ -357,11 +372,14 @@ func TestManagedRedirect(t *testing.T) {
 	s.needRedirect(t)
 	origin := originOf(t, "hello")
 	_, port, _ := net.SplitHostPort(origin)
-	r := s.json(t, "--allow-host", origin, "--allow-host", "*.localhost:"+port, "--allow-host", "allowed.example:443", "--", "act",
-		"direct", "http://"+origin+"/", "direct", "http://127.0.0.1:"+port+"/", "direct", "http://app.localhost:"+port+"/",
+	r := s.json(t, "--allow-host", origin, "--allow-host", "*.localhost:"+port, "--allow-host",
+		"allowed.example:443", "--", "act",
+		"direct", "http://"+origin+"/", "direct", "http://127.0.0.1:"+port+"/", "direct",
+		"http://app.localhost:"+port+"/",
 		"resolve", "allowed.example", "resolve", "data.refused.example", "resolve", "www.allowed.example")
 	want := "200 hello\n200 hello\n200 hello\n[198.18.0.2 fd5a:7970:6f72::2]\nnot found: true\nnot found: true\n"
-	if got := strings.ReplaceAll(r.Output, "[198.18.0.2]", "[198.18.0.2 fd5a:7970:6f72::2]"); got != want { // without IPv6
+	if got := strings.ReplaceAll(r.Output, "[198.18.0.2]", "[198.18.0.2 fd5a:7970:6f72::2]"); got != want {
+		// without IPv6
 		t.Errorf("%s", cmp.Diff(want, r.Output))
 	}
 	if !slices.Contains(r.Sandbox.Mechanism, "redirect") {
@@ -371,7 +389,8 @@ func TestManagedRedirect(t *testing.T) {
 	for _, d := range r.NetworkDenials {
 		refused = append(refused, fmt.Sprintf("%s %s %s", d.Host, d.Protocol, d.Reason))
 	}
-	if diff := cmp.Diff([]string{"data.refused.example dns not_allowed", "www.allowed.example dns not_allowed"}, refused); diff != "" {
+	if diff := cmp.Diff([]string{"data.refused.example dns not_allowed",
+		"www.allowed.example dns not_allowed"}, refused); diff != "" {
 		t.Errorf("network_denials: %s", diff)
 	}
 }
@@ -433,7 +452,8 @@ func TestManagedOwn(t *testing.T) {
 	o = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 	print(o.open("http://127.0.0.1:%d/" % s.server_port).read().decode())
 '`
-	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script).CombinedOutput(); string(out) != "own\n" || err != nil {
+	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c",
+		script).CombinedOutput(); string(out) != "own\n" || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -445,7 +465,8 @@ func TestManagedFirst(t *testing.T) {
 	s := newManagedStage(t)
 	origin := originOf(t, "hello")
 	for i := range 20 {
-		out, err := s.command(t, nil, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+"/").CombinedOutput()
+		out, err := s.command(t, nil, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+
+			"/").CombinedOutput()
 		if string(out) != "200 hello\n" || err != nil {
 			t.Fatalf("command %d: %q, %v", i, out, err)
 		}
@@ -483,7 +504,8 @@ func TestManagedDetached(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	d := newParlor(t)
 	origin := originOf(t, "hello")
-	id := d.start(t, "--allow-host", origin, "--", d.inside(t, "act"), "fetch", "http://"+origin+"/", "tunnel", "refused.example:443")
+	id := d.start(t, "--allow-host", origin, "--", d.inside(t, "act"), "fetch", "http://"+origin+"/",
+		"tunnel", "refused.example:443")
 	out, errs, code := d.run(t, "wait", "--json", id)
 	var reply struct{ Result managedResult }
 	if err := json.Unmarshal([]byte(out), &reply); err != nil || code != 0 {
@@ -515,7 +537,8 @@ func TestManagedTools(t *testing.T) {
 		t.Run(tool.name, func(t *testing.T) {
 			testenv.NeedPeer(t, tool.name)
 			run := func(url string) (string, string, error) {
-				words := append([]string{"--allow-host", origin, "--"}, append(slices.Clone(tool.words), url)...)
+				words := append([]string{"--allow-host", origin, "--"},
+					append(slices.Clone(tool.words), url)...)
 				cmd := s.command(t, nil, words...)
 				cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
 				var errs strings.Builder
@@ -527,11 +550,13 @@ func TestManagedTools(t *testing.T) {
 				t.Errorf("%q, %q, %v", out, errs, err)
 			}
 			const line = "sallyport: blocked: connect to refused.example:80; allow with --allow-host refused.example:80\n"
-			if out, errs, err := run("http://refused.example/"); out != "" || !strings.HasSuffix(errs, line) || err == nil {
+			if out, errs, err := run("http://refused.example/"); out != "" ||
+				!strings.HasSuffix(errs, line) || err == nil {
 				t.Errorf("%q, %q, %v", out, errs, err)
 			}
 			const tls = "sallyport: blocked: connect to refused.example:443; allow with --allow-host refused.example:443\n"
-			if out, errs, err := run("https://refused.example/"); out != "" || !strings.HasSuffix(errs, tls) || err == nil {
+			if out, errs, err := run("https://refused.example/"); out != "" ||
+				!strings.HasSuffix(errs, tls) || err == nil {
 				t.Errorf("%q, %q, %v", out, errs, err)
 			}
 		})
@@ -563,11 +588,13 @@ func TestManagedGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := "http://localhost:" + port + "/r.git"
-	if out, err := s.command(t, nil, "--allow-host", "localhost:"+port, "--", "git", "ls-remote", url).CombinedOutput(); len(out) > 0 || err != nil {
+	if out, err := s.command(t, nil, "--allow-host", "localhost:"+port, "--", "git", "ls-remote",
+		url).CombinedOutput(); len(out) > 0 || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
 	out, err := s.command(t, nil, "--net", "proxy", "--", "git", "ls-remote", url).CombinedOutput()
-	if !strings.Contains(string(out), "sallyport: blocked: connect to localhost:"+port+"; allow with --allow-host localhost:"+port) || err == nil {
+	if !strings.Contains(string(out), "sallyport: blocked: connect to localhost:"+port+
+		"; allow with --allow-host localhost:"+port) || err == nil {
 		t.Errorf("%q, %v", out, err)
 	}
 }

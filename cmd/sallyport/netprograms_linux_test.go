@@ -92,21 +92,27 @@ func registry(t *testing.T) http.Handler {
 	mux.HandleFunc("/word", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, word) })
 	mux.Handle("/repository.git/", http.FileServer(http.Dir(filepath.Dir(bare))))
 	mux.HandleFunc("/tiny-package", func(w http.ResponseWriter, r *http.Request) {
-		version := map[string]any{"name": "tiny-package", "version": "1.0.0", "dist": map[string]any{"tarball": "http://" + r.Host + "/npm.tgz", "shasum": hex.EncodeToString(sum[:])}}
-		_ = json.NewEncoder(w).Encode(map[string]any{"name": "tiny-package", "dist-tags": map[string]any{"latest": "1.0.0"}, "versions": map[string]any{"1.0.0": version}})
+		version := map[string]any{"name": "tiny-package", "version": "1.0.0",
+			"dist": map[string]any{"tarball": "http://" + r.Host + "/npm.tgz",
+				"shasum": hex.EncodeToString(sum[:])}}
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": "tiny-package",
+			"dist-tags": map[string]any{"latest": "1.0.0"}, "versions": map[string]any{"1.0.0": version}})
 	})
 	mux.HandleFunc("/npm.tgz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(npm.Bytes()) })
 	mux.HandleFunc("/simple/tiny-package/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, `<html><body><a href="/tiny_package-1.0-py3-none-any.whl">tiny_package-1.0-py3-none-any.whl</a></body></html>`)
+		_, _ = io.WriteString(w,
+			`<html><body><a href="/tiny_package-1.0-py3-none-any.whl">tiny_package-1.0-py3-none-any.whl</a></body></html>`)
 	})
-	mux.HandleFunc("/tiny_package-1.0-py3-none-any.whl", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(wheel.Bytes()) })
+	mux.HandleFunc("/tiny_package-1.0-py3-none-any.whl",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(wheel.Bytes()) })
 	return mux
 }
 
 // missing reports whether a program, or what a command tries, is not there.
 func missing(what string) bool {
-	return exec.CommandContext(context.Background(), "/bin/sh", "-c", "command -v "+what+" >/dev/null || "+what+" 2>/dev/null").Run() != nil
+	return exec.CommandContext(context.Background(), "/bin/sh", "-c", "command -v "+what+" >/dev/null || "+
+		what+" 2>/dev/null").Run() != nil
 }
 
 // TestNetPrograms: real programs reach a host that is allowed and not one that is refused, with the
@@ -130,7 +136,8 @@ func TestNetPrograms(t *testing.T) {
 		return port
 	}
 	hosts := filepath.Join(s.root, "hosts")
-	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost allowed.test refused.test\n"), 0o644); err != nil {
+	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost allowed.test refused.test\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	// The command does not read that file: there it would find an address that is allowed, by any name.
@@ -154,15 +161,19 @@ func TestNetPrograms(t *testing.T) {
 						script = "unset JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY $(env | grep -i _proxy | cut -d= -f1); " + script
 					}
 					words := append([]string{"run"}, flags...)
-					words = append(words, "-e", "URL=http://"+host+":"+portOf(plain), "-e", "TLS_URL=https://"+host+":"+portOf(secure), "-e", "HOST="+host, "-c", script)
+					words = append(words, "-e", "URL=http://"+host+":"+portOf(plain), "-e",
+						"TLS_URL=https://"+host+":"+portOf(secure), "-e", "HOST="+host, "-c", script)
 					ctx, cancel := context.WithTimeout(t.Context(), attackBound)
 					defer cancel()
-					cmd := exec.CommandContext(ctx, "unshare", append([]string{"-m", "sh", "-c", `mount --bind "$0" /etc/hosts && exec sallyport "$@"`, hosts}, words...)...)
+					cmd := exec.CommandContext(ctx, "unshare",
+						append([]string{"-m", "sh", "-c",
+							`mount --bind "$0" /etc/hosts && exec sallyport "$@"`, hosts}, words...)...)
 					cmd.Dir = dir
 					cmd.Env = append(everydayEnv(s.root, s.bin), "NODE_TLS_REJECT_UNAUTHORIZED=0")
 					out, err := cmd.CombinedOutput()
 					reached := strings.Contains(string(out), "reached")
-					if allowed := host == "allowed.test"; reached != allowed || (err == nil) != allowed && program.name[:2] != "Go" {
+					if allowed := host == "allowed.test"; reached != allowed || (err == nil) != allowed &&
+						program.name[:2] != "Go" {
 						t.Errorf("%v\n%s", err, out)
 					}
 				})

@@ -24,7 +24,8 @@ func offlineCommand(t *testing.T, flags ...string) (*exec.Cmd, io.Closer) {
 	s := newStage(t, placeAct(t))
 	ctx, cancel := context.WithTimeout(t.Context(), attackBound)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, "sallyport", append(append([]string{"run"}, flags...), "--", "/bin/sh", "-c", offlineScript)...)
+	cmd := exec.CommandContext(ctx, "sallyport", append(append([]string{"run"}, flags...), "--", "/bin/sh",
+		"-c", offlineScript)...)
 	cmd.Dir = s.root + "/w"
 	cmd.Env = []string{
 		"HOME=" + s.root + "/home", "XDG_STATE_HOME=" + s.root + "/state", "GORACE=" + noRaceSleep,
@@ -74,7 +75,8 @@ func TestNetworkLineAtTheEnd(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	for code, want := range []string{"", "sallyport: network is off (DNS lookup, act); allow with --net host\n"} {
+	for code, want := range []string{"",
+		"sallyport: network is off (DNS lookup, act); allow with --net host\n"} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			cmd, _ := offlineCommand(t)
 			cmd.Args[len(cmd.Args)-1] = "act udp 127.0.0.52:53; exit " + strconv.Itoa(code)
@@ -111,7 +113,8 @@ func TestNetworkLineNotSaid(t *testing.T) {
 			if flag == "--jsonl" && strings.Count(out.String(), `"type":"denied"`) != 3 {
 				t.Errorf("not three denials: %s", out.String())
 			}
-			if server := `"addr":"127.0.0.52:53","call":"","errno":"ECONNREFUSED"`; flag != "-q" && !strings.Contains(out.String(), server) {
+			if server := `"addr":"127.0.0.52:53","call":"","errno":"ECONNREFUSED"`; flag != "-q" &&
+				!strings.Contains(out.String(), server) {
 				t.Errorf("%s lacks %s", out.String(), server)
 			}
 		})

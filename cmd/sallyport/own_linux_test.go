@@ -36,10 +36,13 @@ func TestOwnProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, attack := range []string{
-		"echo x >tools/bin/sallyport", "echo x >new; mv -f new tools/bin/sallyport", "rm -f tools/bin/sallyport",
-		"mv tools/bin tools/old", "mv tools old", "chmod 777 tools/bin/sallyport", "ln -f new tools/bin/sallyport",
+		"echo x >tools/bin/sallyport", "echo x >new; mv -f new tools/bin/sallyport",
+		"rm -f tools/bin/sallyport",
+		"mv tools/bin tools/old", "mv tools old", "chmod 777 tools/bin/sallyport",
+		"ln -f new tools/bin/sallyport",
 	} {
-		cmd := exec.CommandContext(t.Context(), own, "run", "-q", "--", "sh", "-c", "echo y >tools/bin/y; "+attack)
+		cmd := exec.CommandContext(t.Context(), own, "run", "-q", "--", "sh", "-c",
+			"echo y >tools/bin/y; "+attack)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		if err == nil {

@@ -42,7 +42,8 @@ type line struct {
 func (s seat) asks(t *testing.T, words ...string) *asking {
 	t.Helper()
 	a := &asking{t: t, seat: s}
-	a.cmd = s.command(t, append([]string{"sallyport", "run", "--jsonl", "-a", "untrusted", "--approval-wait", "1h"}, words...)...)
+	a.cmd = s.command(t, append([]string{"sallyport", "run", "--jsonl", "-a", "untrusted", "--approval-wait",
+		"1h"}, words...)...)
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a terminal
 	a.cmd.Stderr = &a.err
 	out, err := a.cmd.StdoutPipe()
@@ -138,7 +139,8 @@ func TestApproveElsewhere(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSeat(t)
 			a := s.asks(t, "--", "touch", "made")
-			if out := s.must(t, "approvals"); !strings.Contains(out, "question "+a.id) || !strings.Contains(out, "| touch made\n") {
+			if out := s.must(t, "approvals"); !strings.Contains(out, "question "+a.id) ||
+				!strings.Contains(out, "| touch made\n") {
 				t.Errorf("%s", out)
 			}
 			words := append(slices.Clone(test.answer), a.id)
@@ -147,7 +149,9 @@ func TestApproveElsewhere(t *testing.T) {
 			}
 			decided, result, code := a.end()
 			_, err := os.Lstat(s.work + "/made")
-			if decided.Decision != test.want || decided.Source != "user" || code != test.code || result.ExitCode != code || (err == nil) != (code == 0) || !strings.Contains(a.err.String(), test.says) {
+			if decided.Decision != test.want || decided.Source != "user" || code != test.code ||
+				result.ExitCode != code || (err == nil) != (code == 0) ||
+				!strings.Contains(a.err.String(), test.says) {
 				t.Errorf("%+v, %+v, exit code %d, %v; %s", decided, result, code, err, a.err.String())
 			}
 			if code, out := s.says(t, words...); code != 1 || strings.Count(out, "\n") != 1 {
@@ -167,7 +171,8 @@ func TestRememberedElsewhere(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	file := filepath.Join(s.home, ".config/sallyport/rules/default.rules")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("# mine\n"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+		os.WriteFile(file, []byte("# mine\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	a := s.asks(t, "--", "touch", "made")
@@ -175,10 +180,12 @@ func TestRememberedElsewhere(t *testing.T) {
 	a.end()
 	s.must(t, "run", "-a", "untrusted", "--", "touch", "made")
 	var list struct{ Rules []struct{ ID, Rule string } }
-	if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil || len(list.Rules) != 1 || !strings.Contains(list.Rules[0].Rule, `["touch", "made"]`) {
+	if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil ||
+		len(list.Rules) != 1 || !strings.Contains(list.Rules[0].Rule, `["touch", "made"]`) {
 		t.Fatalf("%v, %+v", err, list)
 	}
-	if text := s.must(t, "__complete", "approvals", "revoke", "rule-"); !strings.Contains(text, list.Rules[0].ID) {
+	if text := s.must(t, "__complete", "approvals", "revoke", "rule-"); !strings.Contains(text,
+		list.Rules[0].ID) {
 		t.Errorf("the completion has no ID: %s", text)
 	}
 	s.must(t, "approvals", "revoke", list.Rules[0].ID[:8])
@@ -204,7 +211,8 @@ func TestSessionElsewhere(t *testing.T) {
 	}
 	defer out.Close()
 	a := &asking{t: t, seat: s}
-	a.cmd = s.command(t, "sallyport", "run", "--jsonl", "-a", "untrusted", "--approval-wait", "1h", "-c", "echo started; read x")
+	a.cmd = s.command(t, "sallyport", "run", "--jsonl", "-a", "untrusted", "--approval-wait", "1h", "-c",
+		"echo started; read x")
 	a.cmd.Stdin, a.cmd.Stderr, a.cmd.SysProcAttr = in, &a.err, &syscall.SysProcAttr{Setsid: true}
 	stdout, err := a.cmd.StdoutPipe()
 	if err := errors.Join(err, a.cmd.Start(), in.Close()); err != nil {
@@ -214,7 +222,8 @@ func TestSessionElsewhere(t *testing.T) {
 	id := a.until("approval_requested").ID
 	s.must(t, "approve", "--session", id)
 	a.until("output")
-	if text := s.must(t, "approvals"); !strings.Contains(text, "approved for the session of process") || !strings.Contains(text, id) {
+	if text := s.must(t, "approvals"); !strings.Contains(text, "approved for the session of process") ||
+		!strings.Contains(text, id) {
 		t.Errorf("%s", text)
 	}
 	s.must(t, "approvals", "revoke", id)
@@ -237,7 +246,8 @@ func TestTwoAsk(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	a, b := s.asks(t, "--", "touch", "a"), s.asks(t, "--", "touch", "b")
-	if text := s.must(t, "__complete", "approve", ""); !strings.Contains(text, a.id) || !strings.Contains(text, b.id) {
+	if text := s.must(t, "__complete", "approve", ""); !strings.Contains(text, a.id) ||
+		!strings.Contains(text, b.id) {
 		t.Errorf("the completion lacks one: %s", text)
 	}
 	s.must(t, "deny", b.id)
@@ -279,7 +289,8 @@ func TestApprovalWait(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
-	for _, test := range []struct{ wait, says string }{{"0", "there is no one to ask"}, {"0.01", "no approval came in time"}} {
+	for _, test := range []struct{ wait, says string }{{"0", "there is no one to ask"},
+		{"0.01", "no approval came in time"}} {
 		code, out := s.says(t, "run", "-a", "untrusted", "--approval-wait", test.wait, "--", "touch", "made")
 		if code != 123 || !strings.Contains(out, test.says) {
 			t.Errorf("%s: exit code %d, %s", test.wait, code, out)
@@ -297,7 +308,8 @@ func TestApprovalWait(t *testing.T) {
 		}
 	}
 	for _, words := range [][]string{{"approve", "x"}, {"deny", "x"}, {"approvals", "revoke", "x"}} {
-		if code, out := s.says(t, words...); code != 1 || !strings.Contains(out, "no ID begins with x; sallyport approvals lists what is open") {
+		if code, out := s.says(t, words...); code != 1 ||
+			!strings.Contains(out, "no ID begins with x; sallyport approvals lists what is open") {
 			t.Errorf("%q: exit code %d, %s", words, code, out)
 		}
 	}
@@ -319,7 +331,8 @@ func TestTerminalWithdrawn(t *testing.T) {
 		var list struct {
 			Pending []struct{ Request struct{ ID string } }
 		}
-		if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil || len(list.Pending) != 1 {
+		if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil ||
+			len(list.Pending) != 1 {
 			t.Fatalf("%v, %+v", err, list)
 		}
 		s.must(t, "approve", list.Pending[0].Request.ID)
@@ -329,7 +342,8 @@ func TestTerminalWithdrawn(t *testing.T) {
 		}
 		x = s.run(t, "-a", "untrusted", own, "--", "touch", "other")
 		x.Expect(`\[n\] deny  \[a\] abort  > $`)
-		if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil || len(list.Pending) != 1 {
+		if err := json.Unmarshal([]byte(s.must(t, "approvals", "--json")), &list); err != nil ||
+			len(list.Pending) != 1 {
 			t.Fatalf("%v, %+v", err, list)
 		}
 		x.Send("n\r")
@@ -354,9 +368,12 @@ func TestApproveInside(t *testing.T) {
 	if len(socket) != 1 {
 		t.Fatal(socket)
 	}
-	for _, flags := range [][]string{{}, {"--allow", "unix"}, {"--allow", "unix", "--rw", filepath.Dir(s.home), "--net", "host"}, {"--allow", "unix", "--tmp", "host", "-e", "XDG_STATE_HOME=" + s.home}} {
+	for _, flags := range [][]string{{}, {"--allow", "unix"},
+		{"--allow", "unix", "--rw", filepath.Dir(s.home), "--net", "host"},
+		{"--allow", "unix", "--tmp", "host", "-e", "XDG_STATE_HOME=" + s.home}} {
 		run := append([]string{"run", "-q"}, flags...)
-		for _, words := range [][]string{{"sallyport", "approve", a.id}, {"sallyport", "deny", a.id}, {"sh", "-c", `test -S "$0"`, socket[0]}, {"sh", "-c", `rm "$0"`, socket[0]}} {
+		for _, words := range [][]string{{"sallyport", "approve", a.id}, {"sallyport", "deny", a.id},
+			{"sh", "-c", `test -S "$0"`, socket[0]}, {"sh", "-c", `rm "$0"`, socket[0]}} {
 			if code, out := s.says(t, append(append(slices.Clone(run), "--"), words...)...); code == 0 {
 				t.Errorf("%q %q: %s", flags, words, out)
 			}

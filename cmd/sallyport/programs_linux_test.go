@@ -15,7 +15,8 @@ import (
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() {
-	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked, "lockall": lockAll, "eavesdrop": eavesdrop}
+	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked,
+		"lockall": lockAll, "eavesdrop": eavesdrop}
 }
 
 // unlocked waits until no process has a lock on any of the files.

@@ -31,7 +31,8 @@ func readable(t *testing.T, d desk, x *testenv.Terminal, command string) {
 	v := view(x)
 	want := []string{
 		"sallyport: may this command be given more?", "| " + command, "in " + d.work, "program: ...",
-		"reason: it failed, and was denied what it may need", "was denied: write " + d.out + "/file (EROFS, notified)",
+		"reason: it failed, and was denied what it may need", "was denied: write " + d.out +
+			"/file (EROFS, notified)",
 		"would open: writing to " + d.out, "It ran already (1), and what it did then is done again.",
 		"[y] once  [s] for this session  [n] deny  [a] abort  >",
 	}
@@ -49,7 +50,8 @@ func readable(t *testing.T, d desk, x *testenv.Terminal, command string) {
 		}
 	}
 	last := begin + len(want) - 1
-	if !slices.Equal(rows, want) || v.Alternate || !v.Cursor.Visible || v.Cursor.Row != last || v.Cursor.Col != len(want[len(want)-1])+1 {
+	if !slices.Equal(rows, want) || v.Alternate || !v.Cursor.Visible || v.Cursor.Row != last ||
+		v.Cursor.Col != len(want[len(want)-1])+1 {
 		t.Errorf("shown, with the cursor %+v, on the alternate screen %v:\n%s", v.Cursor, v.Alternate, v)
 	}
 }
@@ -78,10 +80,13 @@ func TestPromptAfterDrawing(t *testing.T) {
 			t.Run(test.name+" "+flag, func(t *testing.T) {
 				d := newDesk(t)
 				const draw = "#!/bin/sh\necho ran >>count\nif { echo x >../out/file; } 2>/dev/null; then stty -a; echo second; exit; fi\nstty raw -echo\nprintf %%s '%s'\nexit 7\n"
-				if err := testenv.WriteProgram(filepath.Join(d.work, "draw"), fmt.Sprintf(draw, test.leaves)); err != nil {
+				if err := testenv.WriteProgram(filepath.Join(d.work, "draw"),
+					fmt.Sprintf(draw, test.leaves)); err != nil {
 					t.Fatal(err)
 				}
-				x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `echo before; exec sallyport run "$0" -- ./draw`, flag), viewCols, viewRows)
+				x := testenv.StartTerminal(t,
+					d.command(t, "sh", "-c", `echo before; exec sallyport run "$0" -- ./draw`, flag),
+					viewCols, viewRows)
 				x.Expect(choicesPlain)
 				readable(t, d, x, "./draw")
 				if strings.Contains(test.leaves, "1049") && !slices.Contains(view(x).Lines, "before") {
@@ -97,7 +102,8 @@ func TestPromptAfterDrawing(t *testing.T) {
 					t.Errorf("at the end it shows:\n%s", v)
 				}
 				for _, mode := range []string{"\x1b[?1049l", ";1002;", ";1006;", ";2004;"} {
-					if i := strings.LastIndex(x.Transcript(), mode); i < strings.Index(x.Transcript(), test.leaves) {
+					if i := strings.LastIndex(x.Transcript(), mode); i < strings.Index(x.Transcript(),
+						test.leaves) {
 						t.Errorf("%q is not reset", mode)
 					}
 				}
@@ -114,7 +120,8 @@ func TestPromptStoppedOutput(t *testing.T) {
 	testenv.NeedProgram(t, "python3")
 	d := newDesk(t)
 	const script = `python3 -c 'import termios; termios.tcflow(1, termios.TCOOFF)'; { echo x >../out/file; } 2>/dev/null || exit 7`
-	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t=false", "-c", script), viewCols, viewRows)
+	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t=false", "-c", script),
+		viewCols, viewRows)
 	x.Expect(choicesPlain)
 	readable(t, d, x, script)
 	x.Send("n\r")
@@ -148,17 +155,21 @@ func TestPromptVim(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "vim")
 	const script = "vim -u NONE -i NONE -n -N note.txt || exit 7"
-	for name, keys := range map[string]string{"quit": ":cq\r", "killed": ":call system('kill -KILL $PPID')\r"} {
+	for name, keys := range map[string]string{"quit": ":cq\r",
+		"killed": ":call system('kill -KILL $PPID')\r"} {
 		for _, answer := range []string{"y", "n"} {
 			t.Run(name+" "+answer, func(t *testing.T) {
 				d := newDesk(t)
-				x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t", "-c", script), viewCols, viewRows)
-				play(x, []turn{{`note\.txt`, "otext\x1b:w! ../out/file\r"}, {`E212`, "\r" + keys}, {choicesPlain, ""}})
+				x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t", "-c", script),
+					viewCols, viewRows)
+				play(x, []turn{{`note\.txt`, "otext\x1b:w! ../out/file\r"}, {`E212`, "\r" + keys},
+					{choicesPlain, ""}})
 				readable(t, d, x, script)
 				x.Send(answer + "\r")
 				code := 7
 				if answer == "y" {
-					play(x, []turn{{`\x1b\[\?1049h`, ""}, {`note\.txt`, "otext\x1b:w! ../out/file\r"}, {`written`, ":q!\r"}})
+					play(x, []turn{{`\x1b\[\?1049h`, ""}, {`note\.txt`, "otext\x1b:w! ../out/file\r"},
+						{`written`, ":q!\r"}})
 					code = 0
 				}
 				if got := x.Wait(); got != code {

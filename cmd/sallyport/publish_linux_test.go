@@ -57,7 +57,8 @@ func TestPublish(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 			out, err := s.command(t, nil, "--publish", "1:"+port, "--", "echo", "ran").CombinedOutput()
-			if err == nil || strings.Contains(string(out), "ran\n") || !strings.Contains(string(out), "port "+port+" of this machine is in use") {
+			if err == nil || strings.Contains(string(out), "ran\n") ||
+				!strings.Contains(string(out), "port "+port+" of this machine is in use") {
 				t.Errorf("%q, %v", out, err)
 			}
 			_ = stdin.Close()
@@ -76,7 +77,8 @@ func TestPublish(t *testing.T) {
 		"the network of the host": {"--net", "host"}, "no sandbox": {"-s", "full-access"}, "a service of this machine": {"--allow-host", "localhost:3000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := s.command(t, nil, append(words, "--publish", "3000:"+freePort(t), "--", "true")...).CombinedOutput()
+			out, err := s.command(t, nil, append(words, "--publish", "3000:"+freePort(t), "--",
+				"true")...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "sandbox not available") {
 				t.Errorf("%q, %v", out, err)
 			}
@@ -107,8 +109,11 @@ func TestPublishSettings(t *testing.T) {
 		"a flag, twice the same port": {[]string{"--publish", "1:" + port}, "is in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, _ := s.command(t, nil, append(append([]string{"--config", file, "--json"}, tt.words...), "--", "true")...).CombinedOutput()
-			if !strings.Contains(string(out), tt.want) || tt.want == "" && (strings.Contains(string(out), "published") || !strings.Contains(string(out), `"exit_code":0`)) {
+			out, _ := s.command(t, nil, append(append([]string{"--config", file, "--json"}, tt.words...),
+				"--", "true")...).CombinedOutput()
+			if !strings.Contains(string(out), tt.want) || tt.want == "" &&
+				(strings.Contains(string(out), "published") ||
+					!strings.Contains(string(out), `"exit_code":0`)) {
 				t.Errorf("%s", out)
 			}
 		})
@@ -143,7 +148,8 @@ func reach(t *testing.T, port string) string {
 	return string(text)
 }
 
-// TestLocalBinding: with the setting a program that uses the proxy reaches the server of its own command, and by
+// TestLocalBinding: with the setting a program that uses the proxy reaches the server of its own
+// command, and by
 // no way a service of this machine.
 func TestLocalBinding(t *testing.T) {
 	t.Parallel()
@@ -157,9 +163,13 @@ func TestLocalBinding(t *testing.T) {
 		`until grep -q Serving log; do read -t 0.05 x <>fifo; done; curl -s http://localhost:8123/; echo " $?"; curl -s http://127.0.0.1:` + port + `/; echo " $?"; kill $!`
 	for value, want := range map[string]string{"false": " 0\n", "true": "own 0\n 7\n"} {
 		config := filepath.Join(s.root, "home", value+".toml")
-		must(t, os.WriteFile(config, []byte("[network]\nallow = ['example.org']\nallow_local_binding = "+value+"\n"), 0o600))
-		r := s.json(t, "--config", config, "--", "bash", "-c", "mkfifo -m 600 fifo; export PYTHONUNBUFFERED=1; "+script+"; rm fifo log")
-		if ok := strings.Contains(r.Output, want); !ok || (value == "false") == strings.Contains(r.Output, "own 0") || strings.Contains(r.Output, "this machine") {
+		must(t, os.WriteFile(config, []byte("[network]\nallow = ['example.org']\nallow_local_binding = "+
+			value+"\n"), 0o600))
+		r := s.json(t, "--config", config, "--", "bash", "-c",
+			"mkfifo -m 600 fifo; export PYTHONUNBUFFERED=1; "+script+"; rm fifo log")
+		if ok := strings.Contains(r.Output, want); !ok ||
+			(value == "false") == strings.Contains(r.Output, "own 0") ||
+			strings.Contains(r.Output, "this machine") {
 			t.Errorf("%s: %q", value, r.Output)
 		}
 	}

@@ -74,7 +74,8 @@ func newcomer(t *testing.T, project, program string) seat {
 	}
 	bin := filepath.Dir(program)
 	if project == "rust" { // rustup's program looks for the real one in the home directory
-		root, err := exec.CommandContext(t.Context(), filepath.Join(bin, "rustc"), "--print", "sysroot").Output()
+		root, err := exec.CommandContext(t.Context(), filepath.Join(bin, "rustc"), "--print",
+			"sysroot").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,8 @@ func (s seat) session(t *testing.T, block string) string {
 	for part := range strings.SplitSeq(strings.TrimPrefix(block, "$ "), "\n$ ") {
 		command, seen, _ := strings.Cut(part, "\n")
 		cmd := s.command(t, "sh", "-c", command)
-		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+filepath.Join(s.home, ".local/state"), "CARGO_TERM_COLOR=never", "NO_COLOR=1")
+		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+filepath.Join(s.home, ".local/state"),
+			"CARGO_TERM_COLOR=never", "NO_COLOR=1")
 		var out string
 		var code int
 		if strings.Contains(seen, "  > y") {
@@ -137,6 +139,7 @@ func (s seat) shorten(text string) string {
 		return shown.ReplaceAllString(text, "${3}1")
 	}
 	size, _ := strconv.Atoi(text[at[2]:at[3]])
-	size -= strings.Count(quoted.FindString(strings.ReplaceAll(text, "\r", "")), s.home) * (len(s.home) - len("~"))
+	size -= strings.Count(quoted.FindString(strings.ReplaceAll(text, "\r", "")),
+		s.home) * (len(s.home) - len("~"))
 	return text[:at[2]] + strconv.Itoa(size) + text[at[3]:]
 }

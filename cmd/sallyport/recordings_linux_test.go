@@ -86,7 +86,8 @@ func TestRecordings(t *testing.T) {
 				testenv.NeedProgram(t, program)
 			}
 			s := newSeat(t)
-			for name, text := range map[string]string{"note": "begin\n", "slow.py": slowReader, "large": strings.Repeat("a line of the large file\n", 80_000)} {
+			for name, text := range map[string]string{"note": "begin\n", "slow.py": slowReader,
+				"large": strings.Repeat("a line of the large file\n", 80_000)} {
 				if err := os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -106,7 +107,8 @@ func TestRecordings(t *testing.T) {
 			x.Send("exit 0\r")
 			x.Wait()
 			if os.Getenv("SALLYPORT_TEST_UPDATE") != "" && os.Geteuid() == 0 {
-				if err := os.WriteFile(filepath.Join("..", "..", "docs", "recordings", tt.name+".cast"), x.Asciicast(), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join("..", "..", "docs", "recordings", tt.name+".cast"),
+					x.Asciicast(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

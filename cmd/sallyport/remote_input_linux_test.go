@@ -36,7 +36,8 @@ func TestRemoteInput(t *testing.T) {
 		{"read in part", long, []string{"head", "-c", "3"}, 0, "xxx", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := d.command(t, append([]string{"sallyport", "run", "--remote", url, "-C", d.work, "--"}, test.command...)...)
+			cmd := d.command(t, append([]string{"sallyport", "run", "--remote", url, "-C", d.work, "--"},
+				test.command...)...)
 			cmd.Stdin = strings.NewReader(test.input)
 			if test.input[0] == '/' {
 				f, err := os.Open(test.input)
@@ -49,7 +50,8 @@ func TestRemoteInput(t *testing.T) {
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			_ = cmd.Run()
-			if code := cmd.ProcessState.ExitCode(); code != test.code || out.String() != test.out || errs.String() != test.errs {
+			if code := cmd.ProcessState.ExitCode(); code != test.code || out.String() != test.out ||
+				errs.String() != test.errs {
 				t.Errorf("exit code %d, %q, %q", code, out.String(), errs.String())
 			}
 		})

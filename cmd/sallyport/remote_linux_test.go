@@ -30,7 +30,8 @@ func TestRemoteTerminal(t *testing.T) {
 	d := newParlor(t)
 	url := d.server(t)
 	start := func() *testenv.Terminal {
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--", "bash", "-c", talks), 80, 24)
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--",
+			"bash", "-c", talks), 80, 24)
 		x.Expect("ready\r\n")
 		return x
 	}
@@ -109,7 +110,8 @@ func TestRemoteAsks(t *testing.T) {
 		answer string
 		code   int
 	}{{"y\r", 0}, {"n\r", 123}} {
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "-t=false", "-a", "untrusted", "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work,
+			"-t=false", "-a", "untrusted", "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
 		x.Expect("may this command run")
 		x.Expect("deny .*> $")
 		x.Send(test.answer)
@@ -121,7 +123,9 @@ func TestRemoteAsks(t *testing.T) {
 	if err := os.Mkdir(outside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `sallyport run --remote "$0" -C "$1" -t=false -a on-request -- cp /dev/null "$2/made" </dev/null`, url, d.work, outside), 80, 24)
+	x := testenv.StartTerminal(t, d.command(t, "sh", "-c",
+		`sallyport run --remote "$0" -C "$1" -t=false -a on-request -- cp /dev/null "$2/made" </dev/null`,
+		url, d.work, outside), 80, 24)
 	x.Expect("deny .*> $")
 	x.Send("y\r")
 	if code := x.Wait(); code != 0 {
@@ -145,19 +149,24 @@ func TestRemoteHosts(t *testing.T) {
 	fetches := []string{"--", act, "fetch", "http://" + named + "/", "fetch", "http://" + other + "/"}
 	allow := []string{"--allow-host", named}
 	t.Run("remote", func(t *testing.T) {
-		d.expects(t, 0, want, slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"}, allow, fetches)...)
+		d.expects(t, 0, want, slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"},
+			allow, fetches)...)
 	})
 	t.Run("remote, without", func(t *testing.T) {
-		if out, errs, code := d.run(t, slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"}, fetches)...); strings.Contains(out, "200") {
+		if out, errs, code := d.run(t,
+			slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"},
+				fetches)...); strings.Contains(out, "200") {
 			t.Errorf("%q, %q, %d", out, errs, code)
 		}
 	})
 	t.Run("remote, denied", func(t *testing.T) {
 		d.expects(t, 0, "403 blocked-by-denylist\n403 blocked-by-denylist\n",
-			slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false", "--deny-host", "localhost"}, allow, fetches)...)
+			slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false", "--deny-host",
+				"localhost"}, allow, fetches)...)
 	})
 	t.Run("detach", func(t *testing.T) {
-		id := d.start(t, slices.Concat(allow, []string{"--", "sh", "-c", `"$@" >fetched`, "sh"}, fetches[1:])...)
+		id := d.start(t, slices.Concat(allow, []string{"--", "sh", "-c", `"$@" >fetched`, "sh"},
+			fetches[1:])...)
 		if out, errs, code := d.run(t, "wait", id); code != 0 {
 			t.Errorf("%q, %q, %d", out, errs, code)
 		}
@@ -167,7 +176,8 @@ func TestRemoteHosts(t *testing.T) {
 	})
 }
 
-// counts is a program of Python that counts SIGTERM, and ends with 9 after as many as its argument says. A trap of a
+// counts is a program of Python that counts SIGTERM, and ends with 9 after as many as its argument says.
+// A trap of a
 // shell loses a signal that comes while it runs.
 const counts = `
 import signal, sys
@@ -179,7 +189,8 @@ for n in range(int(sys.argv[1])):
 sys.exit(9)
 `
 
-// TestRepeatedSignals: with a terminal and without, each signal is the program's, as often as it comes. Of a run on
+// TestRepeatedSignals: with a terminal and without, each signal is the program's, as often as it comes.
+// Of a run on
 // another server the second one that asks for the end ends it.
 func TestRepeatedSignals(t *testing.T) {
 	t.Parallel()
@@ -260,12 +271,14 @@ func TestSignalsNoAnswer(t *testing.T) {
 		if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} { // different ones are not joined
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+			// different ones are not joined
 			if err := cmd.Process.Signal(s); err != nil {
 				t.Error(err)
 			}
 		}
-		if _ = cmd.Wait(); cmd.ProcessState.Success() || !strings.Contains(errs.String(), "the command may go on there as session ") {
+		if _ = cmd.Wait(); cmd.ProcessState.Success() ||
+			!strings.Contains(errs.String(), "the command may go on there as session ") {
 			t.Errorf("%s: %v, %q", flags, cmd.ProcessState, errs.String())
 		}
 		_ = server.Process.Signal(syscall.SIGCONT) // the end of the test ends it

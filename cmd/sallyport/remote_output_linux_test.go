@@ -90,8 +90,10 @@ func TestRemoteOutput(t *testing.T) {
 			}
 			_, _ = io.Copy(&out, pipe)
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != 5 || !bytes.Equal(out.Bytes(), want) || !bytes.Equal(errs.Bytes(), wantErr) {
-				t.Errorf("exit code %d, %d bytes, %d of standard error: %.80q", code, out.Len(), errs.Len(), errs.Bytes())
+			if code := cmd.ProcessState.ExitCode(); code != 5 || !bytes.Equal(out.Bytes(), want) ||
+				!bytes.Equal(errs.Bytes(), wantErr) {
+				t.Errorf("exit code %d, %d bytes, %d of standard error: %.80q", code, out.Len(),
+					errs.Len(), errs.Bytes())
 			}
 			if count.Load() <= int64(test.cuts) {
 				t.Errorf("there were %d connections", count.Load())
@@ -147,7 +149,8 @@ func TestRemoteReaderGone(t *testing.T) {
 		{"lines", "--jsonl", "yes", false, 125},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			args := append([]string{"sallyport", "run", "--remote", url, "-C", d.work}, strings.Fields(test.flags)...)
+			args := append([]string{"sallyport", "run", "--remote", url, "-C", d.work},
+				strings.Fields(test.flags)...)
 			cmd := d.command(t, append(args, "--", "sh", "-c", test.script)...)
 			r, w, err := os.Pipe()
 			if err != nil {
@@ -218,12 +221,14 @@ func TestRemoteReaderStuck(t *testing.T) {
 			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 				code = 128 + int(ws.Signal())
 			}
-			if code != test.code || !strings.Contains(errs.String(), "not all of what the command printed was passed on") {
+			if code != test.code || !strings.Contains(errs.String(),
+				"not all of what the command printed was passed on") {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, errs.String())
 			}
 		})
 	}
-	cmd := d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--", "sh", "-c", "head -c 600000 /dev/zero; exit 7")
+	cmd := d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--", "sh", "-c",
+		"head -c 600000 /dev/zero; exit 7")
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -40,11 +40,14 @@ func certificates(t *testing.T, dir string) {
 	for i, name := range []string{"ca", "server", "client"} {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name},
+			NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}
 		if authority == nil {
-			template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+			template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true,
+				x509.KeyUsageCertSign
 			authority, signer = template, key
 		}
 		raw, signed := x509.CreateCertificate(rand.Reader, template, authority, &key.PublicKey, signer)
@@ -61,7 +64,8 @@ func certificates(t *testing.T, dir string) {
 func (d parlor) encrypted(t *testing.T, dir string) string {
 	t.Helper()
 	cmd := d.command(t, "sallyport", "exec-server", "--listen", "wss://127.0.0.1:0",
-		"--tls-cert", filepath.Join(dir, "server"), "--tls-key", filepath.Join(dir, "server.key"), "--tls-client-ca", filepath.Join(dir, "ca"))
+		"--tls-cert", filepath.Join(dir, "server"), "--tls-key", filepath.Join(dir, "server.key"),
+		"--tls-client-ca", filepath.Join(dir, "ca"))
 	out, err := cmd.StdoutPipe()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // when the test ends
 	if err == nil {
@@ -94,7 +98,8 @@ func TestRemoteTLS(t *testing.T) {
 	certificates(t, dir)
 	url := d.encrypted(t, dir)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	flags := []string{"--remote", url, "--remote-tls-cert", file("client"), "--remote-tls-key", file("client.key"), "--remote-tls-ca", file("ca")}
+	flags := []string{"--remote", url, "--remote-tls-cert", file("client"), "--remote-tls-key",
+		file("client.key"), "--remote-tls-ca", file("ca")}
 	run := func(flags ...string) []string {
 		return append(append([]string{"run"}, flags...), "-C", d.work, "--", "echo", "hi")
 	}
@@ -122,8 +127,10 @@ func TestRemoteTLS(t *testing.T) {
 	} {
 		for _, args := range [][]string{run(test.flags...), append([]string{"ps"}, test.flags...)} {
 			out, errs, code := d.run(t, args...)
-			if code != 125 || out != "" || !strings.Contains(errs, test.want) || strings.Count(errs, "\n") != 1 {
-				t.Errorf("%s, %s: %q, %q, exit code %d, want %q", test.name, args[0], out, errs, code, test.want)
+			if code != 125 || out != "" || !strings.Contains(errs, test.want) ||
+				strings.Count(errs, "\n") != 1 {
+				t.Errorf("%s, %s: %q, %q, exit code %d, want %q", test.name, args[0], out, errs,
+					code, test.want)
 			}
 		}
 	}
@@ -140,13 +147,17 @@ func TestRemoteKeyHidden(t *testing.T) {
 	}
 	certificates(t, dir)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.WriteFile(file("token"), []byte("swordfish\n"), 0o600), os.Symlink("client.key", file("link"))); err != nil {
+	if err := errors.Join(os.WriteFile(file("token"), []byte("swordfish\n"), 0o600),
+		os.Symlink("client.key", file("link"))); err != nil {
 		t.Fatal(err)
 	}
-	flags := []string{"run", "--remote", d.encrypted(t, dir), "--remote-tls-cert", file("client"), "--remote-tls-key", file("link"), "--remote-tls-ca", file("ca"),
+	flags := []string{"run", "--remote", d.encrypted(t, dir), "--remote-tls-cert", file("client"),
+		"--remote-tls-key", file("link"), "--remote-tls-ca", file("ca"),
 		"--remote-token-file", file("token"), "-C", d.work, "--", "sh", "-c"}
-	out, errs, code := d.run(t, append(flags, "cat "+file("client")+"; cat "+file("client.key")+" "+file("link")+" "+file("token"))...)
-	if code == 0 || !strings.Contains(out, "BEGIN CERTIFICATE") || strings.Contains(out, "PRIVATE") || strings.Contains(out, "swordfish") {
+	out, errs, code := d.run(t, append(flags, "cat "+file("client")+"; cat "+file("client.key")+" "+
+		file("link")+" "+file("token"))...)
+	if code == 0 || !strings.Contains(out, "BEGIN CERTIFICATE") || strings.Contains(out, "PRIVATE") ||
+		strings.Contains(out, "swordfish") {
 		t.Errorf("%s%s, exit code %d", out, errs, code)
 	}
 }

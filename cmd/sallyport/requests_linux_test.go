@@ -11,14 +11,16 @@ import (
 	"testing"
 )
 
-// TestRequestRules: a command reaches what a rule permits, with headers that it never sees, and nothing else of
+// TestRequestRules: a command reaches what a rule permits, with headers that it never sees, and nothing
+// else of
 // the host, with the proxy's variables and without.
 func TestRequestRules(t *testing.T) {
 	t.Parallel()
 	s := newCredentialStage(t, "")
 	text, err := os.ReadFile(s.config)
 	must(t, err)
-	text = fmt.Appendf(text, "[network.mitm.rules.read]\nhosts = [%q, %q]\nmethods = [\"GET\"]\nquery = [\"q=pattern:open*\"]\nstrip = [\"Cookie\"]\nset = [\"Authorization: Bearer {one}\", \"X-Team: blue, green\"]\n", s.own.at, s.plain.at)
+	text = fmt.Appendf(text,
+		"[network.mitm.rules.read]\nhosts = [%q, %q]\nmethods = [\"GET\"]\nquery = [\"q=pattern:open*\"]\nstrip = [\"Cookie\"]\nset = [\"Authorization: Bearer {one}\", \"X-Team: blue, green\"]\n", s.own.at, s.plain.at)
 	must(t, os.WriteFile(s.config, text, 0o600))
 	for _, tt := range []struct {
 		name, script, prints, gets string
@@ -43,7 +45,8 @@ func TestRequestRules(t *testing.T) {
 			if got := s.plain.take(); got != "" {
 				t.Errorf("the server without TLS got %q", got)
 			}
-			refused := slices.ContainsFunc(r.NetworkDenials, func(d networkDenial) bool { return d.Reason == tt.reason })
+			refused := slices.ContainsFunc(r.NetworkDenials,
+				func(d networkDenial) bool { return d.Reason == tt.reason })
 			if refused != (tt.reason != "") || tt.reason == "" && len(r.NetworkDenials) > 0 {
 				t.Errorf("denials %+v", r.NetworkDenials)
 			}

@@ -49,7 +49,8 @@ func TestReviewedDocument(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(d.work, "index.html"), []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := testenv.WriteProgram(filepath.Join(d.work, "deploy"), "#!/bin/sh\nexec cp index.html ../out/ 2>/dev/null\n"); err != nil {
+	if err := testenv.WriteProgram(filepath.Join(d.work, "deploy"),
+		"#!/bin/sh\nexec cp index.html ../out/ 2>/dev/null\n"); err != nil {
 		t.Fatal(err)
 	}
 	places := strings.NewReplacer(d.work, "/home/dev/site", d.out, "/home/dev/out")
@@ -62,7 +63,8 @@ func TestReviewedDocument(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 0 {
 			printed += fmt.Sprintf("[exit %d]\n", code)
 		}
-		want, got := strings.Split(strings.TrimSpace(shown), "\n"), strings.Split(strings.TrimSpace(printed), "\n")
+		want, got := strings.Split(strings.TrimSpace(shown), "\n"),
+			strings.Split(strings.TrimSpace(printed), "\n")
 		if len(got) != len(want) {
 			t.Errorf("%s: %d lines, the page has %d:\n%s", command, len(got), len(want), printed)
 		}

@@ -49,7 +49,8 @@ func managed() {
 
 // TestManaged: the product's own ceiling is a constant.
 func TestManaged(t *testing.T) {
-	for _, name := range []string{managedVar, "SALLYPORT_MANAGED", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME", "HOME"} {
+	for _, name := range []string{managedVar, "SALLYPORT_MANAGED", "XDG_CONFIG_DIRS",
+		"XDG_CONFIG_HOME", "HOME"} {
 		t.Setenv(name, t.TempDir())
 	}
 	if got := cli.System().Managed; got != "/etc/sallyport" {
@@ -120,7 +121,8 @@ func setUp(env *testscript.Env) error {
 	env.Defer(func() { endDaemon(runtime) })
 	env.Setenv("SHELL", "/bin/sh")
 	env.Setenv("GORACE", noRaceSleep)
-	env.Setenv("long", strings.Repeat("0123456789abcdef", 8000)) // 128 000 bytes, nearly the most for one argument
+	// 128 000 bytes, nearly the most for one argument
+	env.Setenv("long", strings.Repeat("0123456789abcdef", 8000))
 	path, err := exec.LookPath("sallyport")
 	if err != nil {
 		return err

@@ -46,7 +46,8 @@ func TestBigWorkspace(t *testing.T) {
 	}
 	fill(t, filepath.Join(s.work, "a"), git.DefaultEntries/100+10)
 	far := filepath.Join(s.work, "a", "d00", "e00", "deep") // is entered after all directories with files
-	for _, name := range []string{"work/.git/hooks/h", "bare/HEAD", "bare/config", "bare/objects/o", "bare/refs/r", "bare/hooks/h"} {
+	for _, name := range []string{"work/.git/hooks/h", "bare/HEAD", "bare/config", "bare/objects/o",
+		"bare/refs/r", "bare/hooks/h"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(far, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -67,9 +68,12 @@ func TestBigWorkspace(t *testing.T) {
 	}
 	before := listing(t, far)
 	for _, script := range []string{
-		"echo x >work/.git/config", "echo x >work/.git/hooks/h", "rm work/.git/hooks/h", "mv work/.git work/git",
-		"echo x >bare/config", "echo x >bare/hooks/new", "echo x >bare/hooks/h", "rm bare/HEAD", "mv bare/hooks bare/other", "chmod 755 bare/hooks/h",
-		"ln -s /etc bare/worktrees", "cd bare && echo x >config", "cd bare/hooks && echo x >>h", "mv bare moved && echo x >moved/config; mv moved bare; exit 1",
+		"echo x >work/.git/config", "echo x >work/.git/hooks/h", "rm work/.git/hooks/h",
+		"mv work/.git work/git",
+		"echo x >bare/config", "echo x >bare/hooks/new", "echo x >bare/hooks/h", "rm bare/HEAD",
+		"mv bare/hooks bare/other", "chmod 755 bare/hooks/h",
+		"ln -s /etc bare/worktrees", "cd bare && echo x >config", "cd bare/hooks && echo x >>h",
+		"mv bare moved && echo x >moved/config; mv moved bare; exit 1",
 	} {
 		if out, err := run("cd " + far + " && " + script); err == nil {
 			t.Errorf("%s: succeeds: %s", script, out)

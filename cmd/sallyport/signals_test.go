@@ -114,7 +114,8 @@ func TestSignalsReachTheCommand(t *testing.T) {
 			}
 			code, rest := f.end(t)
 			if code != tt.code || rest != tt.prints {
-				t.Errorf("exit code %d, printed %q; want %d, %q; stderr %q", code, rest, tt.code, tt.prints, &f.stderr)
+				t.Errorf("exit code %d, printed %q; want %d, %q; stderr %q", code, rest, tt.code,
+					tt.prints, &f.stderr)
 			}
 		})
 	}

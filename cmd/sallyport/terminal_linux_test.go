@@ -45,7 +45,8 @@ func (s seat) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = s.work
-	cmd.Env = append(testenv.Environ(), "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home, "SHELL=/bin/sh", "LC_ALL=C.UTF-8", "TERM=xterm",
+	cmd.Env = append(testenv.Environ(), "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home,
+		"SHELL=/bin/sh", "LC_ALL=C.UTF-8", "TERM=xterm",
 		"PS1=$ ", "PS2=> ", "LESS=", "EXINIT=", "VIMINIT=", "PYTHONSTARTUP=", "GORACE="+noRaceSleep)
 	return cmd
 }
@@ -128,7 +129,8 @@ var transcripts = []struct {
 		},
 	},
 	{
-		name: "python", needs: []string{"python3"}, args: []string{"--", "env", "TERM=dumb", "python3", "-q"}, code: 5,
+		name: "python", needs: []string{"python3"}, args: []string{"--", "env", "TERM=dumb", "python3",
+			"-q"}, code: 5,
 		turns: []turn{
 			{`>>> $`, "print(6*7)\r"},
 			{`\n42\r\n>>> $`, "exec(\"print('go')\\nwhile 1: pass\")\r"}, // a sleep misses a signal just before it
@@ -140,7 +142,8 @@ var transcripts = []struct {
 		},
 	},
 	{
-		name: "end", needs: []string{"python3"}, args: []string{"--", "env", "TERM=dumb", "python3", "-q"}, code: 0,
+		name: "end", needs: []string{"python3"}, args: []string{"--", "env", "TERM=dumb", "python3",
+			"-q"}, code: 0,
 		turns: []turn{{`>>> $`, "print(6*7)\r"}, {`\n42\r\n>>> $`, "\x04"}},
 	},
 	{
@@ -174,7 +177,8 @@ func TestTranscripts(t *testing.T) {
 			if diff := cmp.Diff(x.ModesBefore(), x.Modes()); diff != "" {
 				t.Errorf("the modes of the terminal are other ones (-before +after):\n%s", diff)
 			}
-			compare(t, filepath.Join("testdata", "terminal", tt.name+".txt"), frames.ReplaceAllString(plain(x.Transcript()), ""))
+			compare(t, filepath.Join("testdata", "terminal", tt.name+".txt"),
+				frames.ReplaceAllString(plain(x.Transcript()), ""))
 		})
 	}
 }
@@ -229,7 +233,8 @@ func TestStoppedOutput(t *testing.T) {
 	const program = `import termios, os
 try: open(os.environ["HOME"] + "/no", "w")
 except OSError: termios.tcflow(1, termios.TCOOFF)`
-	x := testenv.StartTerminal(t, s.command(t, "sh", "-c", `sallyport run -- python3 -c "$0" </dev/null; echo over`, program), 80, 24)
+	x := testenv.StartTerminal(t, s.command(t, "sh", "-c",
+		`sallyport run -- python3 -c "$0" </dev/null; echo over`, program), 80, 24)
 	x.Expect("over")
 	x.Wait()
 }

@@ -20,8 +20,10 @@ func newTrustSeat(t *testing.T) (seat, string) {
 	t.Helper()
 	s := newSeat(t)
 	rule := filepath.Join(s.work, ".sallyport/rules/x.rules")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(rule), 0o755), os.WriteFile(rule, []byte("# \x1b[2J\u202eone\n"), 0o600),
-		os.WriteFile(filepath.Join(s.work, ".sallyport/config.toml"), []byte(strings.Repeat("# comment\n", 30)+"# end\n"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(rule), 0o755),
+		os.WriteFile(rule, []byte("# \x1b[2J\u202eone\n"), 0o600),
+		os.WriteFile(filepath.Join(s.work, ".sallyport/config.toml"),
+			[]byte(strings.Repeat("# comment\n", 30)+"# end\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return s, rule
@@ -46,7 +48,8 @@ const trustChoices = `\[y\] trust these files  \[n\] do not trust them  > $`
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
-	shown := []turn{{`\(never trusted before\)\r\n`, ""}, {`see more --$`, "y\r"}, {`\| # end\r\n\r\n.sallyport/rules/x.rules, 13 bytes:\r\n\| # \\x1b\[2J\\u202eone\r\n\r\n`, ""}}
+	shown := []turn{{`\(never trusted before\)\r\n`, ""}, {`see more --$`, "y\r"},
+		{`\| # end\r\n\r\n.sallyport/rules/x.rules, 13 bytes:\r\n\| # \\x1b\[2J\\u202eone\r\n\r\n`, ""}}
 	for name, test := range map[string]struct {
 		keys []string // each after the line of choices
 		code int
@@ -166,9 +169,11 @@ func TestTrustInside(t *testing.T) {
 	x.Wait()
 	x = s.run(t, "--tmp", "host", "--", "sallyport", "trust", "--revoke")
 	if code := x.Wait(); code != 125 || !s.trusts(t) {
-		t.Errorf("it has revoked the trust, or the user could not give it, exit code %d; seen:\n%s", code, x.Transcript())
+		t.Errorf("it has revoked the trust, or the user could not give it, exit code %d; seen:\n%s", code,
+			x.Transcript())
 	}
-	if out, err := s.command(t, "sallyport", "trust", "--revoke").CombinedOutput(); err != nil || s.trusts(t) {
+	if out, err := s.command(t, "sallyport", "trust",
+		"--revoke").CombinedOutput(); err != nil || s.trusts(t) {
 		t.Errorf("%v, %s", err, out)
 	}
 }

@@ -60,7 +60,8 @@ func TestUpstream(t *testing.T) {
 	at := strings.TrimPrefix(server.URL, "http://")
 	origin := originOf(t, "hello")
 	const auth = " Basic ZGV2OnMzY3JldA=="
-	env := []string{"HTTP_PROXY=http://dev:s3cret@" + at, "https_proxy=dev:s3cret@" + at, "NO_PROXY=direct.example"}
+	env := []string{"HTTP_PROXY=http://dev:s3cret@" + at, "https_proxy=dev:s3cret@" + at,
+		"NO_PROXY=direct.example"}
 	run := func(want string, seen []string, env []string, words ...string) {
 		t.Helper()
 		out, err := s.command(t, env, words...).Output()
@@ -72,19 +73,24 @@ func TestUpstream(t *testing.T) {
 		}
 	}
 	run("200 by the proxy\n200 \n502 \n200 hello\n403 blocked-by-allowlist\n403 blocked-by-allowlist\nHTTP_PROXY=http://127.0.0.1:3128\nhttps_proxy=http://127.0.0.1:3128\n",
-		[]string{"CONNECT api.invalid:443" + auth, "CONNECT no.invalid:443" + auth, "GET http://api.invalid/x" + auth}, env,
-		"--allow-host", "**.invalid", "--allow-host", origin, "--", "act", "fetch", "http://api.invalid/x", "tunnel", "api.invalid:443", "tunnel", "no.invalid:443",
-		"fetch", "http://"+origin+"/", "fetch", "http://refused.test/", "fetch", "http://"+at+"/", "variable", "HTTP_PROXY", "variable", "https_proxy")
+		[]string{"CONNECT api.invalid:443" + auth, "CONNECT no.invalid:443" + auth,
+			"GET http://api.invalid/x" + auth}, env,
+		"--allow-host", "**.invalid", "--allow-host", origin, "--", "act", "fetch", "http://api.invalid/x",
+		"tunnel", "api.invalid:443", "tunnel", "no.invalid:443",
+		"fetch", "http://"+origin+"/", "fetch", "http://refused.test/", "fetch", "http://"+at+"/", "variable",
+		"HTTP_PROXY", "variable", "https_proxy")
 
 	// Without a network the command does not have the password either, and nothing else changes.
 	for _, more := range [][]string{nil, {"-e", "HTTP_PROXY", "-e", "https_proxy"}} {
 		run("HTTP_PROXY=\nhttps_proxy=\nNO_PROXY=direct.example\n", nil, env,
-			slices.Concat(more, []string{"--", "act", "variable", "HTTP_PROXY", "variable", "https_proxy", "variable", "NO_PROXY"})...)
+			slices.Concat(more, []string{"--", "act", "variable", "HTTP_PROXY", "variable", "https_proxy",
+				"variable", "NO_PROXY"})...)
 	}
 	run("", nil, []string{"HTTP_PROXY=ftp://dev:s3cret@x"}, "--", "true")
 
 	// What cannot be used stops the run before it, and does not tell the password.
-	out, err := s.command(t, []string{"ALL_PROXY=http://dev:s3cret@x:y"}, "--allow-host", "api.invalid", "--", "act", "variable", "ran").CombinedOutput()
+	out, err := s.command(t, []string{"ALL_PROXY=http://dev:s3cret@x:y"}, "--allow-host", "api.invalid", "--",
+		"act", "variable", "ran").CombinedOutput()
 	if want := "sallyport: invalid upstream proxy in ALL_PROXY: it is no URL; write http://[USER:PASSWORD@]HOST:PORT, socks5h://HOST:PORT, or none, or set network.upstream\n"; string(out) != want || err == nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
@@ -100,7 +106,8 @@ func TestUpstreamRedirected(t *testing.T) {
 	server := httptest.NewServer(log)
 	t.Cleanup(server.Close)
 	env := []string{"ALL_PROXY=http://dev:s3cret@" + strings.TrimPrefix(server.URL, "http://")}
-	out, err := s.command(t, env, "--allow-host", "api.invalid", "--", "act", "direct", "http://api.invalid/x").Output()
+	out, err := s.command(t, env, "--allow-host", "api.invalid", "--", "act", "direct",
+		"http://api.invalid/x").Output()
 	if string(out) != "200 by the proxy\n" {
 		t.Errorf("%q, %v", out, err)
 	}

@@ -98,7 +98,8 @@ func startExhausted(t *testing.T, level, with string, more uint64) bool {
 		t.Errorf("with %d descriptors: close: %v", more, err)
 	}
 	settled := func() bool {
-		return openFDs() <= descriptors && runtime.NumGoroutine() <= goroutines && len(process.PIDsBelow(os.Getpid())) == 0
+		return openFDs() <= descriptors && runtime.NumGoroutine() <= goroutines &&
+			len(process.PIDsBelow(os.Getpid())) == 0
 	}
 	for begin := time.Now(); !settled(); runtime.Gosched() {
 		if time.Since(begin) > noneAfter {

@@ -27,7 +27,8 @@ func TestHeldOutside(t *testing.T) {
 					policy = sandbox.FullAccess()
 				}
 				const lines = 5000
-				spec := newSpec(policy, "sh", "-c", fmt.Sprintf("echo ready >&2; read -r x; i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); done", lines))
+				spec := newSpec(policy, "sh", "-c",
+					fmt.Sprintf("echo ready >&2; read -r x; i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); done", lines))
 				spec.PipeStdin, spec.Grace = true, -1
 				var output strings.Builder
 				ready := make(chan struct{})

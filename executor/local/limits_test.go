@@ -15,7 +15,8 @@ func TestRefusesLimits(t *testing.T) {
 	var e Executor
 	defer e.Close()
 	var bad *executor.LimitError
-	if _, err := e.Start(context.Background(), &executor.Spec{Args: []string{"true"}, Resources: executor.Resources{PIDs: -1}}); !errors.As(err, &bad) {
+	if _, err := e.Start(context.Background(), &executor.Spec{Args: []string{"true"},
+		Resources: executor.Resources{PIDs: -1}}); !errors.As(err, &bad) {
 		t.Errorf("%v", err)
 	}
 }

@@ -66,7 +66,8 @@ func playHost(mode, mark string) int {
 
 // newSpec returns a Spec in the root directory with the environment of the tests.
 func newSpec(p sandbox.Policy, args ...string) *executor.Spec {
-	return &executor.Spec{Args: args, Dir: "/", Env: testenv.Environ(), Policy: p.Bind(sandbox.Places{Dir: "/"})}
+	return &executor.Spec{Args: args, Dir: "/", Env: testenv.Environ(),
+		Policy: p.Bind(sandbox.Places{Dir: "/"})}
 }
 
 // newExecutor returns an Executor that is closed with the test; it fails the test
@@ -171,7 +172,8 @@ func TestProcess(t *testing.T) {
 			t.Run("input and signals", func(t *testing.T) {
 				e := newExecutor(t)
 				output := make(chan string, 10)
-				spec := newSpec(policy, "sh", "-c", "trap 'echo int; cat; exit 4' INT; echo ready; while :; do sleep 0.01; done")
+				spec := newSpec(policy, "sh", "-c",
+					"trap 'echo int; cat; exit 4' INT; echo ready; while :; do sleep 0.01; done")
 				spec.PipeStdin = true
 				spec.OnOutput = func(_ executor.Stream, p []byte) { output <- string(p) }
 				p := start(t, e, spec)
@@ -306,7 +308,8 @@ func TestPlaces(t *testing.T) {
 				t.Fatalf("error %v, want %v", err, test.err)
 			}
 			if got.Dir != test.want.Dir || got.TmpDir != test.want.TmpDir {
-				t.Errorf("got %q and %q, want %q and %q", got.Dir, got.TmpDir, test.want.Dir, test.want.TmpDir)
+				t.Errorf("got %q and %q, want %q and %q", got.Dir, got.TmpDir, test.want.Dir,
+					test.want.TmpDir)
 			}
 			var bad *executor.DirError
 			if err != nil && (!errors.As(err, &bad) || bad.Dir != test.dir) {
@@ -325,7 +328,8 @@ func TestPlaces(t *testing.T) {
 func TestShell(t *testing.T) {
 	var e Executor
 	got, err := e.Shell(t.Context(), "sh", "exit", true)
-	if err != nil || len(got) != 3 || filepath.Base(got[0]) != "sh" || !slices.Equal(got[1:], []string{"-lc", "exit"}) {
+	if err != nil || len(got) != 3 || filepath.Base(got[0]) != "sh" ||
+		!slices.Equal(got[1:], []string{"-lc", "exit"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if own, err := e.Shell(t.Context(), "", "exit", false); err != nil || len(own) != 3 || own[1] != "-c" {

@@ -45,10 +45,13 @@ func TestOutput(t *testing.T) {
 				late, missing, at = append(late, c.Data...), missing+c.Missing, c.End()
 			}
 			half := tt.kept / 2
-			if missing != lost || len(late) != tt.kept || !bytes.Equal(late[:half], all[:half]) || !bytes.HasSuffix(all, late[half:]) {
-				t.Errorf("the late reader got %d bytes and missed %d, want %d and %d", len(late), missing, tt.kept, lost)
+			if missing != lost || len(late) != tt.kept || !bytes.Equal(late[:half], all[:half]) ||
+				!bytes.HasSuffix(all, late[half:]) {
+				t.Errorf("the late reader got %d bytes and missed %d, want %d and %d", len(late), missing,
+					tt.kept, lost)
 			}
-			if total, n := out.Size(); total != uint64(len(all)) || n != lost || out.LineCount() != lines || out.Err() != nil {
+			if total, n := out.Size(); total != uint64(len(all)) || n != lost || out.LineCount() != lines ||
+				out.Err() != nil {
 				t.Errorf("%d bytes, %d missing, %d lines, %v", total, n, out.LineCount(), out.Err())
 			}
 			if err := out.Close(); err != nil {
@@ -68,7 +71,8 @@ func TestOutput(t *testing.T) {
 func printAndRead(t *testing.T, retain executor.Retention, lines int) (all []byte, out executor.Output) {
 	t.Helper()
 	e := newExecutor(t)
-	spec := newSpec(sandbox.FullAccess(), "sh", "-c", fmt.Sprintf("read -r go; seq %d %d", 1_000_000, 1_000_000+lines-1))
+	spec := newSpec(sandbox.FullAccess(), "sh", "-c", fmt.Sprintf("read -r go; seq %d %d", 1_000_000,
+		1_000_000+lines-1))
 	spec.PipeStdin, spec.Retain = true, retain
 	read := make(chan uint64, 1)   // offsets behind what was read
 	started := make(chan struct{}) // out is set
@@ -134,7 +138,8 @@ func TestNoRetention(t *testing.T) {
 	if _, err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if total, missing := p.Output().Size(); total != 0 || missing != 0 || p.Output().Err() != nil || p.Output().Close() != nil {
+	if total, missing := p.Output().Size(); total != 0 || missing != 0 || p.Output().Err() != nil ||
+		p.Output().Close() != nil {
 		t.Errorf("%d bytes, %d missing, %v", total, missing, p.Output().Err())
 	}
 }

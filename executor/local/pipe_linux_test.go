@@ -26,7 +26,8 @@ func TestGoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := e.Start(t.Context(), &executor.Spec{
-		Args: []string{"/bin/sh", "-c", "echo ready; read x; echo got $x; exec head -c 1000000 /dev/zero"}, Dir: "/", Env: os.Environ(),
+		Args: []string{"/bin/sh", "-c", "echo ready; read x; echo got $x; exec head -c 1000000 /dev/zero"},
+		Dir:  "/", Env: os.Environ(),
 		Policy: sandbox.FullAccess(), Stdin: stdin, Stdout: stdout,
 	})
 	if err != nil {

@@ -24,7 +24,8 @@ func TestStorm(t *testing.T) {
 			for _, how := range []string{"fork", "vm"} {
 				t.Run(how, func(t *testing.T) {
 					begin := time.Now()
-					exit := leave(t, e, level, &leftover{holds: true, script: `exec ` + program + ` ` + how + ` 4 $M >/dev/null 2>&1 3>"$F"`})
+					exit := leave(t, e, level, &leftover{holds: true, script: `exec ` + program + ` ` + how +
+						` 4 $M >/dev/null 2>&1 3>"$F"`})
 					t.Logf("%d named, ended after %v", len(exit.Survivors), time.Since(begin))
 					if exit.Code != 0 {
 						t.Errorf("exit code %d", exit.Code)
@@ -49,7 +50,8 @@ func buildC(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "program")
-	cmd := exec.CommandContext(t.Context(), cc, "-O1", "-static", "-o", program, filepath.Join("testdata", source))
+	cmd := exec.CommandContext(t.Context(), cc, "-O1", "-static", "-o", program,
+		filepath.Join("testdata", source))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -103,7 +103,8 @@ func TestSurvivors(t *testing.T) {
 					exit := leave(t, e, level, &l)
 					// Bubblewrap's monitor is stopped after its first status; on a busy machine
 					// that may be too late for a command that ends at once.
-					for attempt := 1; level == "bwrap" && len(exit.Survivors) < l.least && attempt < 10; attempt++ {
+					for attempt := 1; level == "bwrap" && len(exit.Survivors) < l.least &&
+						attempt < 10; attempt++ {
 						t.Logf("only %d were named", len(exit.Survivors))
 						exit = leave(t, e, level, &l)
 					}
@@ -119,10 +120,12 @@ func (l *leftover) check(t *testing.T, exit *executor.Exit) {
 	t.Helper()
 	n := len(exit.Survivors)
 	if n < l.least || n > max(l.least, l.most) {
-		t.Errorf("%d survivors, want %d to %d: %+v", n, l.least, max(l.least, l.most), exit.Survivors[:min(n, 6)])
+		t.Errorf("%d survivors, want %d to %d: %+v", n, l.least, max(l.least, l.most),
+			exit.Survivors[:min(n, 6)])
 	}
 	for i, s := range exit.Survivors {
-		named := slices.ContainsFunc(l.names, func(name string) bool { return strings.HasPrefix(s.Name, name) })
+		named := slices.ContainsFunc(l.names,
+			func(name string) bool { return strings.HasPrefix(s.Name, name) })
 		if s.PID <= 0 || !named || (s.Command == "") != (i >= 20) || len(s.Command) > executor.CommandShown {
 			t.Errorf("survivor %d: %+v", i, s)
 		}

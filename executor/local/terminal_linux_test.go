@@ -101,12 +101,14 @@ func TestTerminal(t *testing.T) {
 		t.Run(levelName(level), func(t *testing.T) {
 			e := executorAt(t, level)
 			t.Run("looks like one", func(t *testing.T) {
-				p, s := onTerminal(t, e, level, "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty size`)
+				p, s := onTerminal(t, e, level, "sh", "-c",
+					`test -t 0 && test -t 1 && test -t 2 && stty size`)
 				s.expect(t, "30 90\r\n")
 				if x := wait(t, p); x.Code != 0 {
 					t.Errorf("%+v; %q", x, s)
 				}
-				if weaker := strings.Contains(strings.Join(p.Sandbox().Weaker, "\n"), "job control"); weaker != (level == "bwrap") {
+				if weaker := strings.Contains(strings.Join(p.Sandbox().Weaker, "\n"),
+					"job control"); weaker != (level == "bwrap") {
 					t.Errorf("%q", p.Sandbox().Weaker)
 				}
 			})
@@ -117,10 +119,12 @@ func TestTerminal(t *testing.T) {
 			t.Run("job control", func(t *testing.T) { testJobs(t, e, level) })
 			t.Run("stop", func(t *testing.T) {
 				// Interactive shells ignore SIGTERM, and end by SIGHUP.
-				p, s := onTerminal(t, e, level, "sh", "-c", `trap "" TERM; trap "echo bye; exit 5" HUP; echo ready; while :; do sleep 0.01; done`)
+				p, s := onTerminal(t, e, level, "sh", "-c",
+					`trap "" TERM; trap "echo bye; exit 5" HUP; echo ready; while :; do sleep 0.01; done`)
 				s.expect(t, "ready\r\n")
 				p.Stop()
-				if x := wait(t, p); x.Code != 5 || !x.Stopped || x.LastSignal != int(syscall.SIGTERM) || !strings.Contains(s.String(), "bye") {
+				if x := wait(t, p); x.Code != 5 || !x.Stopped || x.LastSignal != int(syscall.SIGTERM) ||
+					!strings.Contains(s.String(), "bye") {
 					t.Errorf("code %d, stopped %v, last signal %d, %q", x.Code, x.Stopped, x.LastSignal, s)
 				}
 			})
@@ -137,7 +141,8 @@ func TestTerminalAttacks(t *testing.T) {
 		t.Run(levelName(level), func(t *testing.T) {
 			e := executorAt(t, level)
 			t.Run("descriptors", func(t *testing.T) {
-				p, s := onTerminal(t, e, level, "sh", "-c", `i=0; while [ $i -lt 64 ]; do readlink /proc/self/fd/$i; i=$((i+1)); done; echo end`)
+				p, s := onTerminal(t, e, level, "sh", "-c",
+					`i=0; while [ $i -lt 64 ]; do readlink /proc/self/fd/$i; i=$((i+1)); done; echo end`)
 				wait(t, p)
 				if got := s.String(); strings.Contains(got, "ptmx") || strings.Count(got, "\n") != 4 {
 					t.Errorf("%q", got)
@@ -165,7 +170,8 @@ func TestTerminalAttacks(t *testing.T) {
 func testKeys(t *testing.T, e *Executor, level string) {
 	t.Helper()
 	t.Run("is one", func(t *testing.T) {
-		p, s := onTerminal(t, e, level, "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty size && echo to the terminal >/dev/tty; exit 3`)
+		p, s := onTerminal(t, e, level, "sh", "-c",
+			`test -t 0 && test -t 1 && test -t 2 && stty size && echo to the terminal >/dev/tty; exit 3`)
 		s.expect(t, "30 90\r\n")
 		s.expect(t, "to the terminal\r\n")
 		if x := wait(t, p); x.Code != 3 || x.StreamsLeftOpen || len(x.Survivors) > 0 {
@@ -173,7 +179,8 @@ func testKeys(t *testing.T, e *Executor, level string) {
 		}
 	})
 	t.Run("size", func(t *testing.T) {
-		p, s := onTerminal(t, e, level, "sh", "-c", `trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done`)
+		p, s := onTerminal(t, e, level, "sh", "-c",
+			`trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done`)
 		s.expect(t, "ready")
 		if err := p.Resize(executor.Size{Cols: 100, Rows: 40}); err != nil {
 			t.Fatal(err)
@@ -268,7 +275,8 @@ func TestTerminalLate(t *testing.T) {
 					for range 5 {
 						p, s := onTerminal(t, e, level, "sh", "-c", c.script)
 						wait(t, p)
-						if got := s.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || c.name == "at the end" && strings.Count(got, "\n") != 2000 {
+						if got := s.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" ||
+							c.name == "at the end" && strings.Count(got, "\n") != 2000 {
 							t.Fatalf("%d bytes, the end is %q", len(got), got[max(0, len(got)-40):])
 						}
 					}

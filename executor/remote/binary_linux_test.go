@@ -41,7 +41,8 @@ func TestBinaryOutput(t *testing.T) {
 	closed(t, e)
 	sum, n := sha256.New(), 0
 	p, err := e.Start(t.Context(), &executor.Spec{
-		Args: []string{"seq", "1", "100000"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Policy: sandbox.FullAccess(),
+		Args: []string{"seq", "1", "100000"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+		Policy:   sandbox.FullAccess(),
 		OnOutput: func(_ executor.Stream, b []byte) { n += len(b); sum.Write(b) },
 	})
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 func TestCeiling(t *testing.T) {
 	testenv.NeedUserNS(t)
 	etc, ws, out := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(etc, "managed.toml"), []byte("sandbox = \"workspace-write\"\ndeny = [\""+out+"\"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(etc, "managed.toml"),
+		[]byte("sandbox = \"workspace-write\"\ndeny = [\""+out+"\"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Managed: etc})
@@ -41,7 +42,8 @@ func TestCeiling(t *testing.T) {
 		{"what is denied", sandbox.WorkspaceWrite().WithEntries(sandbox.PathEntry(out+"/x", sandbox.LevelRead)), out + "/x"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			spec := &executor.Spec{Args: []string{"/bin/sh", "-c", "! ls " + out}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Tmp: "host"}
+			spec := &executor.Spec{Args: []string{"/bin/sh", "-c", "! ls " + out}, Dir: ws,
+				Env: []string{"PATH=/usr/bin:/bin"}, Tmp: "host"}
 			places, err := e.Places(t.Context(), ws, spec.Env, "host")
 			if err != nil {
 				places = sandbox.Places{Dir: ws, SlashTmp: "/tmp"}
@@ -49,7 +51,8 @@ func TestCeiling(t *testing.T) {
 			spec.Policy = test.policy.Bind(places)
 			p, err := e.Start(t.Context(), spec)
 			if test.over != "" {
-				if err == nil || !strings.Contains(err.Error(), "process/start "+test.over+" is more than the managed configuration allows (") {
+				if err == nil || !strings.Contains(err.Error(), "process/start "+test.over+
+					" is more than the managed configuration allows (") {
 					t.Errorf("%v", err)
 				}
 				return
@@ -91,7 +94,8 @@ func TestCeilingConfine(t *testing.T) {
 		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "", 60},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			spec := &executor.Spec{Args: []string{"/bin/sh", "-c", "echo x >>linked"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Tmp: "host"}
+			spec := &executor.Spec{Args: []string{"/bin/sh", "-c", "echo x >>linked"}, Dir: ws,
+				Env: []string{"PATH=/usr/bin:/bin"}, Tmp: "host"}
 			linked := filepath.Join(ws, "linked")
 			_, _ = os.Remove(linked), os.Remove(linked+"2")
 			if err := os.WriteFile(linked, nil, 0o600); err != nil {
@@ -104,7 +108,8 @@ func TestCeilingConfine(t *testing.T) {
 			test.ask(spec)
 			p, err := e.Start(t.Context(), spec)
 			if test.over != "" {
-				if err == nil || !strings.Contains(err.Error(), test.over+" is more than the managed configuration allows (") {
+				if err == nil || !strings.Contains(err.Error(), test.over+
+					" is more than the managed configuration allows (") {
 					t.Errorf("%v", err)
 				}
 				return

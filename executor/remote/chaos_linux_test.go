@@ -163,7 +163,8 @@ const talker = `(i=0; while [ $i -lt 20000 ]; do echo "n$i"; i=$((i+1)); done) &
 func TestChaos(t *testing.T) {
 	c := newChaos(t)
 	t.Cleanup(c.over) // behind the end of the server
-	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Version: "test", Prepare: c.prepare})
+	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Version: "test",
+		Prepare: c.prepare})
 	closed(t, s)
 	c.connect = func(ctx context.Context) (wire.Stream, error) { return remote.Near(ctx, s) }
 	var clients sync.WaitGroup
@@ -275,8 +276,10 @@ func (c *chaos) over() {
 func (c *chaos) talk(t *testing.T, e executor.Executor, _ *relay) {
 	var out bytes.Buffer
 	p, err := e.Start(t.Context(), &executor.Spec{
-		Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin", c.mark}, PipeStdin: true,
-		Policy: sandbox.FullAccess(), AwaitStreams: true, OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
+		Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin", c.mark},
+		PipeStdin: true,
+		Policy:    sandbox.FullAccess(), AwaitStreams: true,
+		OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
 	})
 	if err != nil {
 		if !c.fragile || !errors.Is(err, executor.ErrEndUnknown) {

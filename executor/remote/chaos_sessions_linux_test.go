@@ -122,7 +122,8 @@ type counted struct {
 }
 
 // start starts a command. Its reader is slow now and then. Nil means that it failed, which was told.
-func (c *chaos) start(t *testing.T, e executor.Executor, r *relay, script string, enough int, grace time.Duration) *counted {
+func (c *chaos) start(t *testing.T, e executor.Executor, r *relay, script string, enough int,
+	grace time.Duration) *counted {
 	p, slow := &counted{begin: time.Now(), enough: make(chan struct{})}, r.chance(2)
 	p.reach = sync.OnceFunc(func() { close(p.enough) })
 	var err error
@@ -168,7 +169,8 @@ func (c *chaos) late(begin time.Time, err error) bool {
 // unknown reports whether an error says that an end is not known.
 func unknown(err error) bool {
 	var failure *remote.Error
-	return errors.Is(err, executor.ErrEndUnknown) || errors.As(err, &failure) && failure.Class == remote.ClassTransport
+	return errors.Is(err, executor.ErrEndUnknown) || errors.As(err, &failure) &&
+		failure.Class == remote.ClassTransport
 }
 
 // ended returns the end of a process, which everyone is told who waits for it, and OnExit once; nil where
@@ -360,7 +362,8 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 	if kills {
 		script = "exec seq 0 2000000000"
 	}
-	id, result, err := execclient.StartRun(t.Context(), client, &wire.RunStart{Args: []string{"sh", "-c", script}, Reader: true, Events: true})
+	id, result, err := execclient.StartRun(t.Context(), client,
+		&wire.RunStart{Args: []string{"sh", "-c", script}, Reader: true, Events: true})
 	if err != nil || id == "" {
 		t.Errorf("run/start: %s, %v", result, err)
 		return
@@ -384,7 +387,8 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 		}
 	}
 	for range 2 { // the end is known to who asks
-		if err := client.Repeat(t.Context(), "run/result", map[string]any{"runId": id, "output": false}, &got); err != nil || !kills && got.Result.Code != 5 || kills && got.Result.Signal == 0 {
+		if err := client.Repeat(t.Context(), "run/result", map[string]any{"runId": id, "output": false},
+			&got); err != nil || !kills && got.Result.Code != 5 || kills && got.Result.Signal == 0 {
 			t.Errorf("run %s: %+v, %v", id, got, err)
 		}
 	}
@@ -394,11 +398,13 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 }
 
 // read reads a run as its reader, and ends it when it has read something.
-func (c *chaos) read(t *testing.T, client *execclient.Client, r *relay, id string, kills bool) (out sequence) {
+func (c *chaos) read(t *testing.T, client *execclient.Client, r *relay, id string,
+	kills bool) (out sequence) {
 	var page wire.RunReadResult
 	for after := uint64(0); !page.Complete; after = page.Next {
 		page = wire.RunReadResult{}
-		params := map[string]any{"runId": id, "after": after, "maxBytes": 32 << 10, "waitMs": 60_000, "reader": map[string]any{}}
+		params := map[string]any{"runId": id, "after": after, "maxBytes": 32 << 10, "waitMs": 60_000,
+			"reader": map[string]any{}}
 		if err := client.Repeat(t.Context(), "run/read", params, &page); err != nil {
 			t.Errorf("run/read: %v", err)
 			return out
@@ -414,7 +420,8 @@ func (c *chaos) read(t *testing.T, client *execclient.Client, r *relay, id strin
 		}
 		if kills && out.bytes > 100_000 {
 			kills = false
-			if err := client.Repeat(t.Context(), "run/terminate", map[string]any{"runId": id}, nil); err != nil {
+			if err := client.Repeat(t.Context(), "run/terminate", map[string]any{"runId": id},
+				nil); err != nil {
 				t.Errorf("run/terminate: %v", err)
 			}
 		}
@@ -440,7 +447,8 @@ func awaitLine(t *testing.T, client *execclient.Client, id string) {
 
 // noRuns checks that no run is left.
 func (c *chaos) noRuns(t *testing.T) {
-	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: c.connect}, execclient.Options{Name: "chaos", Extensions: true})
+	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: c.connect},
+		execclient.Options{Name: "chaos", Extensions: true})
 	if err != nil {
 		t.Errorf("Dial: %v", err)
 		return

@@ -88,8 +88,10 @@ func TestDial(t *testing.T) {
 			c := &badConn{over: make(chan struct{})}
 			e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) { return test.dial(c) }})
 			begin := time.Now()
-			_, err := e.Start(t.Context(), &executor.Spec{Args: []string{"true"}, Dir: "/", Policy: sandbox.FullAccess()})
-			if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(begin) > 8*time.Second { // a handshake may take 10
+			_, err := e.Start(t.Context(), &executor.Spec{Args: []string{"true"}, Dir: "/",
+				Policy: sandbox.FullAccess()})
+			if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(begin) > 8*time.Second {
+				// a handshake may take 10
 				t.Errorf("%v after %v, want %q", err, time.Since(begin), test.want)
 			}
 			if err := e.Close(); err != nil {

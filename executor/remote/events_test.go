@@ -127,7 +127,8 @@ func FuzzSorter(f *testing.F) {
 		exitAt, dropped, before := uint64(len(sizes)/2+1), 0, uint64(0)
 		kept := func() []wire.Chunk { return all[dropped:] }
 		read := func(closed bool) {
-			page := &wire.ReadResult{NextSeq: uint64(len(all) + 1), Exited: uint64(len(all)) >= exitAt, ExitCode: new(int), Closed: closed}
+			page := &wire.ReadResult{NextSeq: uint64(len(all) + 1), Exited: uint64(len(all)) >= exitAt,
+				ExitCode: new(int), Closed: closed}
 			if closed {
 				page.NextSeq++
 			}
@@ -148,7 +149,8 @@ func FuzzSorter(f *testing.F) {
 		}
 		total := 0
 		for i, size := range sizes {
-			c := wire.Chunk{Seq: uint64(i + 1), Stream: "stdout", Chunk: bytes.Repeat([]byte{byte(i)}, int(size)+1)}
+			c := wire.Chunk{Seq: uint64(i + 1), Stream: "stdout",
+				Chunk: bytes.Repeat([]byte{byte(i)}, int(size)+1)}
 			e := outputEvent(c)
 			if c.Seq == exitAt {
 				c.Chunk, e = nil, event{kind: kindExit}

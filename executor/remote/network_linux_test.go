@@ -35,7 +35,8 @@ func TestManagedHosts(t *testing.T) {
 	testenv.NeedProgram(t, "bash")
 	e := remote.New(remote.Options{URL: serveWeb(t, newServer(t)), Token: "secret"})
 	closed(t, e)
-	policy, err := network.New(network.Config{Mode: network.Full, Ask: true, Entries: []network.Entry{{Pattern: "known.invalid"}, {Pattern: "denied.invalid", Deny: true}}})
+	policy, err := network.New(network.Config{Mode: network.Full, Ask: true,
+		Entries: []network.Entry{{Pattern: "known.invalid"}, {Pattern: "denied.invalid", Deny: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +45,10 @@ func TestManagedHosts(t *testing.T) {
 	var asked, told []string
 	var out bytes.Buffer
 	spec := &executor.Spec{
-		Args: append([]string{"bash", "-c", connects, "bash"}, "known.invalid", "new.invalid", "other.invalid", "denied.invalid", "localhost", "new.invalid"),
-		Dir:  "/", Env: []string{"PATH=/usr/bin:/bin"}, Policy: sandbox.ReadOnly().WithNetwork(sandbox.NetworkProxy), Network: live,
+		Args: append([]string{"bash", "-c", connects, "bash"}, "known.invalid", "new.invalid",
+			"other.invalid", "denied.invalid", "localhost", "new.invalid"),
+		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+		Policy: sandbox.ReadOnly().WithNetwork(sandbox.NetworkProxy), Network: live,
 		OnOutput: func(_ executor.Stream, b []byte) { out.Write(b) },
 		OnRecord: func(r network.Record) {
 			mu.Lock()
@@ -79,7 +82,8 @@ func TestManagedHosts(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	want := []string{ // names that are allowed have no address
-		"known.invalid deny dns_failed", "new.invalid deny dns_failed", "other.invalid deny not_allowed", "denied.invalid deny denied",
+		"known.invalid deny dns_failed", "new.invalid deny dns_failed", "other.invalid deny not_allowed",
+		"denied.invalid deny denied",
 		"localhost deny not_allowed_local", "new.invalid deny denied",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
@@ -92,7 +96,8 @@ func TestManagedHosts(t *testing.T) {
 	for _, d := range exit.NetworkDenials {
 		denials = append(denials, fmt.Sprint(d.Host, " ", d.Port, " ", d.Reason))
 	}
-	wantDenials := []string{"other.invalid 443 not_allowed", "denied.invalid 443 denied", "localhost 443 not_allowed_local", "new.invalid 443 denied"}
+	wantDenials := []string{"other.invalid 443 not_allowed", "denied.invalid 443 denied",
+		"localhost 443 not_allowed_local", "new.invalid 443 denied"}
 	if diff := cmp.Diff(wantDenials, denials); diff != "" {
 		t.Error(diff)
 	}
@@ -109,7 +114,8 @@ func TestManagedNone(t *testing.T) {
 	}
 	var out bytes.Buffer
 	p, err := e.Start(t.Context(), &executor.Spec{
-		Args: []string{"sh", "-c", "echo proxy:$HTTP_PROXY; cat /proc/net/dev | wc -l"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+		Args: []string{"sh", "-c", "echo proxy:$HTTP_PROXY; cat /proc/net/dev | wc -l"}, Dir: "/",
+		Env:    []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.ReadOnly().WithNetwork(sandbox.NetworkProxy), Network: network.NewLive(none),
 		OnOutput: func(_ executor.Stream, b []byte) { out.Write(b) },
 	})

@@ -20,13 +20,16 @@ func TestOptionsToken(t *testing.T) {
 	defer e.Close()
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("connects", "options", o)
-	text, err := json.Marshal(struct{ URL, Token any }{o.URL, struct{ Options Options }{Options{Token: o.Token}}})
+	text, err := json.Marshal(struct{ URL, Token any }{o.URL,
+		struct{ Options Options }{Options{Token: o.Token}}})
 	if err != nil && !strings.Contains(err.Error(), "unsupported type") { // Dial is a function
 		t.Error(err)
 	}
 	for _, said := range []string{
-		fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprintf("%v", &o), fmt.Sprintf("%s %q", o, o),
-		fmt.Sprintf("%v", []Options{o}), fmt.Sprintf("%+v", struct{ O Options }{o}), log.String(), string(text),
+		fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprintf("%v", &o),
+		fmt.Sprintf("%s %q", o, o),
+		fmt.Sprintf("%v", []Options{o}), fmt.Sprintf("%+v", struct{ O Options }{o}),
+		log.String(), string(text),
 		fmt.Sprintf("%v %+v %#v", e, e, e),
 	} {
 		if strings.Contains(said, "swordfish") {
@@ -44,7 +47,8 @@ func TestOptionsToken(t *testing.T) {
 			}
 		}
 	}
-	if said := fmt.Sprintf("%+v", o); !strings.Contains(said, "wss://host:1") || !strings.Contains(said, secret) {
+	if said := fmt.Sprintf("%+v", o); !strings.Contains(said, "wss://host:1") ||
+		!strings.Contains(said, secret) {
 		t.Errorf("%q", said)
 	}
 	if said := fmt.Sprint(Options{}); strings.Contains(said, secret) {

@@ -76,19 +76,26 @@ func TestOutcome(t *testing.T) {
 	both(t, func(t *testing.T, e executor.Executor) {
 		dir, shut := place(t), closedPlace(t)
 		linked := filepath.Join(dir, "linked")
-		if err := errors.Join(os.WriteFile(linked, nil, 0o600), os.Link(linked, filepath.Join(dir, "second"))); err != nil {
+		if err := errors.Join(os.WriteFile(linked, nil, 0o600),
+			os.Link(linked, filepath.Join(dir, "second"))); err != nil {
 			t.Fatal(err)
 		}
 		policy := sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"})
 		var mu sync.Mutex
 		var told []string
 		// A survivor has its name when it has become its program.
-		script := "echo x >" + shut + "/a; echo y >>linked; sleep 100 <&- >&- 2>&- & until read name </proc/$!/comm && [ $name = sleep ]; do :; done; exit 7"
+		script := "echo x >" + shut +
+			"/a; echo y >>linked; sleep 100 <&- >&- 2>&- & until read name </proc/$!/comm && [ $name = sleep ]; do :; done; exit 7"
 		outcome := func() *executor.Exit {
 			p, err := e.Start(t.Context(), &executor.Spec{
 				Args: []string{"/bin/sh", "-c", script}, Dir: dir, Env: os.Environ(),
 				Policy: policy, Resources: executor.Resources{PIDs: 50}, NoCaches: true,
-				OnDenied: func(d sandbox.Denial) { mu.Lock(); told = append(told, d.Access.String()); mu.Unlock() },
+				OnDenied: func(d sandbox.Denial) {
+					mu.Lock()
+					told = append(told,
+						d.Access.String())
+					mu.Unlock()
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -100,11 +107,14 @@ func TestOutcome(t *testing.T) {
 			return exit
 		}
 		exit := outcome()
-		for n := 0; exit.Usage.CPU == nil && n < 100; n++ { // the survivor was killed before a busy machine told what the tree used
+		for n := 0; exit.Usage.CPU == nil && n < 100; n++ {
+			// the survivor was killed before a busy machine told what the tree used
 			exit = outcome()
 		}
 		want := "write " + shut + "/a"
-		if len(exit.Denials) != 1 || exit.Denials[0].Access.String() != want || exit.Denials[0].Source != sandbox.Notified || exit.Denials[0].NoGrant || exit.Denials[0].Time.IsZero() {
+		if len(exit.Denials) != 1 || exit.Denials[0].Access.String() != want ||
+			exit.Denials[0].Source != sandbox.Notified || exit.Denials[0].NoGrant ||
+			exit.Denials[0].Time.IsZero() {
 			t.Errorf("denials %+v, want %s", exit.Denials, want)
 		}
 		if !slices.Contains(told, want) {
@@ -130,13 +140,16 @@ func TestAwait(t *testing.T) {
 		dir := place(t)
 		r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(), Executor: e}
 		closed(t, r)
-		s, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "printf 'name? '; read name; echo $name"}, Dir: dir, TTY: new(executor.Size)})
+		s, err := r.Start(t.Context(),
+			&sallyport.Cmd{Args: []string{"/bin/sh", "-c", "printf 'name? '; read name; echo $name"},
+				Dir: dir, TTY: new(executor.Size)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		closed(t, s)
 		reply, err := s.Await(t.Context(), sallyport.Until{Input: true, For: time.Minute})
-		if err != nil || reply.Reason != sallyport.ReasonInput || reply.Input == nil || reply.Input.Kind != executor.InputLine {
+		if err != nil || reply.Reason != sallyport.ReasonInput || reply.Input == nil ||
+			reply.Input.Kind != executor.InputLine {
 			t.Fatalf("%+v, %v", reply, err)
 		}
 		reply, err = s.Send(t.Context(), []byte("somebody\n"), sallyport.Until{Input: true, For: time.Minute})
@@ -195,7 +208,8 @@ func TestAwaitPort(t *testing.T) {
 	})
 }
 
-// lastingPlace is closedPlace with a name that does not look as if it were made for one run, so that the grant
+// lastingPlace is closedPlace with a name that does not look as if it were made for one run, so that the
+// grant
 // for what is in it is this directory, and nothing else on the machine matters.
 func lastingPlace(t *testing.T) string {
 	t.Helper()
@@ -217,7 +231,9 @@ func lastingPlace(t *testing.T) string {
 func repository(t *testing.T, dir string) {
 	t.Helper()
 	git := filepath.Join(dir, ".git")
-	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700), os.Mkdir(filepath.Join(git, "refs"), 0o700), os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
+	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700),
+		os.Mkdir(filepath.Join(git, "refs"), 0o700),
+		os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +243,8 @@ func repository(t *testing.T, dir string) {
 func movable(t *testing.T, dir string) {
 	t.Helper()
 	repository(t, filepath.Join(dir, "real"))
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o700), os.Symlink("../real/.git", filepath.Join(dir, "work", ".git"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o700),
+		os.Symlink("../real/.git", filepath.Join(dir, "work", ".git"))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -269,7 +286,8 @@ func TestRetryGrant(t *testing.T) {
 					t.Fatal(err)
 				}
 				tt.make(t, base, shut)
-				retryGrant(t, e, dir, filepath.Join(shut, tt.file), "write:"+filepath.Join(base, tt.asked), tt.asked == "-", tt.rule)
+				retryGrant(t, e, dir, filepath.Join(shut, tt.file), "write:"+filepath.Join(base, tt.asked),
+					tt.asked == "-", tt.rule)
 			})
 		})
 	}
@@ -287,9 +305,12 @@ func retryGrant(t *testing.T, e executor.Executor, dir, file, want string, none 
 		}),
 	}
 	closed(t, r)
-	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + file + " || exit 3"}, Dir: dir, Retry: true})
+	res, err := r.Run(t.Context(),
+		&sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + file + " || exit 3"},
+			Dir: dir, Retry: true})
 	if none {
-		if err != nil || res.ExitCode != 3 || len(asked) > 0 || len(res.Denials()) != 1 || res.Denials()[0].Grant != "" || !strings.Contains(res.Denials()[0].Rule, rule) {
+		if err != nil || res.ExitCode != 3 || len(asked) > 0 || len(res.Denials()) != 1 ||
+			res.Denials()[0].Grant != "" || !strings.Contains(res.Denials()[0].Rule, rule) {
 			t.Errorf("%+v, %v; asked %q", res.Denials(), err, asked)
 		}
 		return
@@ -320,7 +341,9 @@ func TestRetryNoGrant(t *testing.T) {
 			}),
 		}
 		closed(t, r)
-		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + closedPlace(t) + "/a || exit 3"}, Dir: place(t), Retry: true})
+		res, err := r.Run(t.Context(),
+			&sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + closedPlace(t) + "/a || exit 3"},
+				Dir: place(t), Retry: true})
 		if err != nil || res.ExitCode != 3 || len(res.Denials()) != 1 {
 			t.Fatalf("%+v, %v", res, err)
 		}

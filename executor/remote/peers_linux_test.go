@@ -25,7 +25,8 @@ import (
 func servePeer(t *testing.T) string {
 	t.Helper()
 	program := testenv.NeedPeer(t, "codex")
-	if found, _ := filepath.Glob(filepath.Join(filepath.Dir(program), "../@openai/codex-linux-x64/vendor/*/bin/codex")); len(found) == 1 {
+	if found, _ := filepath.Glob(filepath.Join(filepath.Dir(program),
+		"../@openai/codex-linux-x64/vendor/*/bin/codex")); len(found) == 1 {
 		program = found[0] // the program itself: the script before it would leave it behind
 	}
 	cmd := exec.Command(program, "exec-server", "--listen", "ws://127.0.0.1:0")
@@ -67,7 +68,8 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// TestPeerChaos is TestChaos of one client that talks, at the peer's server. It forgets to finish starts of connections that
+// TestPeerChaos is TestChaos of one client that talks, at the peer's server. It forgets to finish starts
+// of connections that
 // ended.
 func TestPeerChaos(t *testing.T) {
 	url := servePeer(t)

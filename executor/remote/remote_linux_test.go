@@ -81,7 +81,8 @@ func newLine(t *testing.T, logs string) (*line, *Executor) {
 
 // shellSpec returns a Spec that runs a script.
 func shellSpec(script string) *executor.Spec {
-	return &executor.Spec{Args: []string{"/bin/sh", "-c", script}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, PipeStdin: true}
+	return &executor.Spec{Args: []string{"/bin/sh", "-c", script}, Dir: "/",
+		Env: []string{"PATH=/usr/bin:/bin"}, PipeStdin: true}
 }
 
 // start starts a Spec with full access.
@@ -108,7 +109,8 @@ func TestLazy(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if info, err := e.Host(t.Context()); err != nil || info.Local || info.OS != "linux" || info.Environment != "test" {
+			if info, err := e.Host(t.Context()); err != nil || info.Local || info.OS != "linux" ||
+				info.Environment != "test" {
 				t.Errorf("%+v, %v", info, err)
 			}
 		})
@@ -128,14 +130,16 @@ func TestPlaces(t *testing.T) {
 		{"/nonexistent/", "", "/nonexistent  /tmp"},
 	} {
 		places, err := e.Places(t.Context(), test.dir, []string{"TMPDIR=/other", "TMPDIR=/my/tmp"}, test.tmp)
-		if got := strings.Join([]string{places.Dir, places.TmpDir, places.SlashTmp}, " "); err != nil || got != test.want || places.Minimal != nil {
+		if got := strings.Join([]string{places.Dir, places.TmpDir, places.SlashTmp}, " "); err != nil ||
+			got != test.want || places.Minimal != nil {
 			t.Errorf("%q: %q, %v, want %q", test.dir, got, err, test.want)
 		}
 	}
 	if _, err := e.Places(t.Context(), "a\x00", nil, ""); err == nil {
 		t.Error("NUL")
 	}
-	if argv, err := e.Shell(t.Context(), "sh", "x y", false); err != nil || !slices.Equal(argv, []string{"/bin/sh", "-c", "x y"}) {
+	if argv, err := e.Shell(t.Context(), "sh", "x y", false); err != nil ||
+		!slices.Equal(argv, []string{"/bin/sh", "-c", "x y"}) {
 		t.Errorf("%q, %v", argv, err)
 	}
 	if argv, err := e.Shell(t.Context(), "", "x", true); err != nil || len(argv) != 3 || argv[2] != "x" {
@@ -194,7 +198,9 @@ func flood(t *testing.T, logs string, loses bool) {
 	}
 	exit, err := p.Wait()
 	lost := new(LostOutputError)
-	if errors.As(err, &lost) != loses || (err != nil) != loses || exit.Code != 4 || (lost.Bytes > 0) != loses || seen+int(lost.Bytes) != 6+3_000_000+5 || !strings.HasSuffix(last, "last\n") {
+	if errors.As(err, &lost) != loses || (err != nil) != loses || exit.Code != 4 ||
+		(lost.Bytes > 0) != loses || seen+int(lost.Bytes) != 6+3_000_000+5 ||
+		!strings.HasSuffix(last, "last\n") {
 		t.Errorf("%+v, %v, %d bytes seen", exit, err, seen)
 	}
 	if total, missing := p.Output().Size(); total != 3_000_011 || missing != lost.Bytes {
@@ -267,7 +273,8 @@ func TestLostSession(t *testing.T) {
 	}
 	exit, err := p.Wait()
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Class != ClassTransport || failure.Code() != wire.CodeInvalidRequest || exit == nil {
+	if !errors.As(err, &failure) || failure.Class != ClassTransport ||
+		failure.Code() != wire.CodeInvalidRequest || exit == nil {
 		// The end of the process may have been told before the connection ended.
 		if err != nil || exit.Code != 137 {
 			t.Errorf("%+v, %v", exit, err)
@@ -344,7 +351,8 @@ func TestWeakerSandbox(t *testing.T) {
 	go play(t, wire.LinesOn(server), func(m *wire.Message) (any, *wire.Error) {
 		switch m.Method {
 		case "initialize":
-			return map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}, nil
+			return map[string]any{"sessionId": "s",
+				"environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}, nil
 		case "process/start":
 			return wire.StartResult{SandboxType: "none"}, nil
 		case "process/terminate":
@@ -352,7 +360,10 @@ func TestWeakerSandbox(t *testing.T) {
 		}
 		return struct{}{}, nil
 	})
-	e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) { return client, nil }, Resume: -1})
+	e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) {
+		return client,
+			nil
+	}, Resume: -1})
 	s := shellSpec("exit 0")
 	s.Policy = sandbox.ReadOnly().Bind(sandbox.Places{Dir: "/"})
 	_, err := e.Start(t.Context(), s)
@@ -360,7 +371,8 @@ func TestWeakerSandbox(t *testing.T) {
 		t.Fatal("it runs")
 	}
 	var unsupported *sandbox.UnsupportedError
-	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "sandbox policy read-only is not supported by this executor") {
+	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(),
+		"sandbox policy read-only is not supported by this executor") {
 		t.Errorf("%v", err)
 	}
 	if id := <-ended; !strings.Contains(id, "sallyport-") {

@@ -50,7 +50,8 @@ func TestRunner(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.cmd.Dir = dir
 			result, err := r.Run(t.Context(), &test.cmd)
-			if err != nil || result.Stdout.String() != test.out || result.ExitCode != test.code || !slices.Contains([]string{"native", "bwrap"}, result.Sandbox.Level) {
+			if err != nil || result.Stdout.String() != test.out || result.ExitCode != test.code ||
+				!slices.Contains([]string{"native", "bwrap"}, result.Sandbox.Level) {
 				t.Errorf("%+v, %v, %q", result, err, result.Stdout.String())
 			}
 		})

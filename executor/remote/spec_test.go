@@ -27,7 +27,8 @@ import (
 )
 
 // all are the capabilities of a server of this version that matter here.
-var all = wire.Capabilities{ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessResize: true, ProcessConfine: true}
+var all = wire.Capabilities{ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessResize: true,
+	ProcessConfine: true}
 
 // TestBeyond: what the wire cannot say is refused by name, before a connection is made.
 func TestBeyond(t *testing.T) {
@@ -60,7 +61,8 @@ func TestBeyond(t *testing.T) {
 			_, err := e.Start(t.Context(), spec)
 			var failure *Error
 			var unsupported *sandbox.UnsupportedError
-			if !errors.As(err, &failure) || failure.Class != ClassUnsupported || !errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
+			if !errors.As(err, &failure) || failure.Class != ClassUnsupported ||
+				!errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 		})
@@ -86,7 +88,8 @@ func TestConfine(t *testing.T) {
 			spec := &executor.Spec{Args: []string{"a"}, Dir: "/", Policy: sandbox.FullAccess()}
 			test.ask(spec)
 			var unsupported *sandbox.UnsupportedError
-			if _, err := request(spec, "p", wire.Capabilities{}); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
+			if _, err := request(spec, "p", wire.Capabilities{}); !errors.As(err, &unsupported) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 			s, err := request(spec, "p", all)
@@ -102,7 +105,8 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			there := &executor.Spec{Args: spec.Args, Dir: spec.Dir, Policy: spec.Policy}
-			if got.Confine.Apply(there); *wire.ConfineOf(there) != *wire.ConfineOf(spec) || *got.Confine == (wire.Confine{}) {
+			if got.Confine.Apply(there); *wire.ConfineOf(there) != *wire.ConfineOf(spec) ||
+				*got.Confine == (wire.Confine{}) {
 				t.Errorf("%s: %+v", text, got.Confine)
 			}
 		})
@@ -136,7 +140,8 @@ func TestPolicies(t *testing.T) {
 		{"bytes in a path", managed(sandbox.NetworkHost, sandbox.PathEntry("/a/\xff %?#", sandbox.LevelWrite)), "", all, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, err := request(&executor.Spec{Args: []string{"a"}, Dir: "/", Policy: test.policy, Tmp: test.tmp}, "p", test.can)
+			s, err := request(&executor.Spec{Args: []string{"a"}, Dir: "/", Policy: test.policy,
+				Tmp: test.tmp}, "p", test.can)
 			var unsupported *sandbox.UnsupportedError
 			if test.want != "" {
 				if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
@@ -160,12 +165,14 @@ func TestPolicies(t *testing.T) {
 			case 0:
 				e = sandbox.GlobEntry(path.Join("/a", names.Draw(t, "glob")) + "/**/*.env")
 			case 1:
-				e = sandbox.SpecialEntry(rapid.SampledFrom([]string{sandbox.TokenMinimal, sandbox.TokenProjectRoots}).Draw(t, "token"), level)
+				e = sandbox.SpecialEntry(rapid.SampledFrom([]string{sandbox.TokenMinimal,
+					sandbox.TokenProjectRoots}).Draw(t, "token"), level)
 			}
 			e.SkipMissing = rapid.Bool().Draw(t, "skip")
 			entries = append(entries, e)
 		}
-		policy, err := sandbox.New(sandbox.Managed, sandbox.Network(rapid.SampledFrom([]int{0, 2}).Draw(t, "network")), entries...)
+		policy, err := sandbox.New(sandbox.Managed,
+			sandbox.Network(rapid.SampledFrom([]int{0, 2}).Draw(t, "network")), entries...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +245,8 @@ func TestStartErrors(t *testing.T) {
 	}{
 		{-32603, "No such file or directory (os error 2)", func(err error) bool {
 			var start *executor.StartError
-			return errors.As(err, &start) && start.NotFound && start.Program == "prog" && errors.Is(err, fs.ErrNotExist)
+			return errors.As(err, &start) && start.NotFound && start.Program == "prog" &&
+				errors.Is(err, fs.ErrNotExist)
 		}},
 		{-32603, "Permission denied (os error 13)", func(err error) bool {
 			var start *executor.StartError
@@ -246,20 +254,24 @@ func TestStartErrors(t *testing.T) {
 		}},
 		{-32603, "No such file or directory (os error 2): the working directory /w does not exist", func(err error) bool {
 			var dir *executor.DirError
-			return errors.As(err, &dir) && dir.Dir == "/w" && err.Error() == "the working directory /w does not exist"
+			return errors.As(err, &dir) && dir.Dir == "/w" &&
+				err.Error() == "the working directory /w does not exist"
 		}},
 		{-32603, "sandbox: needs user namespaces, but this kernel forbids them", func(err error) bool {
 			var unsupported *sandbox.UnsupportedError
-			return errors.As(err, &unsupported) && unsupported.Need == "user namespaces" && strings.HasPrefix(err.Error(), "failed to spawn process: ")
+			return errors.As(err, &unsupported) && unsupported.Need == "user namespaces" &&
+				strings.HasPrefix(err.Error(), "failed to spawn process: ")
 		}},
 		{-32602, "argv must not be empty", func(err error) bool {
 			return err.Error() == "failed to spawn process: argv must not be empty (-32602)"
 		}},
 	} {
-		err := startError(spec, &wire.Error{Code: test.code, Message: test.message, Data: json.RawMessage(`{"a":1}`)})
+		err := startError(spec, &wire.Error{Code: test.code, Message: test.message,
+			Data: json.RawMessage(`{"a":1}`)})
 		var failure *Error
 		var answer *wire.Error
-		if !test.check(err) || !errors.As(err, &failure) || failure.Class != ClassSpawn || failure.Code() != test.code || !errors.As(err, &answer) || answer.Data == nil {
+		if !test.check(err) || !errors.As(err, &failure) || failure.Class != ClassSpawn ||
+			failure.Code() != test.code || !errors.As(err, &answer) || answer.Data == nil {
 			t.Errorf("%s: %v", test.message, err)
 		}
 	}
@@ -273,10 +285,14 @@ func TestStartErrors(t *testing.T) {
 	}
 	for _, word := range testenv.Hostile() {
 		testenv.Printed(t, (&Error{Err: errors.New(word)}).Error(), 1)
-		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603, Message: textNotFound + word}).Error(), 1)
-		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603, Message: textSandbox + word}).Error(), 1)
+		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603,
+			Message: textNotFound + word}).Error(), 1)
+		testenv.Printed(t, startError(spec, &wire.Error{Code: -32603,
+			Message: textSandbox + word}).Error(), 1)
 	}
-	if got := fmt.Sprint(&LostOutputError{Bytes: 5, Chunks: 1}, &LostOutputError{Chunks: 2}); !strings.HasPrefix(got, "5 bytes of") || !strings.Contains(got, "2 chunks of") {
+	if got := fmt.Sprint(&LostOutputError{Bytes: 5, Chunks: 1},
+		&LostOutputError{Chunks: 2}); !strings.HasPrefix(got, "5 bytes of") ||
+		!strings.Contains(got, "2 chunks of") {
 		t.Error(got)
 	}
 }

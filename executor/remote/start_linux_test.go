@@ -104,7 +104,8 @@ func refusal(text string) *wire.Error {
 }
 
 var (
-	greeted  = map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}
+	greeted = map[string]any{"sessionId": "s",
+		"environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}
 	exists   = refusal("process p already exists")
 	notKnown = refusal("unknown process id p")
 	starting = refusal("process id p is starting")
@@ -125,7 +126,8 @@ type lostStart struct {
 
 // lostStarts are the cases of TestStartUnknown.
 func lostStarts() []lostStart {
-	ended := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true, ExitCode: new(int), Closed: true}
+	ended := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true,
+		ExitCode: new(int), Closed: true}
 	withSandbox := func(kind string) wire.ReadResult { r := ended; r.SandboxType = kind; return r }
 	return []lostStart{
 		{name: "exists and has ended", start: []any{nil, exists}, read: []any{ended}, runs: true, starts: 2},
@@ -219,7 +221,8 @@ func TestStartNotSent(t *testing.T) {
 	spec.Policy = sandbox.FullAccess()
 	_, err := e.Start(t.Context(), spec)
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Class != ClassSpawn || errors.Is(err, executor.ErrEndUnknown) || !errors.Is(err, none) {
+	if !errors.As(err, &failure) || failure.Class != ClassSpawn || errors.Is(err, executor.ErrEndUnknown) ||
+		!errors.Is(err, none) {
 		t.Errorf("%v", err)
 	}
 }
@@ -247,7 +250,8 @@ func TestStartLate(t *testing.T) {
 				case m.Method == "process/read" && !runs:
 					return notKnown
 				case m.Method == "process/read":
-					return wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true, ExitCode: new(int), Closed: true}
+					return wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true,
+						ExitCode: new(int), Closed: true}
 				}
 				return struct{}{}
 			}
@@ -346,7 +350,8 @@ func TestStartCutConfined(t *testing.T) {
 	}
 	exit, err := p.Wait()
 	text, _ := os.ReadFile(filepath.Join(dir, "ran"))
-	if err != nil || exit.Code == 0 || string(text) != "ran\n" || !slices.Contains(p.Sandbox().Mechanism, "exec-server") || l.dials != 2 {
+	if err != nil || exit.Code == 0 || string(text) != "ran\n" ||
+		!slices.Contains(p.Sandbox().Mechanism, "exec-server") || l.dials != 2 {
 		t.Errorf("%+v, %v, %q, %+v, %d connections", exit, err, text, p.Sandbox(), l.dials)
 	}
 }

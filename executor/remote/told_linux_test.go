@@ -54,7 +54,8 @@ func startTold(t *testing.T, can map[string]bool, answers ...any) (*scripted, ex
 // TestTold: what a server says of the end of a process counts where it is understood, and is asked for where
 // the message with it was lost.
 func TestTold(t *testing.T) {
-	ended := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true, ExitCode: new(int), Closed: true}
+	ended := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true,
+		ExitCode: new(int), Closed: true}
 	with := func(text string) wire.ReadResult { r := ended; r.Outcome = json.RawMessage(text); return r }
 	can := map[string]bool{"processPrivateTmp": true, "processConfine": true}
 	outcomeOf := func(can map[string]bool, answers ...any) (exit *executor.Exit, reads int) {
@@ -92,7 +93,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestAwaitTold: whether a process waits for input is asked of servers that know it, and what they do not know
+// TestAwaitTold: whether a process waits for input is asked of servers that know it, and what they do
+// not know
 // is not supported.
 func TestAwaitTold(t *testing.T) {
 	running := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 1}
@@ -110,7 +112,8 @@ func TestAwaitTold(t *testing.T) {
 		{"given up", true, true, wire.AwaitResult{}, context.Canceled, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, p, end := startTold(t, map[string]bool{"processPrivateTmp": true, "processAwait": test.can}, running, test.answer)
+			s, p, end := startTold(t, map[string]bool{"processPrivateTmp": true, "processAwait": test.can},
+				running, test.answer)
 			defer end()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -34,7 +34,8 @@ func TestCall(t *testing.T) {
 			panic("no")
 		}},
 	} {
-		if err := fails(test.f); err == nil || !strings.Contains(err.Error(), test.text) || strings.Contains(err.Error(), "\n") {
+		if err := fails(test.f); err == nil || !strings.Contains(err.Error(), test.text) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

@@ -52,7 +52,8 @@ func TestConn(t *testing.T) {
 			if n != test.n || !strings.Contains(Text(err), test.read) || (err == nil) != (test.read == "") {
 				t.Errorf("Read: %d, %v", n, err)
 			}
-			if _, err := c.Write(make([]byte, 4)); !strings.Contains(Text(err), test.write) || (err == nil) != (test.write == "") {
+			if _, err := c.Write(make([]byte, 4)); !strings.Contains(Text(err), test.write) ||
+				(err == nil) != (test.write == "") {
 				t.Errorf("Write: %v", err)
 			}
 			if err := c.Close(); !strings.Contains(Text(err), test.end) || (err == nil) != (test.end == "") {

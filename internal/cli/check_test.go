@@ -125,7 +125,8 @@ func checked(t *testing.T, dir string, words []string) outcome {
 	return out
 }
 
-// TestExplainIsRun: check --explain says what a run with the same flags, settings and rules does: whether it is asked
+// TestExplainIsRun: check --explain says what a run with the same flags, settings and rules does:
+// whether it is asked
 // about, what the question would open and offer, and where it runs. The rows are drawn from all of them.
 func TestExplainIsRun(t *testing.T) {
 	base := t.TempDir()
@@ -134,7 +135,8 @@ func TestExplainIsRun(t *testing.T) {
 	dir := filepath.Join(base, "w")
 	write := func(name, text string) string {
 		name = filepath.Join(base, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		return name
@@ -146,7 +148,8 @@ func TestExplainIsRun(t *testing.T) {
 		{{"-a", "untrusted"}, {"-a", "on-request"}, {"-a", "granular"}, {"-a", "never"}},
 		{nil, {"--escalate"}, {"--ask-for", "/etc"}, {"--ask-for", "a.example.com"}, {"--escalate", "--ask-for", "/etc"}, {"--escalate", "--justification", "why"}},
 		{nil, nil, rule("allow.rules", `prefix_rule(["touch"])`), rule("prompt.rules", `prefix_rule(["touch"], "prompt")`), rule("forbid.rules", `prefix_rule(["touch"], "forbidden")`),
-			rule("outside.rules", `prefix_rule(["touch"], sandbox = "outside")`), rule("narrow.rules", `prefix_rule(["touch"], sandbox = "read-only")`), denies},
+			rule("outside.rules", `prefix_rule(["touch"], sandbox = "outside")`),
+			rule("narrow.rules", `prefix_rule(["touch"], sandbox = "read-only")`), denies},
 		{nil, nil, {"--net", "proxy"}, {"--net", "host"}, {"--allow-host", "b.example.com"}, {"--deny-host", "c.example.com"}, {"--config", write("limited.toml", "network.mode = 'limited'\n")},
 			{"--config", write("denies.toml", "network.deny = ['c.example.com']\n")}, {"--config", write("asks.toml", "[network]\nallow = ['b.example.com']\nask = true\n")}},
 		{nil, nil, nil, {"--deny", "secret"}, {"--rw", "/var"}, {"--grant", "git"}},
@@ -173,7 +176,8 @@ func TestExplainIsRun(t *testing.T) {
 			seen[want.requires]++
 		}
 	}
-	for _, kind := range []string{"allow", "prompt", "forbidden", approval.Outside, approval.Outside + " " + approval.Network, "write:/etc"} {
+	for _, kind := range []string{"allow", "prompt", "forbidden", approval.Outside, approval.Outside + " " +
+		approval.Network, "write:/etc"} {
 		if seen[kind] == 0 {
 			t.Errorf("no row is %q", kind)
 		}

@@ -35,7 +35,8 @@ func invoke(t *testing.T, dir string, words ...string) (code int, stdout, stderr
 	t.Cleanup(func() { _ = null.Close() })
 	out, errs := open("stdout"), open("stderr")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	code = Main(words, &Env{Env: args.Env{Stdin: null, Stdout: out, Stderr: errs, Environ: testenv.Environ(), Dir: dir}})
+	code = Main(words, &Env{Env: args.Env{Stdin: null, Stdout: out, Stderr: errs,
+		Environ: testenv.Environ(), Dir: dir}})
 	read := func(f *os.File) string {
 		text, err := os.ReadFile(f.Name())
 		if err != nil {
@@ -51,10 +52,12 @@ func invoke(t *testing.T, dir string, words ...string) (code int, stdout, stderr
 func TestTooLong(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	args := append([]string{"run", "--", "/bin/true"}, slices.Repeat([]string{strings.Repeat("x", 100_000)}, 64)...)
+	args := append([]string{"run", "--", "/bin/true"},
+		slices.Repeat([]string{strings.Repeat("x", 100_000)}, 64)...)
 	code, stdout, stderr := invoke(t, t.TempDir(), args...)
 	const want = "sallyport: /bin/true: arguments and environment are too long for this system; "
-	if code != explain.CodeCannotRun || stdout != "" || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
+	if code != explain.CodeCannotRun || stdout != "" || !strings.HasPrefix(stderr, want) ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, stdout %q, stderr %.300q", code, stdout, stderr)
 	}
 }
@@ -63,7 +66,8 @@ func TestTooLong(t *testing.T) {
 func TestZeroByte(t *testing.T) {
 	testenv.NeedUserNS(t)
 	code, stdout, stderr := invoke(t, t.TempDir(), "run", "--", "/bin/echo", "a\x00b")
-	if code != explain.CodeFailed || stdout != "" || !strings.Contains(stderr, "NUL") || strings.Count(stderr, "\n") != 1 {
+	if code != explain.CodeFailed || stdout != "" || !strings.Contains(stderr, "NUL") ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
@@ -74,7 +78,8 @@ func TestInProcess(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedInotify(t)
 	for range 2 {
-		code, stdout, stderr := invoke(t, t.TempDir(), "run", "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3")
+		code, stdout, stderr := invoke(t, t.TempDir(), "run", "--", "/bin/sh", "-c",
+			"echo out; echo err >&2; exit 3")
 		if code != 3 || stdout != "out\n" || stderr != "err\n" {
 			t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
@@ -82,7 +87,8 @@ func TestInProcess(t *testing.T) {
 }
 
 func TestMainNeedsNoRunner(t *testing.T) {
-	if err := dispatch(context.Background(), &Env{Env: args.Env{Dir: "/"}}, []string{"nonsense"}); err == nil {
+	if err := dispatch(context.Background(), &Env{Env: args.Env{Dir: "/"}},
+		[]string{"nonsense"}); err == nil {
 		t.Error("nonsense was understood")
 	}
 }

@@ -18,7 +18,8 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	_, offered := complete([]string{"run"}, "-")
 	for _, f := range new(args.Options).Flags() {
 		inHelp := strings.Contains(help, f.Name())
-		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c[0] == f.Name() && c[1] != "" })
+		inCompletion := slices.ContainsFunc(offered,
+			func(c candidate) bool { return c[0] == f.Name() && c[1] != "" })
 		if !inHelp || !inCompletion {
 			t.Errorf("%s: in the help %v, in the completion %v", f.Name(), inHelp, inCompletion)
 		}

@@ -15,7 +15,8 @@ import (
 // plainRoff undoes the escapes of a manual page.
 func plainRoff(page string) string {
 	page = regexp.MustCompile(`\\f[BIR]`).ReplaceAllString(page, "")
-	return strings.NewReplacer(`\&`, "", `\-`, "-", `\(aq`, "'", `\(ga`, "`", `\(ha`, "^", `\(ti`, "~", `\(dq`, `"`, `\e`, `\`).Replace(page)
+	return strings.NewReplacer(`\&`, "", `\-`, "-", `\(aq`, "'", `\(ga`, "`", `\(ha`, "^", `\(ti`, "~",
+		`\(dq`, `"`, `\e`, `\`).Replace(page)
 }
 
 // TestManualSaysWhatHelpSays looks for every line of --help in the manual page, apart from
@@ -25,7 +26,8 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 		page := plainRoff(manual(&c))
 		above, flags := c.help, c.flags
 		if c.flags == nil {
-			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return new(args.Options).Flags() }
+			above, flags = runHelpText+exitCodesHelp,
+				func(*options) []getopt.Flag { return new(args.Options).Flags() }
 		}
 		for line := range strings.Lines(above) {
 			if line = strings.TrimSpace(line); !strings.Contains(page, line) {
@@ -64,7 +66,8 @@ func TestManualRequests(t *testing.T) {
 	}
 	for _, page := range pages {
 		for line := range strings.Lines(page) {
-			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !request.MatchString(strings.TrimSpace(line)) {
+			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") &&
+				!request.MatchString(strings.TrimSpace(line)) {
 				t.Errorf("a request by accident: %q", line)
 			}
 			for i := range line {
@@ -82,7 +85,9 @@ func TestHelpListsManuals(t *testing.T) {
 	for _, c := range shownCommands() {
 		names = append(names, c.name)
 	}
-	if want := "for c in " + strings.Join(names, " ") + "; do"; !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(helpHelp, "\\\n", "")), " "), want) {
+	if want := "for c in " + strings.Join(names, " ") +
+		"; do"; !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(helpHelp, "\\\n",
+		"")), " "), want) {
 		t.Errorf("the help has no %q", want)
 	}
 }

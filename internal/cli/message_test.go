@@ -56,7 +56,8 @@ func makers() []maker {
 			(&report{env: env, o: o}).notes(foreignResult(word), 1)
 		}},
 		{"policy warnings", func(env *Env, word string) {
-			for _, w := range sandbox.WorkspaceWrite().WithEntries(sandbox.SpecialEntry(":"+word, sandbox.LevelRead)).Bind(sandbox.Places{Dir: "/w/" + word}).Warnings("/w/"+word, nil) {
+			for _, w := range sandbox.WorkspaceWrite().WithEntries(sandbox.SpecialEntry(":"+word,
+				sandbox.LevelRead)).Bind(sandbox.Places{Dir: "/w/" + word}).Warnings("/w/"+word, nil) {
 				env.say("warning: " + w)
 			}
 		}},
@@ -70,7 +71,8 @@ func makers() []maker {
 			_ = env.print(explain.ListRuns(explain.Log{Records: []explain.Record{foreignRecord(word)}}))
 		}},
 		{"the network is off", func(env *Env, word string) {
-			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word, Program: "/" + word}
+			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word,
+				Program: "/" + word}
 			env.say(explain.Offline(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
@@ -78,7 +80,8 @@ func makers() []maker {
 			env.say(explain.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
-			_ = env.answer(doctor.CacheListing{Caches: []caches.Entry{{Workspace: word, Cache: word}}}, false, true)
+			_ = env.answer(doctor.CacheListing{Caches: []caches.Entry{{Workspace: word,
+				Cache: word}}}, false, true)
 		}},
 		{"trust --list", func(env *Env, word string) {
 			_ = env.answer(trust.Listing{Projects: []trust.Record{{Dir: "/" + word}}}, false, true)
@@ -87,14 +90,17 @@ func makers() []maker {
 			env.say(explain.Classify(askTrust(context.Background(), env, "/missing/"+word)).String())
 		}},
 		{"trust of a damaged record", func(env *Env, word string) {
-			env.say(explain.Classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
+			env.say(explain.Classify(&trust.RecordError{Path: word, Dir: word,
+				Err: errors.New(word)}).String())
 		}},
 		{"doctor --clean", func(env *Env, word string) {
 			_ = env.answer(doctor.Cleaned([]dirs.Report{foreignReport(word)}), false, true)
 		}},
 		{"doctor", func(env *Env, word string) {
 			_ = env.answer(doctor.Diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
-				[]doctor.LevelCheck{{Level: "native", Why: word, Fix: "n" + word}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Why: word}}, Refuses: []plan.Lack{{Why: word}}}}), false, true)
+				[]doctor.LevelCheck{{Level: "native", Why: word, Fix: "n" + word},
+					{Level: "bwrap", Available: true, Lacks: []plan.Lack{{Why: word}},
+						Refuses: []plan.Lack{{Why: word}}}}), false, true)
 		}},
 	}
 	return append(all, usageMakers()...)
@@ -108,7 +114,8 @@ func usageMakers() []maker {
 		}
 	}
 	var all []maker
-	for _, args := range [][]string{{"--zz%s"}, {"zz%s"}, {"run", "--zz%s"}, {"run", "-Z%s"}, {"help", "zz%s"}, {"version", "zz%s"}, {"caches", "zz%s"}, {"completion", "zz%s"}} {
+	for _, args := range [][]string{{"--zz%s"}, {"zz%s"}, {"run", "--zz%s"}, {"run", "-Z%s"},
+		{"help", "zz%s"}, {"version", "zz%s"}, {"caches", "zz%s"}, {"completion", "zz%s"}} {
 		all = append(all, maker{strings.Join(args, " "), func(env *Env, word string) {
 			args := strings.Split(strings.Join(args, " "), " ")
 			args[len(args)-1] = fmt.Sprintf(args[len(args)-1], word)
@@ -173,13 +180,17 @@ func foreignErrors(word string) []error {
 		cause, failed, fmt.Errorf("state: %w", failed), explain.NewError("%s", word),
 		&explain.Error{Code: explain.CodeFailed, Text: word, Fix: word},
 		&sandbox.UnsupportedError{Need: word, Have: word, Hint: word},
-		fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, cause), fmt.Errorf("%w: %w", sallyport.ErrForbidden, cause), fmt.Errorf("%w: %w", sallyport.ErrRefused, cause),
+		fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, cause),
+		fmt.Errorf("%w: %w", sallyport.ErrForbidden, cause),
+		fmt.Errorf("%w: %w", sallyport.ErrRefused, cause),
 		&executor.StartError{Program: name, NotFound: true, Err: cause},
-		&executor.StartError{Program: name, NotFound: true, Err: &fs.PathError{Path: name, Err: syscall.ENOENT}},
+		&executor.StartError{Program: name, NotFound: true,
+			Err: &fs.PathError{Path: name, Err: syscall.ENOENT}},
 		&executor.StartError{Program: name, NotFound: true, Err: syscall.ENOENT},
 		&executor.StartError{Program: name, Err: &sandbox.HiddenError{What: word, Path: name}},
 		&executor.StartError{Program: name, Err: failed}, &executor.StartError{Program: name, Err: cause},
-		&executor.DirError{Dir: name, Err: cause}, &executor.RootError{Path: name, Why: word, Fix: word}, &executor.NULError{Where: word},
+		&executor.DirError{Dir: name, Err: cause}, &executor.RootError{Path: name, Why: word, Fix: word},
+		&executor.NULError{Where: word},
 		&sandbox.PolicyError{Entry: name, Reason: word}, &sandbox.GlobError{Pattern: name, Reason: word},
 		&guard.HoldError{Path: name, Op: word, Err: cause}, &guard.QuarantineError{Path: name, Err: cause},
 		&sallyport.CmdError{Reason: word},
@@ -191,8 +202,10 @@ func foreignResult(word string) *sallyport.Result {
 	name := "/w/" + word
 	grant := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}.String()
 	r := &sallyport.Result{
-		Run: "n" + word, Args: []string{name, word}, Dir: name, End: sallyport.End("end " + word), Error: word, Attempts: make([]sallyport.Attempt, 1),
-		Sandbox:   event.Sandbox{Mode: "n" + word, Sandbox: executor.Sandbox{Level: "n" + word, Mechanism: []string{word}, Weaker: []string{word}}},
+		Run: "n" + word, Args: []string{name, word}, Dir: name, End: sallyport.End("end " + word),
+		Error: word, Attempts: make([]sallyport.Attempt, 1),
+		Sandbox: event.Sandbox{Mode: "n" + word, Sandbox: executor.Sandbox{Level: "n" + word,
+			Mechanism: []string{word}, Weaker: []string{word}}},
 		Warnings:  []string{name + " is wide"},
 		Survivors: []executor.Survivor{{PID: 7, Name: word}},
 		Limits:    []executor.Enforced{{Limit: word, By: word, Value: 1, Hit: true}},
@@ -204,7 +217,8 @@ func foreignResult(word string) *sallyport.Result {
 	r.Sandbox.Warnings = []string{name + " is a symbolic link"}
 	var ds []sandbox.Denial
 	denied := func(op sandbox.Op, rule, grant, path, addr string) {
-		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: op, Path: path, Addr: addr}, Errno: word, Source: sandbox.Notified, Rule: rule, Grant: grant})
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: op, Path: path, Addr: addr}, Errno: word,
+			Source: sandbox.Notified, Rule: rule, Grant: grant})
 	}
 	denied(sandbox.Write, name+"=read", grant, name+"/a", "")
 	denied(sandbox.Write, name+"=read", grant, name+"/b", "")
@@ -272,7 +286,10 @@ func (s *screen) of(t testing.TB, m maker, word string) string {
 func (s *screen) check(t *testing.T, word string) {
 	for _, m := range makers() {
 		if text := s.of(t, m, word); text != "" {
-			t.Run(m.kind, func(t *testing.T) { testenv.Printed(t, text, strings.Count(s.of(t, m, "innocent"), "\n")) })
+			t.Run(m.kind, func(t *testing.T) {
+				testenv.Printed(t, text,
+					strings.Count(s.of(t, m, "innocent"), "\n"))
+			})
 		}
 	}
 }
@@ -292,7 +309,8 @@ func TestMessagesPrint(t *testing.T) {
 
 // FuzzMessages looks for a word that gets through one of the messages as it is.
 func FuzzMessages(f *testing.F) {
-	for _, s := range append(testenv.Hostile(), "", "x", `"`, `\x1b`, "a b.", "/../x", "=deny", "é", "'\x1b'") {
+	for _, s := range append(testenv.Hostile(), "", "x", `"`, `\x1b`, "a b.", "/../x", "=deny",
+		"é", "'\x1b'") {
 		f.Add(s)
 	}
 	s := newScreen(f)

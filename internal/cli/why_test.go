@@ -22,7 +22,8 @@ func TestFindRun(t *testing.T) {
 	} {
 		t.Run(test.id, func(t *testing.T) {
 			got, err := findRun(log, test.id)
-			if got.Run != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			if got.Run != test.want || (err == nil) != (test.err == "") || err != nil &&
+				!strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v", got.Run, err)
 			}
 		})
@@ -33,7 +34,11 @@ func TestFindRun(t *testing.T) {
 // touch.
 func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
-		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach", "--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key", "--remote-tls-ca", "--timeout", "--kill-after", // of the command itself
+		// of the command itself
+		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules",
+		"--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach",
+		"--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key",
+		"--remote-tls-ca", "--timeout", "--kill-after",
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range new(args.Options).Flags() {

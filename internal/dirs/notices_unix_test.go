@@ -33,7 +33,8 @@ func TestNotices(t *testing.T) {
 	if found := all(); len(found) != 0 {
 		t.Errorf("before the first one there are %+v", found)
 	}
-	n := Notice{Run: "r", PID: 7, Program: "a b", Paths: []string{"/w", "/with\nline\xff"}, Closed: []string{"/w/x"}}
+	n := Notice{Run: "r", PID: 7, Program: "a b", Paths: []string{"/w", "/with\nline\xff"},
+		Closed: []string{"/w/x"}}
 	posted, err := PublishNotice(dir, Writers, &n)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,8 @@ func TestNotices(t *testing.T) {
 	}
 
 	// What is damaged while its owner lives.
-	for name, damage := range map[string]string{"cut": "run r\x00path /w\x00", "another word": "paths /w\x00end\x00", "no end": "end"} {
+	for name, damage := range map[string]string{"cut": "run r\x00path /w\x00",
+		"another word": "paths /w\x00end\x00", "no end": "end"} {
 		if err := os.WriteFile(posted.path, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,8 @@ func missing(name string) bool {
 func TestCovers(t *testing.T) {
 	n := Notice{Paths: []string{"/w", "/w/ro/rw", "/file"}, Closed: []string{"/w/ro", "/w/x.sh"}}
 	var got []string
-	for _, path := range []string{"/w", "/w/a", "/w/ro", "/w/ro/a", "/w/ro/rw/a", "/w/x.sh", "/w/x.shell", "/wide", "/", "/file", "/file2"} {
+	for _, path := range []string{"/w", "/w/a", "/w/ro", "/w/ro/a", "/w/ro/rw/a", "/w/x.sh", "/w/x.shell",
+		"/wide", "/", "/file", "/file2"} {
 		if n.Covers(path) {
 			got = append(got, path)
 		}
@@ -125,7 +128,8 @@ func BenchmarkNotice(b *testing.B) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		b.Fatal(err)
 	}
-	n := Notice{Run: "r", PID: 7, Program: "a", Paths: []string{dir, "/var/tmp/x"}, Closed: slices.Repeat([]string{dir + "/.git/some/where"}, 40)}
+	n := Notice{Run: "r", PID: 7, Program: "a", Paths: []string{dir, "/var/tmp/x"},
+		Closed: slices.Repeat([]string{dir + "/.git/some/where"}, 40)}
 	for b.Loop() {
 		p, err := PublishNotice(dir, Writers, &n)
 		if err != nil {

@@ -67,7 +67,8 @@ func TestNumberUnusable(t *testing.T) {
 				t.Fatal(err)
 			}
 			var unusable *NumberError
-			if n, err := Number("x", 0); !errors.As(err, &unusable) || unusable.Path != path || !strings.Contains(err.Error(), "remove the file") {
+			if n, err := Number("x", 0); !errors.As(err, &unusable) || unusable.Path != path ||
+				!strings.Contains(err.Error(), "remove the file") {
 				t.Errorf("%d, %v", n, err)
 			}
 			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {

@@ -38,9 +38,11 @@ func TestClean(t *testing.T) {
 	all := state + "/tmp/"
 	outside := filepath.Join(t.TempDir(), "outside")
 	for _, err := range []error{
-		os.Mkdir(all+"run-1", 0o700), os.Mkdir(all+"run-1/in", 0o700), os.WriteFile(all+"run-1/in/file", nil, 0o600), os.Chmod(all+"run-1/in", 0),
+		os.Mkdir(all+"run-1", 0o700), os.Mkdir(all+"run-1/in", 0o700),
+		os.WriteFile(all+"run-1/in/file", nil, 0o600), os.Chmod(all+"run-1/in", 0),
 		os.Mkdir(all+"run-2", 0),
-		os.Mkdir(outside, 0o700), os.Symlink(outside, all+"run-3"), os.WriteFile(all+"run-4", nil, 0o600), os.Mkdir(all+"mine", 0o700),
+		os.Mkdir(outside, 0o700), os.Symlink(outside, all+"run-3"), os.WriteFile(all+"run-4", nil, 0o600),
+		os.Mkdir(all+"mine", 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +91,8 @@ func TestStrangeStates(t *testing.T) {
 			own, outside := home+"/sallyport", hostfacts.RealPath(t.TempDir())+"/outside"
 			old := outside + "/20200101T000000Z-0123456789abcdef" // as in a quarantine
 			for _, err := range []error{
-				os.MkdirAll(outside+"/run-1", 0o700), os.WriteFile(outside+"/run-1/file", nil, 0o600), os.Mkdir(old, 0o700),
+				os.MkdirAll(outside+"/run-1", 0o700), os.WriteFile(outside+"/run-1/file", nil, 0o600),
+				os.Mkdir(old, 0o700),
 				os.WriteFile(outside+"/t-1", nil, 0o600), plant(own, outside),
 			} {
 				if err != nil {
@@ -97,7 +100,8 @@ func TestStrangeStates(t *testing.T) {
 				}
 			}
 			reports := Clean()
-			if wrong := name == "link" || name == "file"; wrong && (len(reports) != 1 || len(reports[0].Failed) != 1) {
+			if wrong := name == "link" || name == "file"; wrong &&
+				(len(reports) != 1 || len(reports[0].Failed) != 1) {
 				t.Errorf("what stands in its place is not reported: %+v", reports)
 			}
 			for _, file := range []string{outside + "/run-1/file", old, outside + "/t-1"} {
@@ -105,7 +109,8 @@ func TestStrangeStates(t *testing.T) {
 					t.Errorf("cleaning has removed something outside: %v", err)
 				}
 			}
-			if hidden, _ := Protected(); slices.ContainsFunc(hidden, func(d string) bool { return strings.HasPrefix(d, outside) }) {
+			if hidden, _ := Protected(); slices.ContainsFunc(hidden,
+				func(d string) bool { return strings.HasPrefix(d, outside) }) {
 				t.Errorf("hidden are %q", hidden)
 			}
 			if _, tmp, err := NewTmp(); err == nil {
@@ -124,7 +129,8 @@ func TestWayOfOthers(t *testing.T) {
 	testenv.NeedRoot(t)
 	home, outside := hostfacts.RealPath(t.TempDir()), hostfacts.RealPath(t.TempDir())
 	const other = 1
-	if err := errors.Join(os.Symlink(outside, home+"/.local"), os.Lchown(home+"/.local", other, other), os.Chown(home, other, other)); err != nil {
+	if err := errors.Join(os.Symlink(outside, home+"/.local"), os.Lchown(home+"/.local", other, other),
+		os.Chown(home, other, other)); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{home, home + "/.local/state"} {

@@ -38,8 +38,10 @@ func TestConfig(t *testing.T) {
 // TestProtected: what later runs with another environment read is protected as well.
 func TestProtectedDirs(t *testing.T) {
 	t.Setenv("HOME", "/elsewhere")
-	got := ProtectedDirs(environment(map[string]string{"XDG_CONFIG_HOME": "/c", "HOME": "/elsewhere"}), credentials.Homes())
-	for _, want := range []string{"/c/sallyport", "/elsewhere/.config/sallyport", "/etc/sallyport", Usual()[len(Usual())-1]} {
+	got := ProtectedDirs(environment(map[string]string{"XDG_CONFIG_HOME": "/c", "HOME": "/elsewhere"}),
+		credentials.Homes())
+	for _, want := range []string{"/c/sallyport", "/elsewhere/.config/sallyport", "/etc/sallyport",
+		Usual()[len(Usual())-1]} {
 		if want != "" && !slices.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
@@ -48,8 +50,10 @@ func TestProtectedDirs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value, want := range map[string]string{"/f/../g": "/g", "x/relative": wd + "/x/relative", "~/x": "/elsewhere/x", "": ""} {
-		if got := ProtectedFile(environment(map[string]string{"SALLYPORT_CONFIG": value, "HOME": "/elsewhere"})); got != want {
+	for value, want := range map[string]string{"/f/../g": "/g", "x/relative": wd + "/x/relative",
+		"~/x": "/elsewhere/x", "": ""} {
+		if got := ProtectedFile(environment(map[string]string{"SALLYPORT_CONFIG": value,
+			"HOME": "/elsewhere"})); got != want {
 			t.Errorf("SALLYPORT_CONFIG=%s: %q, want %q", value, got, want)
 		}
 	}

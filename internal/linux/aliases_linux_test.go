@@ -68,7 +68,8 @@ echo x >"second mount/ws/other" && echo end`
 			if level == plan.LevelBwrap {
 				want = "made .codex\nend" // there is no observer
 			}
-			if _, err := os.Lstat(a.ws + "/.codex"); strings.TrimSpace(res.out) != want || !os.IsNotExist(err) {
+			if _, err := os.Lstat(a.ws + "/.codex"); strings.TrimSpace(res.out) != want ||
+				!os.IsNotExist(err) {
 				t.Errorf(".codex: %v\n%s\n%s", err, res.out, res.err)
 			}
 			if level != plan.LevelNative {
@@ -109,7 +110,8 @@ func TestMountedTwiceMinimal(t *testing.T) {
 	a := newArena(t)
 	mountedTwice(t, a)
 	second := a.base + "/second mount/home"
-	res := mustRun(t, a, &job{policy: a.minimal(sandbox.PathEntry(second, sandbox.LevelRead)), args: sh(`cat "$1/.gitconfig" "$1/.aws/credentials"`, second)})
+	res := mustRun(t, a, &job{policy: a.minimal(sandbox.PathEntry(second, sandbox.LevelRead)),
+		args: sh(`cat "$1/.gitconfig" "$1/.aws/credentials"`, second)})
 	if res.out != "[core]\n" {
 		t.Errorf("%+v", res)
 	}
@@ -130,13 +132,15 @@ func TestMountedTwiceOpened(t *testing.T) {
 		policy              sandbox.Policy
 	}{
 		{"an entry", second + "/deep", a.out + "/dir is denied, but is also visible at " + second + ", which an entry of the policy opens",
-			a.policy().WithEntries(sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny), sandbox.PathEntry(second, sandbox.LevelRead))},
+			a.policy().WithEntries(sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny),
+				sandbox.PathEntry(second, sandbox.LevelRead))},
 		{"what holds the working directory", a.out + "/dir/deep", whole + " is denied, but is also visible at " + a.base + ", where the command has its working directory",
 			bind(sandbox.ReadOnly(), a.ws).WithEntries(sandbox.PathEntry(whole, sandbox.LevelDeny))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var warnings []string
-			res := mustRun(t, a, &job{policy: &tt.policy, args: sh(`cat "$1"`, tt.read), during: func(c *Child) { warnings = c.Sandbox().Warnings }})
+			res := mustRun(t, a, &job{policy: &tt.policy, args: sh(`cat "$1"`, tt.read),
+				during: func(c *Child) { warnings = c.Sandbox().Warnings }})
 			if res.out != "deep" || !slices.Contains(warnings, tt.warning) {
 				t.Errorf("%+v, %q", res, warnings)
 			}

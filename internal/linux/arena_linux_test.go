@@ -59,11 +59,13 @@ func newArena(t testing.TB) *arena {
 			t.Error(err)
 		}
 	})
-	for _, d := range []string{a.ws, a.ws + "/dir", a.ws + "/.git", a.ws + "/.git/hooks", a.out, a.out + "/dir"} {
+	for _, d := range []string{a.ws, a.ws + "/dir", a.ws + "/.git", a.ws + "/.git/hooks", a.out,
+		a.out + "/dir"} {
 		must(t, os.Mkdir(d, 0o755))
 	}
 	for name, text := range map[string]string{
-		a.ws + "/file": "hello", a.ws + "/.git/config": "[core]\n", a.ws + "/.git/HEAD": "ref: refs/heads/main\n",
+		a.ws + "/file": "hello", a.ws + "/.git/config": "[core]\n", a.ws +
+			"/.git/HEAD": "ref: refs/heads/main\n",
 		a.out + "/canary": "canary", a.out + "/other": "other", a.out + "/dir/deep": "deep",
 	} {
 		write(t, name, text)
@@ -125,7 +127,9 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Explain: j.explain, Network: j.hosts, Publish: j.ports}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp,
+		NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Explain: j.explain,
+		Network: j.hosts, Publish: j.ports}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}
@@ -144,7 +148,8 @@ func (a *arena) start(r *executor.Spec, change func(*plan.Plan), stdio ...*os.Fi
 }
 
 // startIn starts a job in a shared sandbox, or with nil in one of its own.
-func (a *arena) startIn(in *Shared, r *executor.Spec, change func(*plan.Plan), stdio ...*os.File) (*Child, error) {
+func (a *arena) startIn(in *Shared, r *executor.Spec, change func(*plan.Plan),
+	stdio ...*os.File) (*Child, error) {
 	switch {
 	case change == nil && in != nil:
 		return in.Start(context.Background(), r, [3]*os.File(stdio))
@@ -162,7 +167,8 @@ func startChanged(h *Host, spec *executor.Spec, change func(*plan.Plan), stdio [
 	return startChangedIn(h, nil, spec, change, stdio)
 }
 
-func startChangedIn(h *Host, in *Shared, spec *executor.Spec, change func(*plan.Plan), stdio [3]*os.File) (*Child, error) {
+func startChangedIn(h *Host, in *Shared, spec *executor.Spec, change func(*plan.Plan),
+	stdio [3]*os.File) (*Child, error) {
 	levels, err := h.accepted(spec)
 	for err == nil {
 		a := h.attempt(levels[0], spec, stdio)
@@ -255,7 +261,8 @@ func drain(r *os.File) <-chan string {
 // attack runs attacks in one sandbox and returns their outcomes.
 func (a *arena) attack(t testing.TB, j *job, names []string, kv ...string) map[string]outcome {
 	t.Helper()
-	j.args = slices.Concat([]string{os.Getenv(programVar), partAttack, strings.Join(names, ","), "ws=" + a.ws, "out=" + a.out}, kv)
+	j.args = slices.Concat([]string{os.Getenv(programVar), partAttack, strings.Join(names, ","), "ws=" + a.ws,
+		"out=" + a.out}, kv)
 	res, err := a.run(t, j)
 	if err != nil {
 		t.Fatalf("the attack did not start: %v", err)
@@ -272,7 +279,8 @@ func (a *arena) attack(t testing.TB, j *job, names []string, kv ...string) map[s
 		}
 	}
 	if res.lost != nil || res.code != 0 {
-		t.Errorf("the attacker ended with %d, signal %d, %v\n%s%s", res.code, res.signal, res.lost, res.out, res.err)
+		t.Errorf("the attacker ended with %d, signal %d, %v\n%s%s", res.code, res.signal, res.lost,
+			res.out, res.err)
 	}
 	return outcomes
 }
@@ -306,7 +314,8 @@ func snapshot(t testing.TB, dir string) string {
 		if err := syscall.Lstat(name, &st); err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "%s %o %d:%d %d links %d m%d.%d c%d.%d", strings.TrimPrefix(name, dir), st.Mode, st.Uid, st.Gid, st.Size, st.Nlink,
+		fmt.Fprintf(&b, "%s %o %d:%d %d links %d m%d.%d c%d.%d", strings.TrimPrefix(name, dir), st.Mode,
+			st.Uid, st.Gid, st.Size, st.Nlink,
 			st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
 		switch {
 		case d.Type()&fs.ModeSymlink != 0:

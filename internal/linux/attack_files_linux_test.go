@@ -53,7 +53,8 @@ func fileAttacks() map[string]attack {
 			return deniedIf(os.Rename(kv["out"]+"/canary", kv["out"]+"/moved"), "moved")
 		},
 		"exchange": func(kv map[string]string) outcome {
-			err := unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/file", unix.AT_FDCWD, kv["out"]+"/canary", unix.RENAME_EXCHANGE)
+			err := unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/file", unix.AT_FDCWD, kv["out"]+"/canary",
+				unix.RENAME_EXCHANGE)
 			return deniedIf(err, "exchanged")
 		},
 		"mkdir": func(kv map[string]string) outcome {
@@ -83,7 +84,8 @@ func fileAttacks() map[string]attack {
 		"shared-mapping": sharedMapping,
 		"race":           race,
 		"system-files": func(map[string]string) outcome {
-			return openAny(os.O_WRONLY|os.O_APPEND, "/etc/passwd", "/etc/shadow", "/etc/crontab", "/etc/hosts", "/etc/profile",
+			return openAny(os.O_WRONLY|os.O_APPEND, "/etc/passwd", "/etc/shadow", "/etc/crontab",
+				"/etc/hosts", "/etc/profile",
 				"/usr/bin/env", "/bin/sh", "/etc/ld.so.cache")
 		},
 		"home": func(kv map[string]string) outcome {
@@ -161,7 +163,8 @@ func race(kv map[string]string) outcome {
 	}()
 	inside, refused := 0, 0
 	// A busy machine may let one of the two run for a while before the other.
-	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond || (inside == 0 || refused == 0) && time.Since(begin) < patience; {
+	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond || (inside == 0 || refused == 0) &&
+		time.Since(begin) < patience; {
 		if put(a+"/raced", os.O_CREATE) == nil {
 			inside++
 		} else {
@@ -213,10 +216,12 @@ func linkAttacks() map[string]attack {
 			from := "/proc/self/fd/" + strconv.Itoa(fd)
 			return firstBreach(
 				func() (string, error) {
-					return "linked a descriptor", unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, kv["ws"]+"/h2", unix.AT_SYMLINK_FOLLOW)
+					return "linked a descriptor", unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, kv["ws"]+
+						"/h2", unix.AT_SYMLINK_FOLLOW)
 				},
 				func() (string, error) {
-					return "linked an empty path", unix.Linkat(fd, "", unix.AT_FDCWD, kv["ws"]+"/h3", unix.AT_EMPTY_PATH)
+					return "linked an empty path", unix.Linkat(fd, "", unix.AT_FDCWD, kv["ws"]+"/h3",
+						unix.AT_EMPTY_PATH)
 				})
 		},
 		"reopen": func(kv map[string]string) outcome {
@@ -241,7 +246,8 @@ func linkAttacks() map[string]attack {
 			if err := os.Chdir(kv["ws"]); err != nil {
 				return bad("%v", err)
 			}
-			return deniedIf(put("/proc/self/cwd/../"+filepath.Base(kv["out"])+"/canary", 0), "wrote through the working directory")
+			return deniedIf(put("/proc/self/cwd/../"+filepath.Base(kv["out"])+"/canary", 0),
+				"wrote through the working directory")
 		},
 		"by-handle": byHandle,
 	}

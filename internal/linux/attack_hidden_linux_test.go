@@ -46,7 +46,10 @@ func hiddenAttacks() map[string]attack {
 				func() (string, error) { return readSecret(farUp + kv["out"] + "/canary") },
 				func() (string, error) { return readSecret("/" + farUp + kv["out"] + "/canary") },
 				func() (string, error) { return readSecret("/usr/bin/" + farUp + kv["out"] + "/canary") },
-				func() (string, error) { return readSecret("/proc/self/cwd/" + farUp + kv["out"] + "/canary") },
+				func() (string, error) {
+					return readSecret("/proc/self/cwd/" +
+						farUp + kv["out"] + "/canary")
+				},
 				func() (string, error) {
 					return readSecret("/proc/self/cwd/../" + filepath.Base(kv["out"]) + "/canary")
 				})
@@ -62,7 +65,8 @@ func hiddenAttacks() map[string]attack {
 			return firstBreach(
 				func() (string, error) { return readSecret(name) },
 				func() (string, error) {
-					return "hard link", unix.Linkat(unix.AT_FDCWD, kv["out"]+"/canary", unix.AT_FDCWD, kv["ws"]+"/hard", 0)
+					return "hard link", unix.Linkat(unix.AT_FDCWD, kv["out"]+"/canary", unix.AT_FDCWD,
+						kv["ws"]+"/hard", 0)
 				})
 		},
 		"hidden-handle": hiddenHandle,
@@ -113,7 +117,8 @@ func hiddenProc(kv map[string]string) outcome {
 	}
 	v := bad("nothing tried")
 	for _, task := range append(tasks, "/proc/self", "/proc/thread-self", "/proc/1") {
-		for _, via := range []string{"root", "cwd/" + farUp, "cwd", "exe/..", "fd/0", "fd/1", "fd/0/" + farUp, "map_files", "task/1/root"} {
+		for _, via := range []string{"root", "cwd/" + farUp, "cwd", "exe/..", "fd/0", "fd/1", "fd/0/" + farUp,
+			"map_files", "task/1/root"} {
 			name := task + "/" + via + kv["out"] + "/canary"
 			if v = deniedIf(accessPath(name), name); v.word == wordBreach {
 				return v
@@ -125,7 +130,8 @@ func hiddenProc(kv map[string]string) outcome {
 
 // hiddenDescriptors looks around from every descriptor, its own directories included.
 func hiddenDescriptors(kv map[string]string) outcome {
-	for _, dir := range []string{"/", "/usr", "/proc", "/proc/self", "/dev", "/dev/shm", "/dev/pts", "/sys", "/run", "/tmp", kv["ws"]} {
+	for _, dir := range []string{"/", "/usr", "/proc", "/proc/self", "/dev", "/dev/shm", "/dev/pts", "/sys",
+		"/run", "/tmp", kv["ws"]} {
 		if _, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return bad("%s: %v", dir, err)
 		}
@@ -133,7 +139,8 @@ func hiddenDescriptors(kv map[string]string) outcome {
 	v := bad("nothing tried")
 	const most = 1024
 	for fd := range most {
-		for _, name := range []string{kv["out"][1:] + "/canary", "../canary", "../out/canary", farUp + kv["out"] + "/canary"} {
+		for _, name := range []string{kv["out"][1:] + "/canary", "../canary", "../out/canary",
+			farUp + kv["out"] + "/canary"} {
 			what, err := readFrom(fd, name)
 			if v = deniedIf(err, what); v.word == wordBreach {
 				return v

@@ -60,7 +60,8 @@ func lifeAttacks() map[string]attack {
 			if err != nil {
 				return bad("%v", err)
 			}
-			cmd := exec.Command("/bin/sh", "-c", "trap '' HUP INT TERM USR1 USR2; echo; exec >&3; while :; do sleep 1000; done")
+			cmd := exec.Command("/bin/sh", "-c",
+				"trap '' HUP INT TERM USR1 USR2; echo; exec >&3; while :; do sleep 1000; done")
 			cmd.Stdout = w
 			cmd.ExtraFiles = []*os.File{os.Stdout}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -74,7 +75,8 @@ func lifeAttacks() map[string]attack {
 			return fine("started %d", cmd.Process.Pid)
 		},
 		"kill-1": func(map[string]string) outcome {
-			for _, s := range []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGSEGV, unix.SIGSTOP, unix.SIGUSR1} {
+			for _, s := range []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGSEGV,
+				unix.SIGSTOP, unix.SIGUSR1} {
 				_ = unix.Kill(1, s)
 			}
 			if err := unix.Kill(1, 0); err != nil && err != unix.EPERM {
@@ -98,7 +100,8 @@ func frontMain(name string, kv map[string]string) int {
 	h := Host{Only: kv["level"]}
 	defer h.Close()
 	args := strings.Split(kv["args"], "\x01")
-	r := &executor.Spec{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
+	r := &executor.Spec{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"},
+		Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
 	switch name {
 	case "start": // prints how the start went
 		c, err := h.Start(context.Background(), r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
@@ -114,7 +117,8 @@ func frontMain(name string, kv map[string]string) int {
 	case "hold", "hold-orphan":
 		c, err := startChanged(&h, r, func(p *plan.Plan) {
 			if name == "hold-orphan" {
-				p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool { return s.Op == launch.OpDieWithParent })
+				p.Script.Steps = without(p.Script.Steps,
+					func(s *launch.Step) bool { return s.Op == launch.OpDieWithParent })
 			}
 		}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 		if err != nil {

@@ -40,7 +40,8 @@ func inPlaceAttacks() map[string]attack {
 			open := func(resolve uint64) error {
 				dir, err := unix.Open(kv["ws"], unix.O_PATH, 0)
 				if err == nil {
-					_, err = unix.Openat2(dir, "linked", &unix.OpenHow{Flags: unix.O_WRONLY, Resolve: resolve})
+					_, err = unix.Openat2(dir, "linked",
+						&unix.OpenHow{Flags: unix.O_WRONLY, Resolve: resolve})
 				}
 				return err
 			}
@@ -91,7 +92,8 @@ func inPlaceLast(kv map[string]string) outcome {
 		func() (string, error) { return "reopened", put(at, 0) },
 		func() (string, error) { return "truncated", unix.Truncate(at, 1) },
 		func() (string, error) {
-			if err := unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+			if err := unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, name,
+				unix.AT_SYMLINK_FOLLOW); err != nil {
 				return "", err
 			}
 			return "made a name", put(name, 0)
@@ -121,7 +123,8 @@ func inPlaceRace(kv map[string]string) outcome {
 	}()
 	const long = 300 * time.Millisecond
 	tries, written := 0, 0
-	for begin := time.Now(); time.Since(begin) < long || written == 0 && time.Since(begin) < patience; tries++ {
+	for begin := time.Now(); time.Since(begin) < long || written == 0 &&
+		time.Since(begin) < patience; tries++ {
 		if put(name, os.O_CREATE|os.O_TRUNC) == nil {
 			written++
 		}

@@ -64,10 +64,14 @@ func inputAttacks() map[string]attack {
 			mode := st.Mode & 0o1777
 			return firstBreach(
 				func() (string, error) { return "fchmod", unix.Fchmod(0, mode) },
-				func() (string, error) { return "fchmodat", unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/0", mode, 0) },
+				func() (string, error) {
+					return "fchmodat",
+						unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/0", mode, 0)
+				},
 				func() (string, error) { return "fchown", unix.Fchown(0, -1, int(st.Gid)) },
 				func() (string, error) {
-					return "utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/0", []unix.Timespec{st.Atim, st.Mtim}, 0)
+					return "utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/0",
+						[]unix.Timespec{st.Atim, st.Mtim}, 0)
 				},
 				func() (string, error) { return "fsetxattr", unix.Fsetxattr(0, "user.evil", []byte("1"), 0) })
 		},
@@ -94,7 +98,10 @@ func modeAttacks() map[string]attack {
 			v := firstBreach(
 				func() (string, error) { return "chmod", unix.Chmod(name, 0o4755) },
 				func() (string, error) { return "fchmodat", unix.Fchmodat(unix.AT_FDCWD, name, 0o2755, 0) },
-				func() (string, error) { return "mknod", unix.Mknod(kv["ws"]+"/suid1", unix.S_IFREG|0o4755, 0) },
+				func() (string, error) {
+					return "mknod",
+						unix.Mknod(kv["ws"]+"/suid1", unix.S_IFREG|0o4755, 0)
+				},
 				func() (string, error) {
 					_, err := unix.Open(kv["ws"]+"/suid2", unix.O_CREAT|unix.O_WRONLY, 0o4755)
 					return "open", err
@@ -105,7 +112,8 @@ func modeAttacks() map[string]attack {
 		// makes must lose the bits with the first byte.
 		"set-uid-openat2": func(kv map[string]string) outcome {
 			name := kv["ws"] + "/suid3"
-			fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: 0o4755})
+			fd, err := unix.Openat2(unix.AT_FDCWD, name,
+				&unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: 0o4755})
 			if err != nil {
 				return denied(errnoName(err))
 			}
@@ -124,10 +132,12 @@ func modeAttacks() map[string]attack {
 		"device-own": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) {
-					return "block device", unix.Mknod(kv["ws"]+"/blk", unix.S_IFBLK|0o600, int(unix.Mkdev(8, 0)))
+					return "block device", unix.Mknod(kv["ws"]+"/blk", unix.S_IFBLK|0o600,
+						int(unix.Mkdev(8, 0)))
 				},
 				func() (string, error) {
-					return "character device", unix.Mknod(kv["ws"]+"/chr", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1)))
+					return "character device", unix.Mknod(kv["ws"]+"/chr", unix.S_IFCHR|0o600,
+						int(unix.Mkdev(1, 1)))
 				})
 		},
 	}
@@ -142,7 +152,8 @@ func setFlags(fd int) error {
 		return err
 	}
 	set := int32(flags) | noDump //nolint:gosec // the kernel writes an int
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.FS_IOC_SETFLAGS, uintptr(unsafe.Pointer(&set)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.FS_IOC_SETFLAGS,
+		uintptr(unsafe.Pointer(&set)))
 	if errno != 0 {
 		return errno
 	}
@@ -160,15 +171,22 @@ func mountAttacks() map[string]attack {
 		},
 		"unmount": func(kv map[string]string) outcome {
 			return firstBreach(
-				func() (string, error) { return "unmounted .git", unix.Unmount(kv["ws"]+"/.git", unix.MNT_DETACH) },
-				func() (string, error) { return "unmounted /proc/sys", unix.Unmount("/proc/sys", unix.MNT_DETACH) })
+				func() (string, error) {
+					return "unmounted .git",
+						unix.Unmount(kv["ws"]+"/.git", unix.MNT_DETACH)
+				},
+				func() (string, error) {
+					return "unmounted /proc/sys",
+						unix.Unmount("/proc/sys", unix.MNT_DETACH)
+				})
 		},
 		"open-tree": func(kv map[string]string) outcome {
 			_, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE)
 			return deniedIf(err, "cloned the tree")
 		},
 		"mount-setattr": func(kv map[string]string) outcome {
-			return deniedIf(unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), "made writable")
+			return deniedIf(unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE,
+				&unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), "made writable")
 		},
 		"fsopen": func(kv map[string]string) outcome {
 			_, err := unix.Fsopen("tmpfs", 0)
@@ -179,7 +197,8 @@ func mountAttacks() map[string]attack {
 			return deniedIf(err, "picked a file system")
 		},
 		"move-mount": func(kv map[string]string) outcome {
-			return deniedIf(unix.MoveMount(unix.AT_FDCWD, kv["ws"]+"/.git", unix.AT_FDCWD, kv["ws"]+"/dir", 0), "moved a mount")
+			return deniedIf(unix.MoveMount(unix.AT_FDCWD, kv["ws"]+"/.git", unix.AT_FDCWD, kv["ws"]+"/dir",
+				0), "moved a mount")
 		},
 		"pivot":  func(kv map[string]string) outcome { return deniedIf(unix.PivotRoot(kv["ws"], kv["ws"]), "pivoted") },
 		"chroot": func(kv map[string]string) outcome { return deniedIf(unix.Chroot(kv["ws"]), "changed the root") },
@@ -206,7 +225,8 @@ func stateAttacks() map[string]attack {
 		},
 		"git-chmod": func(kv map[string]string) outcome { return deniedIf(unix.Chmod(kv["git"], 0o777), "chmod") },
 		"git-cover": func(kv map[string]string) outcome {
-			return deniedIf(unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/dir", unix.AT_FDCWD, kv["git"], unix.RENAME_EXCHANGE), "exchanged")
+			return deniedIf(unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/dir", unix.AT_FDCWD, kv["git"],
+				unix.RENAME_EXCHANGE), "exchanged")
 		},
 		"write-at": func(kv map[string]string) outcome { return deniedIf(put(kv["at"], os.O_CREATE), "wrote "+kv["at"]) },
 		"append-at": func(kv map[string]string) outcome {

@@ -70,7 +70,8 @@ const keyName = "sallyport-test"
 func mqOpen(name string, flags int) (int, error) {
 	b := append([]byte(name), 0)
 	attr := [8]int64{0, 2, 64} // struct mq_attr: flags, maxmsg, msgsize
-	fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(&b[0])), uintptr(flags), 0o600, uintptr(unsafe.Pointer(&attr)), 0, 0)
+	fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(&b[0])), uintptr(flags), 0o600,
+		uintptr(unsafe.Pointer(&attr)), 0, 0)
 	if errno != 0 {
 		return -1, errno
 	}
@@ -182,7 +183,8 @@ func connectAt(kv map[string]string) outcome {
 		return denied("socket " + errnoName(err))
 	}
 	a := unix.RawSockaddrUnix{Family: unix.AF_UNIX, Path: [108]int8{'@', 's'}}
-	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(s), uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a)); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(s), uintptr(unsafe.Pointer(&a)),
+		unsafe.Sizeof(a)); errno != 0 {
 		return denied("connect " + unix.ErrnoName(errno))
 	}
 	return breach("connected")
@@ -267,7 +269,8 @@ func socketAttacks() map[string]attack {
 		"netlink-xfrm":   kind(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM),
 		// The upper half of an int argument is cut off by the kernel.
 		"netlink-high": func(map[string]string) outcome {
-			_, _, errno := unix.Syscall(unix.SYS_SOCKET, 1<<32|unix.AF_NETLINK, unix.SOCK_RAW, 1<<32|unix.NETLINK_NETFILTER)
+			_, _, errno := unix.Syscall(unix.SYS_SOCKET, 1<<32|unix.AF_NETLINK, unix.SOCK_RAW,
+				1<<32|unix.NETLINK_NETFILTER)
 			if errno != 0 {
 				return denied(unix.ErrnoName(errno))
 			}
@@ -284,7 +287,8 @@ func socketAttacks() map[string]attack {
 			if err != nil {
 				return denied("socketpair " + errnoName(err))
 			}
-			return deniedIf(unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: kv["path-datagram"]}), "sent a datagram")
+			return deniedIf(unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: kv["path-datagram"]}),
+				"sent a datagram")
 		},
 		"pair-raw": func(map[string]string) outcome {
 			_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW, 0)
@@ -353,8 +357,10 @@ func sendMany(s int, name string) error {
 	message := struct {
 		head unix.Msghdr
 		sent uint64
-	}{head: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&to)), Namelen: uint32(2 + len(name)), Iov: &unix.Iovec{Base: &data[0], Len: 1}, Iovlen: 1}}
-	if _, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s), uintptr(unsafe.Pointer(&message)), 1, 0, 0, 0); errno != 0 {
+	}{head: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&to)), Namelen: uint32(2 + len(name)),
+		Iov: &unix.Iovec{Base: &data[0], Len: 1}, Iovlen: 1}}
+	if _, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s), uintptr(unsafe.Pointer(&message)), 1, 0, 0,
+		0); errno != 0 {
 		return errno
 	}
 	return nil

@@ -85,7 +85,8 @@ func hostNamespaces(*neighbors, string) []string {
 
 // reach opens a file by every way that a process knows to it.
 func reach(file string, flags int) outcome {
-	roots := []string{"", "/proc/self/root", "/proc/thread-self/root", "/proc/self/cwd/" + farUp, "/proc/1/root", "/proc/1/cwd/" + farUp}
+	roots := []string{"", "/proc/self/root", "/proc/thread-self/root", "/proc/self/cwd/" + farUp,
+		"/proc/1/root", "/proc/1/cwd/" + farUp}
 	tasks, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return bad("%v", err)
@@ -129,7 +130,8 @@ func throughLink(kv map[string]string) outcome {
 	if v.word == wordBreach {
 		return v
 	}
-	return deniedIf(unix.Linkat(unix.AT_FDCWD, kv["file"], unix.AT_FDCWD, name+"-hard", 0), "a hard link to it")
+	return deniedIf(unix.Linkat(unix.AT_FDCWD, kv["file"], unix.AT_FDCWD, name+"-hard", 0),
+		"a hard link to it")
 }
 
 // procFiles opens what a process has in /proc. Of one that is listed some files open, and are closed to
@@ -137,7 +139,8 @@ func throughLink(kv map[string]string) outcome {
 func procFiles(dir string, listed bool) outcome {
 	v := bad("nothing tried")
 	read := []string{"fd", "map_files", "stack", "syscall", "io"}
-	for _, n := range append([]string{"mem", "environ", "maps", "root/etc/passwd", "cwd/.", "fd/0", "fd/1", "fdinfo/0", "ns/mnt", "ns/user", "exe", "auxv", "task/1/mem"}, read...) {
+	for _, n := range append([]string{"mem", "environ", "maps", "root/etc/passwd", "cwd/.", "fd/0", "fd/1",
+		"fdinfo/0", "ns/mnt", "ns/user", "exe", "auxv", "task/1/mem"}, read...) {
 		fd, err := unix.Open(dir+"/"+n, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 		if err == nil {
 			if listed && slices.Contains(read, n) {
@@ -197,7 +200,8 @@ func stealFile(kv map[string]string) outcome {
 // readAt reads the memory of a process at "addr", or of a child at 0: there EFAULT tells that it was let in.
 func readAt(kv map[string]string) outcome {
 	b := make([]byte, 8)
-	_, err := unix.ProcessVMReadv(number(kv["pid"]), []unix.Iovec{{Base: &b[0], Len: 8}}, []unix.RemoteIovec{{Base: uintptr(number(kv["addr"])), Len: 8}}, 0)
+	_, err := unix.ProcessVMReadv(number(kv["pid"]), []unix.Iovec{{Base: &b[0], Len: 8}},
+		[]unix.RemoteIovec{{Base: uintptr(number(kv["addr"])), Len: 8}}, 0)
 	if err == nil || err == unix.EFAULT {
 		return breach("read %q", b)
 	}
@@ -232,7 +236,8 @@ func setnsPidfd(kv map[string]string) outcome {
 	}
 	defer unix.Close(fd)
 	v := bad("")
-	for _, ns := range []int{unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWUSER, unix.CLONE_NEWNET, unix.CLONE_NEWIPC} {
+	for _, ns := range []int{unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWUSER, unix.CLONE_NEWNET,
+		unix.CLONE_NEWIPC} {
 		if v = deniedIf(unix.Setns(fd, ns), "entered"); v.word == wordBreach {
 			return v
 		}
@@ -266,7 +271,8 @@ func terminals(map[string]string) outcome {
 		fd, err := unix.Open(name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if err == nil {
 			x := []byte("x")
-			_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&x[0])))
+			_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI,
+				uintptr(unsafe.Pointer(&x[0])))
 			unix.Close(fd)
 			return breach("%s opens, typing says %v", name, errno)
 		}
@@ -287,7 +293,8 @@ func mountsOfTree(kv map[string]string) outcome {
 	binary.NativeEndian.PutUint64(req[8:], everything)
 	binary.NativeEndian.PutUint64(req[24:], id)
 	out := make([]uint64, 64)
-	n, _, errno := unix.Syscall6(listmount, uintptr(unsafe.Pointer(&req[0])), uintptr(unsafe.Pointer(&out[0])), uintptr(len(out)), 0, 0, 0)
+	n, _, errno := unix.Syscall6(listmount, uintptr(unsafe.Pointer(&req[0])),
+		uintptr(unsafe.Pointer(&out[0])), uintptr(len(out)), 0, 0, 0)
 	if errno != 0 {
 		return denied(unix.ErrnoName(errno))
 	}

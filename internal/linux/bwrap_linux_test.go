@@ -75,11 +75,13 @@ func TestBwrapFailure(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := bwrapArena(t)
 	nameAll(t, a.ws)
-	res, err := a.run(t, &job{args: sh(`echo ran`), change: func(*plan.Plan) { must(t, os.Rename(a.ws, a.base+"/gone")) }})
+	res, err := a.run(t, &job{args: sh(`echo ran`),
+		change: func(*plan.Plan) { must(t, os.Rename(a.ws, a.base+"/gone")) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.lost == nil || !strings.Contains(res.lost.Error(), "did not run") || strings.Contains(res.out, "ran") {
+	if res.lost == nil || !strings.Contains(res.lost.Error(), "did not run") ||
+		strings.Contains(res.out, "ran") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -106,7 +108,8 @@ func TestBwrapStdio(t *testing.T) {
 	dir, err := os.Open(a.out)
 	must(t, err)
 	defer dir.Close()
-	if _, err := a.run(t, &job{args: sh(`:`), stdin: dir}); err == nil || !strings.Contains(err.Error(), "pipe") {
+	if _, err := a.run(t, &job{args: sh(`:`), stdin: dir}); err == nil ||
+		!strings.Contains(err.Error(), "pipe") {
 		t.Errorf("a directory as input: %v", err)
 	}
 }
@@ -130,15 +133,19 @@ func TestBwrapDenied(t *testing.T) {
 	write(t, a.ws+"/hidden/x", "secret")
 	write(t, a.ws+"/.env", "secret")
 	p := a.policy().WithEntries(
-		sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny),
+		sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+		sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny),
 		sandbox.PathEntry(a.ws+"/hidden", sandbox.LevelDeny), sandbox.GlobEntry(a.ws+"/**/.env"),
 		sandbox.PathEntry(a.ws+"/dir", sandbox.LevelRead))
 	for _, line := range []string{
-		"cat " + a.out + "/other", "ls " + a.out + "/dir", "ls " + a.ws + "/hidden", "cat " + a.ws + "/hidden/x", "cat " + a.ws + "/.env",
-		"echo x >" + a.ws + "/dir/x", "chmod 777 " + a.ws + "/hidden", "mv " + a.ws + "/hidden " + a.ws + "/elsewhere",
+		"cat " + a.out + "/other", "ls " + a.out + "/dir", "ls " + a.ws + "/hidden", "cat " + a.ws +
+			"/hidden/x", "cat " + a.ws + "/.env",
+		"echo x >" + a.ws + "/dir/x", "chmod 777 " + a.ws + "/hidden", "mv " + a.ws + "/hidden " +
+			a.ws + "/elsewhere",
 	} {
 		t.Run(line, func(t *testing.T) {
-			if res := mustRun(t, a, &job{args: sh(line), policy: &p}); res.code == 0 || strings.Contains(res.out, "secret") {
+			if res := mustRun(t, a, &job{args: sh(line), policy: &p}); res.code == 0 ||
+				strings.Contains(res.out, "secret") {
 				t.Errorf("%+v", res)
 			}
 		})
@@ -154,7 +161,8 @@ func TestBwrapSignals(t *testing.T) {
 			ready, w := pipe(t)
 			defer ready.Close()
 			res := mustRun(t, a, &job{
-				args: sh(`trap 'exit 9' TERM; echo ready; while :; do :; done`), stdout: w, stdin: neverEnds(t),
+				args: sh(`trap 'exit 9' TERM; echo ready; while :; do :; done`), stdout: w,
+				stdin: neverEnds(t),
 				during: func(c *Child) {
 					w.Close()
 					if _, err := ready.Read(make([]byte, 8)); err != nil {
@@ -228,13 +236,14 @@ func TestBwrapKill(t *testing.T) {
 	a := bwrapArena(t)
 	ready, w := pipe(t)
 	defer ready.Close()
-	res := mustRun(t, a, &job{args: sh(`trap '' TERM; echo ready; while :; do read x; done`), stdout: w, stdin: neverEnds(t), during: func(c *Child) {
-		w.Close()
-		if _, err := ready.Read(make([]byte, 8)); err != nil {
-			t.Error(err)
-		}
-		must(t, c.Kill())
-	}})
+	res := mustRun(t, a, &job{args: sh(`trap '' TERM; echo ready; while :; do read x; done`), stdout: w,
+		stdin: neverEnds(t), during: func(c *Child) {
+			w.Close()
+			if _, err := ready.Read(make([]byte, 8)); err != nil {
+				t.Error(err)
+			}
+			must(t, c.Kill())
+		}})
 	if res.signal != int(syscall.SIGKILL) && res.lost == nil {
 		t.Errorf("%+v", res)
 	}
@@ -246,7 +255,8 @@ func cut(t *testing.T, p *plan.Plan, words ...string) {
 	part := "\x00" + strings.Join(words, "\x00") + "\x00"
 	for i := range p.Script.Steps {
 		if s := &p.Script.Steps[i]; s.Op == launch.OpMemory && strings.Contains("\x00"+string(s.Data), part) {
-			s.Data = []byte(strings.TrimPrefix(strings.Replace("\x00"+string(s.Data), part, "\x00", 1), "\x00"))
+			s.Data = []byte(strings.TrimPrefix(strings.Replace("\x00"+string(s.Data), part,
+				"\x00", 1), "\x00"))
 			return
 		}
 	}
@@ -275,7 +285,8 @@ func TestWithoutBwrapWall(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			a := bwrapArena(t)
-			p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+			p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+				sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
 			j := &job{policy: &p}
 			kv := surroundingsFor(t, a)
 			attacks := strings.Fields(c.attacks)
@@ -304,7 +315,8 @@ func TestWithoutBwrapWall(t *testing.T) {
 func TestBwrapHandOver(t *testing.T) {
 	a := bwrapArena(t)
 	rounds := testenv.Rounds(10, 60)
-	stuck := time.AfterFunc(2*patience, func() { panic("bubblewrap was stopped while it reported that it began") })
+	stuck := time.AfterFunc(2*patience,
+		func() { panic("bubblewrap was stopped while it reported that it began") })
 	defer stuck.Stop()
 	var wg sync.WaitGroup
 	for range 16 {

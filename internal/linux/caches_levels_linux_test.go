@@ -55,7 +55,8 @@ func TestCachesAtLevels(t *testing.T) {
 				if c.policy != nil {
 					p = c.policy(a, p)
 				}
-				res, err := a.run(t, &job{args: sh(line), dir: dir, policy: &p, env: []string{"PATH=/usr/bin:/bin", "HOME=" + home}})
+				res, err := a.run(t, &job{args: sh(line), dir: dir, policy: &p,
+					env: []string{"PATH=/usr/bin:/bin", "HOME=" + home}})
 				if c.refused == level && level != "" {
 					if err == nil {
 						t.Errorf("not refused: %+v", res)
@@ -66,7 +67,8 @@ func TestCachesAtLevels(t *testing.T) {
 					t.Errorf("%v, %+v", err, res)
 				}
 				// The landlock level cannot shut a directory in a workspace, and says so.
-				if _, err := os.Lstat(home + "/.npm/new"); err == nil && !(c.home && level == plan.LevelLandlock) {
+				if _, err := os.Lstat(home + "/.npm/new"); err == nil &&
+					!(c.home && level == plan.LevelLandlock) {
 					t.Error("the host's cache was written to")
 				}
 				if strings.Contains(res.err, "sallyport") {

@@ -89,10 +89,12 @@ func TestCaches(t *testing.T) {
 	if got != "poison\nnew\nclean\n" {
 		t.Errorf("the first run: %q", got)
 	}
-	if got := c.sh(t, &job{}, "cd $HOME/.npm && ls && cat entry"); got != "a\nentry\nlink\nmoved\nnew\npipe\npoison\n" {
+	if got := c.sh(t, &job{},
+		"cd $HOME/.npm && ls && cat entry"); got != "a\nentry\nlink\nmoved\nnew\npipe\npoison\n" {
 		t.Errorf("the second run: %q", got)
 	}
-	if got := c.sh(t, c.in(t, "other"), "cd $HOME/.npm && ls && cat entry"); got != "dir\nentry\ngone\nlink\npipe\nclean\n" {
+	if got := c.sh(t, c.in(t, "other"),
+		"cd $HOME/.npm && ls && cat entry"); got != "dir\nentry\ngone\nlink\npipe\nclean\n" {
 		t.Errorf("another workspace: %q", got)
 	}
 	deeper := &job{dir: c.ws + "/dir"}
@@ -118,7 +120,8 @@ func TestCacheClasses(t *testing.T) {
 				"git": c.policy().With(sandbox.Grant{Name: "git"}), "more": c.policy().WithEntries(sandbox.PathEntry(c.out+"/dir", sandbox.LevelWrite)),
 				"less": c.policy().WithEntries(shut(c.out + "/dir")),
 			}
-			all := []string{"none", "proxy", "host", "reads", "reads with network", "git", "more", "less", "unix"}
+			all := []string{"none", "proxy", "host", "reads", "reads with network", "git", "more",
+				"less", "unix"}
 			run := func(name, line string) string {
 				p, j := policies[name], &job{}
 				if j.policy = &p; name == "unix" {
@@ -127,7 +130,8 @@ func TestCacheClasses(t *testing.T) {
 				return c.sh(t, j, "cd ${npm_config_cache:-$HOME/.npm} && "+line)
 			}
 			for _, name := range all {
-				if got := run(name, "echo "+strings.Fields(name)[0]+" >own; echo x >'of "+name+"'; cat own"); !strings.HasSuffix(got, strings.Fields(name)[0]+"\n") {
+				if got := run(name, "echo "+strings.Fields(name)[0]+" >own; echo x >'of "+name+
+					"'; cat own"); !strings.HasSuffix(got, strings.Fields(name)[0]+"\n") {
 					t.Errorf("%s writes: %q", name, got)
 				}
 			}
@@ -148,7 +152,8 @@ func TestCacheClasses(t *testing.T) {
 				t.Errorf("the list is %v, %v", list, err)
 			}
 			done, err := caches.Clear(c.base+"/state/sallyport", "")
-			if left, _ := os.ReadDir(c.base + "/state/sallyport/caches"); err != nil || len(done.Removed) != 1 || len(left) != 0 {
+			if left, _ := os.ReadDir(c.base + "/state/sallyport/caches"); err != nil ||
+				len(done.Removed) != 1 || len(left) != 0 {
 				t.Errorf("cleared: %v, %v; left %v", done, err, left)
 			}
 		})
@@ -269,7 +274,10 @@ func TestCachePlaces(t *testing.T) {
 		{name: "denied", line: "ls NPM 2>/dev/null; echo $npm_config_cache; echo x >$npm_config_cache/x && echo ok", cache: private, want: "ok",
 			policy: func(c *cached) sandbox.Policy { return c.policy().WithEntries(shut(c.home)) }},
 		{name: "something in it denied", line: "cat NPM/entry; cat NPM/dir/deep 2>/dev/null; echo $npm_config_cache", cache: private, want: "clean",
-			policy: func(c *cached) sandbox.Policy { return c.policy().WithEntries(shut(c.home + "/.npm/dir")) }},
+			policy: func(c *cached) sandbox.Policy {
+				return c.policy().WithEntries(shut(c.home +
+					"/.npm/dir"))
+			}},
 		{name: "read-only by name", line: "echo x >NPM/x || echo $npm_config_cache", cache: private, want: "Read-only",
 			policy: func(c *cached) sandbox.Policy {
 				return c.policy().WithEntries(sandbox.PathEntry(c.home+"/.npm", sandbox.LevelRead))
@@ -314,7 +322,8 @@ func TestCachePlaces(t *testing.T) {
 			}
 			line := strings.NewReplacer("NPM", c.home+"/.npm", "STATE", c.base+"/state").Replace(p.line)
 			got := c.sh(t, j, line)
-			if !strings.Contains(got, p.want) || !strings.Contains(got, p.cache) || p.cache == "" && strings.Contains(got, private) {
+			if !strings.Contains(got, p.want) || !strings.Contains(got, p.cache) || p.cache == "" &&
+				strings.Contains(got, private) {
 				t.Errorf("%q printed %q", line, got)
 			}
 		})
@@ -343,7 +352,8 @@ func TestCacheInWorkspace(t *testing.T) {
 	}
 	// Nor is a link in a root followed, which a command could have put there.
 	must(t, os.Symlink(".npm", c.home+"/link"))
-	_, err := c.run(t, &job{dir: c.home, policy: &policy, args: sh("true"), env: c.env("npm_config_cache=" + c.home + "/link")})
+	_, err := c.run(t, &job{dir: c.home, policy: &policy, args: sh("true"),
+		env: c.env("npm_config_cache=" + c.home + "/link")})
 	var unsupported *sandbox.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(unsupported.Have, c.home+"/link") {
 		t.Errorf("a link in a root: %v", err)
@@ -367,7 +377,8 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	if i < 0 {
 		t.Fatal("no overlay was planned")
 	}
-	p.Script.Steps[i].Layers.Work = launch.Layer{Path: "/dev/shm"} // on another file system, which the kernel refuses
+	// on another file system, which the kernel refuses
+	p.Script.Steps[i].Layers.Work = launch.Layer{Path: "/dev/shm"}
 	_, err = at.launch(p)
 	at.release()
 	if err = at.learn(err, maxTries); !errors.Is(err, errPlanAgain) {
@@ -380,11 +391,13 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	p, err = at.plan()
 	must(t, err)
 	at.release()
-	if text := p.Script.String(); !strings.Contains(text, "toolchain cache npm, private: the kernel makes no overlay") {
+	if text := p.Script.String(); !strings.Contains(text,
+		"toolchain cache npm, private: the kernel makes no overlay") {
 		t.Errorf("the script does not say why:\n%s", text)
 	}
 	// A directory that was replaced is no reason to do without: the run is refused.
-	if c.host.caches.Learn(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
+	if c.host.caches.Learn(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"},
+		Call: "compare"}) {
 		t.Error("a replaced directory counts as one without overlays")
 	}
 }
@@ -482,7 +495,8 @@ func TestCacheFacts(t *testing.T) {
 		t.Fatalf("no overlay:\n%s", p.Script.String())
 	}
 	s := p.Script.Steps[i]
-	for name, id := range map[string]launch.ID{s.Path: s.ID, s.Layers.Upper.Path: s.Layers.Upper.ID, s.Layers.Work.Path: s.Layers.Work.ID} {
+	for name, id := range map[string]launch.ID{s.Path: s.ID, s.Layers.Upper.Path: s.Layers.Upper.ID,
+		s.Layers.Work.Path: s.Layers.Work.ID} {
 		if spot, err := hostfacts.Look(name); err != nil || spot.ID != id || spot.Kind != plan.KindDirectory {
 			t.Errorf("%s is planned as %v and is %v, %v", name, id, spot, err)
 		}

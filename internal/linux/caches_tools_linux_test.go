@@ -53,7 +53,8 @@ func module(t *testing.T, dir string, program bool) {
 	write(t, dir+"/lib.go", "package m\n\nimport \"example.org/m/in\"\n\nfunc Four() int { return in.Two() * in.Two() }\n")
 	if program {
 		must(t, os.MkdirAll(dir+"/cmd", 0o755))
-		write(t, dir+"/cmd/main.go", "package main\n\nimport \"example.org/m\"\n\nfunc main() { println(m.Four()) }\n")
+		write(t, dir+"/cmd/main.go",
+			"package main\n\nimport \"example.org/m\"\n\nfunc main() { println(m.Four()) }\n")
 	}
 }
 
@@ -156,7 +157,8 @@ func TestTools(t *testing.T) {
 			setUp: func(t *testing.T, c *cached) {
 				must(t, os.MkdirAll(c.home+"/.cargo/registry", 0o755))
 				must(t, os.MkdirAll(c.ws+"/src", 0o755))
-				write(t, c.ws+"/Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\n")
+				write(t, c.ws+"/Cargo.toml",
+					"[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\n")
 				write(t, c.ws+"/src/main.rs", "fn main() { println!(\"42\") }\n")
 			},
 			line: `cargo build --offline >&2 && touch $HOME/.cargo/registry/x && ./target/debug/tiny`, want: "42\n",

@@ -85,7 +85,8 @@ func (c *hostCase) authority() (host, port string) {
 // nothing odd around it. Loopback is the command's own there, unless an entry names a port.
 func (c *hostCase) redirectable() bool {
 	host, port := c.authority()
-	if host == "" || port == "" || c.Req.Host != "" || c.Req.Atyp != "" || c.Req.Method != "" || len(c.Req.TargetBase64) > 0 || c.Expect.Decision == network.Reject {
+	if host == "" || port == "" || c.Req.Host != "" || c.Req.Atyp != "" || c.Req.Method != "" ||
+		len(c.Req.TargetBase64) > 0 || c.Expect.Decision == network.Reject {
 		return false
 	}
 	h, err := network.ParseHost(host)
@@ -181,13 +182,15 @@ func floodMain() int {
 func (c *hostCase) play(way string) (network.Ruling, error) {
 	if way == byRedirect || way == byRoutes {
 		host, port := c.authority()
-		conn, err := (&net.Dialer{Timeout: time.Minute, Resolver: &net.Resolver{PreferGo: true}}).Dial("tcp", net.JoinHostPort(host, port))
+		conn, err := (&net.Dialer{Timeout: time.Minute, Resolver: &net.Resolver{PreferGo: true}}).Dial("tcp",
+			net.JoinHostPort(host, port))
 		if err != nil {
 			return network.Deny, err
 		}
 		defer conn.Close()
 		if port == "80" {
-			return c.exchange(conn, "GET / HTTP/1.1\r\nHost: "+net.JoinHostPort(host, port)+"\r\nConnection: close\r\n\r\n")
+			return c.exchange(conn, "GET / HTTP/1.1\r\nHost: "+net.JoinHostPort(host, port)+
+				"\r\nConnection: close\r\n\r\n")
 		}
 		return c.through(conn, conn)
 	}
@@ -397,22 +400,25 @@ func TestNetworkCases(t *testing.T) {
 				must(t, json.Unmarshal(text, zone))
 				rows := rows
 				if way != byProxy {
-					rows = slices.DeleteFunc(slices.Clone(rows), func(c hostCase) bool { return !c.redirectable() })
+					rows = slices.DeleteFunc(slices.Clone(rows),
+						func(c hostCase) bool { return !c.redirectable() })
 				}
 				a := newArena(t)
 				if way == byRoutes {
 					a.host.unredirected = "of a test"
 				}
-				a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
-					if d.Control != nil { // the second wall is asked, as the kernel would be
-						if err := d.Control(kind, address, nil); err != nil {
-							return nil, err
+				a.host.proxy = proxy.Proxy{Resolver: zone,
+					Dial: func(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
+						if d.Control != nil { // the second wall is asked, as the kernel would be
+							if err := d.Control(kind, address, nil); err != nil {
+								return nil, err
+							}
 						}
-					}
-					return new(net.Dialer).DialContext(ctx, kind, origin)
-				}}
+						return new(net.Dialer).DialContext(ctx, kind, origin)
+					}}
 				given := header.Policies[name]
-				config := network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal, PublicSuffix: intercept.IsPublicSuffix}
+				config := network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal,
+					PublicSuffix: intercept.IsPublicSuffix}
 				for _, p := range given.Allow {
 					config.Entries = append(config.Entries, network.Entry{Pattern: p, Broad: true})
 				}
@@ -425,7 +431,8 @@ func TestNetworkCases(t *testing.T) {
 					rows = slices.DeleteFunc(rows, func(c hostCase) bool {
 						_, port := c.authority()
 						n, _ := strconv.ParseUint(port, 10, 16)
-						return c.Expect.Decision == network.Allow && !slices.Contains(append(policy.Ports(), 22, 80, 443), uint16(n))
+						return c.Expect.Decision == network.Allow &&
+							!slices.Contains(append(policy.Ports(), 22, 80, 443), uint16(n))
 					})
 				}
 				a.playCases(t, way, rows, network.NewLive(policy))
@@ -446,18 +453,23 @@ func TestNetworkBurst(t *testing.T) {
 	count := strconv.Itoa(testenv.Rounds(1000, 10000))
 	a := newArena(t)
 	origin := caseOrigin(t)
-	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}}, asked: map[string]bool{}}
-	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
+	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}},
+		asked: map[string]bool{}}
+	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, kind, origin)
 	}}
-	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "api.example.com"}}})
+	open, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: "api.example.com"}}})
 	must(t, err)
 	policy := a.policy().WithNetwork(sandbox.NetworkProxy)
 	var end executor.Exit
-	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, count, byBurst}, policy: &policy, hosts: network.NewLive(open), after: &end})
+	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, count, byBurst},
+		policy: &policy, hosts: network.NewLive(open), after: &end})
 	must(t, err)
 	if res.out != count+"\n" {
-		t.Errorf("%s connections, answered: %s; exit code %d, signal %d, %v, %.2000s; %+v", count, res.out, res.code, res.signal, res.lost, res.err, end)
+		t.Errorf("%s connections, answered: %s; exit code %d, signal %d, %v, %.2000s; %+v", count, res.out,
+			res.code, res.signal, res.lost, res.err, end)
 	}
 	// A program may try a second address of a name beside the first.
 	if n, _ := strconv.Atoi(count); len(end.NetworkHosts) != 1 || end.NetworkHosts[0].Connections < n {
@@ -472,12 +484,15 @@ func TestNetworkFlood(t *testing.T) {
 	testenv.NeedUserNS(t)
 	header, all := readHostCases(t)
 	a := newArena(t)
-	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}}, asked: map[string]bool{}}
+	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}},
+		asked: map[string]bool{}}
 	origin := caseOrigin(t)
-	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind, _ string) (net.Conn, error) {
+	a.host.proxy = proxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, _ *net.Dialer, kind,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, kind, origin)
 	}}
-	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: header.Policies["exact"].Allow[0]}, {Pattern: "93.184.216.34"}}})
+	open, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: header.Policies["exact"].Allow[0]}, {Pattern: "93.184.216.34"}}})
 	must(t, err)
 	var rows []hostCase
 	for _, row := range all["exact"] {
@@ -489,7 +504,8 @@ func TestNetworkFlood(t *testing.T) {
 	outR, outW := pipe(t)
 	policy := a.policy().WithNetwork(sandbox.NetworkProxy)
 	res, err := a.run(t, &job{
-		args: []string{os.Getenv(programVar), partCases, "-", byFlood}, policy: &policy, hosts: network.NewLive(open), stdin: inR, stdout: outW,
+		args: []string{os.Getenv(programVar), partCases, "-", byFlood}, policy: &policy,
+		hosts: network.NewLive(open), stdin: inR, stdout: outW,
 		during: func(*Child) {
 			outW.Close()
 			line, err := bufio.NewReader(outR).ReadString('\n')
@@ -520,7 +536,8 @@ func (a *arena) playCases(t *testing.T, way string, rows []hostCase, hosts *netw
 	must(t, os.WriteFile(file, text, 0o644))
 	policy := a.policy().WithNetwork(sandbox.NetworkProxy)
 	var end executor.Exit
-	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, file, way}, policy: &policy, hosts: hosts, after: &end})
+	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, file, way}, policy: &policy,
+		hosts: hosts, after: &end})
 	must(t, err)
 	if way != byProxy && !slices.Contains(end.Sandbox.Mechanism, way) {
 		t.Fatalf("connections are not redirected here: %q", end.Sandbox.Mechanism)

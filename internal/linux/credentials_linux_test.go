@@ -107,8 +107,10 @@ func TestSettingsCopies(t *testing.T) {
 	a := newArena(t)
 	home := a.base + "/home"
 	write1(t, home+"/.npmrc", npmrc)
-	write1(t, home+"/.config/pip/pip.conf", "[global]\nindex-url = https://user:longpassword@pip.example/simple\n")
-	write1(t, home+"/.m2/settings.xml", "<settings><servers><server><id>x</id><password>longpassword</password></server></servers></settings>")
+	write1(t, home+"/.config/pip/pip.conf",
+		"[global]\nindex-url = https://user:longpassword@pip.example/simple\n")
+	write1(t, home+"/.m2/settings.xml",
+		"<settings><servers><server><id>x</id><password>longpassword</password></server></servers></settings>")
 	write1(t, home+"/.gradle/gradle.properties", "signingPassword=long\\\npassword\n")
 	t.Setenv("HOME", home)
 	write := a.policy().WithEntries(sandbox.PathEntry(home, sandbox.LevelWrite))
@@ -130,7 +132,8 @@ func TestSettingsCopies(t *testing.T) {
 		{"denied", want[strings.Index(want, "[global]"):], a.policy().WithEntries(sandbox.PathEntry(home+"/.npmrc", sandbox.LevelDeny))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if res := mustRun(t, a, &job{policy: &tt.policy, args: append(sh(look), home)}); res.out != tt.want {
+			if res := mustRun(t, a, &job{policy: &tt.policy,
+				args: append(sh(look), home)}); res.out != tt.want {
 				t.Errorf("%q, want %q; %s", res.out, tt.want, res.err)
 			}
 			if text, err := os.ReadFile(home + "/.npmrc"); err != nil || string(text) != npmrc {
@@ -169,8 +172,10 @@ func TestPrivateFiles(t *testing.T) {
 	}
 	const open = ".tool/harmless .public/token .env"
 	check("none", open, a.policy())
-	check("a grant", ".tool/state .config/app/sub/key keys/deploy.pem .tool/harmless .public/token .env", a.policy().With(sandbox.Grant{Name: "credentials:other"}))
-	check("an entry", ".tool/state .tool/harmless .public/token .env", a.policy().WithEntries(sandbox.PathEntry(home+"/.tool/state", sandbox.LevelRead)))
+	check("a grant", ".tool/state .config/app/sub/key keys/deploy.pem .tool/harmless .public/token .env",
+		a.policy().With(sandbox.Grant{Name: "credentials:other"}))
+	check("an entry", ".tool/state .tool/harmless .public/token .env",
+		a.policy().WithEntries(sandbox.PathEntry(home+"/.tool/state", sandbox.LevelRead)))
 	private(home+"/.tool/new", token)
 	check("a new file", open, a.policy())
 	write(t, home+"/.tool/harmless", token)
@@ -197,7 +202,8 @@ func TestStateCannotBePlanted(t *testing.T) {
 			a := newArena(t)
 			t.Setenv("HOME", a.ws)
 			must(t, os.MkdirAll(filepath.Join(a.ws, place), 0o755))
-			res := mustRun(t, a, &job{blind: blind, args: sh(`mkdir -p .local/state/other; mkdir -m 700 .local/state/sallyport; mkdir .local/state/sallyport/tmp; :`)})
+			res := mustRun(t, a, &job{blind: blind,
+				args: sh(`mkdir -p .local/state/other; mkdir -m 700 .local/state/sallyport; mkdir .local/state/sallyport/tmp; :`)})
 			names, err := os.ReadDir(a.ws + "/.local/state/sallyport")
 			if made := err == nil; made != (place == ".local/state") || len(names) > 0 {
 				t.Errorf("%s, without an observer: %v: %v, %v, %+v", place, blind, names, err, res)
@@ -242,7 +248,8 @@ func TestDevicesStayClosed(t *testing.T) {
 	must(t, unix.Mkfifo(pipe, 0o600))
 	must(t, os.Mkdir(home, 0o700))
 	must(t, os.MkdirAll(a.ws+"/sub/.git", 0o755))
-	for _, name := range []string{home + "/.npmrc", home + "/.gitconfig", a.ws + "/sub/.git/HEAD", a.ws + "/sub/.git/config", a.ws + "/sub/.git/commondir"} {
+	for _, name := range []string{home + "/.npmrc", home + "/.gitconfig", a.ws + "/sub/.git/HEAD", a.ws +
+		"/sub/.git/config", a.ws + "/sub/.git/commondir"} {
 		must(t, os.Symlink(pipe, name))
 	}
 	events, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)

@@ -89,7 +89,8 @@ func earlyAttacker(t *testing.T, a *arena, name, file string, pid int) string {
 	image = append(image, 64, 0, 56, 0, 1, 0)     // sizes
 	image = append(image, make([]byte, 6)...)     // no sections
 	image = append(image, 1, 0, 0, 0, 5, 0, 0, 0) // load, read and execute
-	for _, v := range []uint64{0, base, base, uint64(header + len(code)), uint64(header + len(code)), 0x1000} {
+	for _, v := range []uint64{0, base, base, uint64(header + len(code)),
+		uint64(header + len(code)), 0x1000} {
 		image = le.AppendUint64(image, v)
 	}
 	name = a.base + "/" + name

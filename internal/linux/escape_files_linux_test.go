@@ -94,7 +94,8 @@ func TestStandardDescriptorsReopened(t *testing.T) {
 		}
 	})
 	t.Run("file as output", func(t *testing.T) {
-		res, err := a.run(t, &job{args: sh(`echo one; echo two >/dev/stdout; echo three >>/proc/self/fd/1`), stdout: open(a.base+"/log", os.O_WRONLY|os.O_APPEND)})
+		res, err := a.run(t, &job{args: sh(`echo one; echo two >/dev/stdout; echo three >>/proc/self/fd/1`),
+			stdout: open(a.base+"/log", os.O_WRONLY|os.O_APPEND)})
 		must(t, err)
 		b, err := os.ReadFile(a.base + "/log")
 		must(t, err)
@@ -112,7 +113,8 @@ func TestStandardDescriptorsReopened(t *testing.T) {
 	})
 	t.Run("null devices", func(t *testing.T) {
 		null := open(os.DevNull, os.O_RDWR)
-		res, err := a.run(t, &job{args: sh(`cat && echo x && echo x >/dev/stdout`), stdin: null, stdout: null})
+		res, err := a.run(t, &job{args: sh(`cat && echo x && echo x >/dev/stdout`), stdin: null,
+			stdout: null})
 		must(t, err)
 		if res.code != 0 || res.out+res.err != "" {
 			t.Errorf("%+v", res)
@@ -183,7 +185,8 @@ func terminal(t *testing.T) (master, slave *os.File) {
 	must(t, err)
 	t.Cleanup(func() { master.Close() })
 	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER,
+		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
@@ -209,7 +212,8 @@ func TestDescriptorsOfTheCaller(t *testing.T) {
 // leak opens a file and a directory outside without close-on-exec.
 func leak(t *testing.T, a *arena) {
 	t.Helper()
-	for name, flags := range map[string]int{a.out + "/canary": unix.O_RDWR, a.out: unix.O_RDONLY, "/dev/null": unix.O_RDWR} {
+	for name, flags := range map[string]int{a.out + "/canary": unix.O_RDWR, a.out: unix.O_RDONLY,
+		"/dev/null": unix.O_RDWR} {
 		fd, err := unix.Open(name, flags, 0)
 		must(t, err)
 		t.Cleanup(func() { unix.Close(fd) })
@@ -229,7 +233,8 @@ func TestTemporaryDirectory(t *testing.T) {
 		return res
 	}
 	t.Run("private", func(t *testing.T) {
-		if res := run(&job{args: sh(`ls -A /tmp; test ! -e "$1"; echo kept >/tmp/kept`, shared)}); res.code != 0 || res.out != "" {
+		if res := run(&job{args: sh(`ls -A /tmp; test ! -e "$1"; echo kept >/tmp/kept`,
+			shared)}); res.code != 0 || res.out != "" {
 			t.Errorf("%+v", res)
 		}
 		if _, err := os.Lstat("/tmp/kept"); err == nil {
@@ -240,7 +245,8 @@ func TestTemporaryDirectory(t *testing.T) {
 		}
 		var other Host
 		defer other.Close()
-		if res := mustRun(t, &arena{host: &other, base: a.base, ws: a.ws, out: a.out}, &job{args: sh(`ls -A /tmp`)}); res.out != "" {
+		if res := mustRun(t, &arena{host: &other, base: a.base, ws: a.ws, out: a.out},
+			&job{args: sh(`ls -A /tmp`)}); res.out != "" {
 			t.Errorf("another host sees %q", res.out)
 		}
 	})
@@ -254,7 +260,8 @@ func TestTemporaryDirectory(t *testing.T) {
 	})
 	t.Run("host read-only", func(t *testing.T) {
 		p := sandbox.ReadOnly()
-		if res := run(&job{args: sh(`cat "$1/x" && ! echo x >"$1/y"`, shared), tmp: "host", policy: &p}); res.code != 0 {
+		if res := run(&job{args: sh(`cat "$1/x" && ! echo x >"$1/y"`, shared), tmp: "host",
+			policy: &p}); res.code != 0 {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -267,7 +274,8 @@ func TestTemporaryDirectory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, tmp := range map[string]string{"missing directory": a.base + "/none", "file": a.out + "/canary", "word": "elsewhere"} {
+	for name, tmp := range map[string]string{"missing directory": a.base + "/none", "file": a.out + "/canary",
+		"word": "elsewhere"} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := a.run(t, &job{args: sh(`:`), tmp: tmp}); err == nil {
 				t.Error("it was taken")

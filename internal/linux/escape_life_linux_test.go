@@ -36,7 +36,8 @@ func TestDaemonEnds(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
-	c, err := a.start(a.request(&job{args: []string{os.Getenv(programVar), partAttack, "daemon"}}), nil, null, w, errW)
+	c, err := a.start(a.request(&job{args: []string{os.Getenv(programVar), partAttack, "daemon"}}), nil,
+		null, w, errW)
 	w.Close()
 	must(t, err)
 	text := drain(r)
@@ -101,7 +102,8 @@ func startFront(t *testing.T, a *arena, part, attacks string) *front {
 	outR, out := pipe(t)
 	reportR, report := pipe(t)
 	args := strings.Join([]string{os.Getenv(programVar), partAttack, attacks}, "\x01")
-	cmd := exec.Command(os.Getenv(programVar), partFront, part, "ws="+a.ws, "level="+a.host.Only, "args="+args)
+	cmd := exec.Command(os.Getenv(programVar), partFront, part, "ws="+a.ws, "level="+
+		a.host.Only, "args="+args)
 	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+a.base+"/state", "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, os.Stderr
 	cmd.ExtraFiles = []*os.File{report}
@@ -147,7 +149,8 @@ func TestHostCloses(t *testing.T) {
 	r, w := pipe(t)
 	in, inW := pipe(t)
 	defer inW.Close()
-	c, err := a.start(a.request(&job{args: []string{os.Getenv(programVar), partAttack, "hold"}}), nil, in, w, w)
+	c, err := a.start(a.request(&job{args: []string{os.Getenv(programVar), partAttack, "hold"}}),
+		nil, in, w, w)
 	w.Close()
 	in.Close()
 	must(t, err)
@@ -227,7 +230,8 @@ func TestExitCodes(t *testing.T) {
 	full := sandbox.FullAccess()
 	for name, j := range map[string]*job{"sandboxed": {}, "full access": {policy: &full}} {
 		t.Run(name, func(t *testing.T) {
-			for script, want := range map[string][2]int{":": {0, 0}, "exit 3": {3, 0}, "exit 255": {255, 0}, "kill -9 $$": {137, 9}, "kill -SEGV $$": {139, 11}} {
+			for script, want := range map[string][2]int{":": {0, 0}, "exit 3": {3, 0}, "exit 255": {255, 0},
+				"kill -9 $$": {137, 9}, "kill -SEGV $$": {139, 11}} {
 				j.args = sh(script)
 				if res := mustRun(t, a, j); [2]int{res.code, res.signal} != want || res.lost != nil {
 					t.Errorf("%s: %+v", script, res)
@@ -289,7 +293,8 @@ func TestStartAfterCancel(t *testing.T) {
 	why := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := a.host.Start(ctx, a.request(&job{args: sh(`:`)}), [3]*os.File{os.Stdin, os.Stdout, os.Stderr}); !errors.Is(err, why) {
+	if _, err := a.host.Start(ctx, a.request(&job{args: sh(`:`)}),
+		[3]*os.File{os.Stdin, os.Stdout, os.Stderr}); !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
 }

@@ -51,7 +51,8 @@ func TestGitElsewhere(t *testing.T) {
 	unchanged(t, real, common)
 	for _, git := range []string{real, common} {
 		t.Run(strings.TrimPrefix(git, a.ws+"/dir/"), func(t *testing.T) {
-			a.expect(t, wordDenied, &job{}, []string{"git-hook", "git-config", "git-remove", "git-move", "git-chmod"}, "git="+git)
+			a.expect(t, wordDenied, &job{}, []string{"git-hook", "git-config", "git-remove", "git-move",
+				"git-chmod"}, "git="+git)
 		})
 	}
 	t.Run("pointer", func(t *testing.T) {
@@ -107,7 +108,8 @@ func TestProtectedLinks(t *testing.T) {
 			must(t, os.Symlink("dir", a.ws+"/"+name))
 			_, err := a.run(t, &job{args: sh(`:`)})
 			var no *sandbox.UnsupportedError
-			if !errors.As(err, &no) || !strings.Contains(no.Error(), a.ws+"/"+name) || !strings.Contains(no.Error(), "symbolic link") {
+			if !errors.As(err, &no) || !strings.Contains(no.Error(), a.ws+"/"+name) ||
+				!strings.Contains(no.Error(), "symbolic link") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -119,7 +121,8 @@ func TestDeniedNames(t *testing.T) {
 	a := newArena(t)
 	secret := a.out + "/secret"
 	must(t, os.MkdirAll(secret+"/open/deep", 0o755))
-	for _, f := range []string{secret + "/file", secret + "/open/file", a.ws + "/one.key", a.ws + "/dir/two.key", a.out + "/three.key", a.out + "/linked"} {
+	for _, f := range []string{secret + "/file", secret + "/open/file", a.ws + "/one.key", a.ws +
+		"/dir/two.key", a.out + "/three.key", a.out + "/linked"} {
 		write(t, f, "secret")
 	}
 	must(t, os.Symlink(a.out+"/linked", a.ws+"/four.key"))
@@ -140,15 +143,18 @@ func TestDeniedNames(t *testing.T) {
 		"through /proc": "/proc/self/root" + secret + "/file", "through a cwd": "/proc/self/cwd/hidden/file",
 	} {
 		t.Run(name, func(t *testing.T) {
-			a.expect(t, wordDenied, &job{policy: &p}, []string{"read-at", "append-at", "chmod-at", "write-at"}, "at="+at)
+			a.expect(t, wordDenied, &job{policy: &p},
+				[]string{"read-at", "append-at", "chmod-at", "write-at"}, "at="+at)
 		})
 	}
 	t.Run("directory", func(t *testing.T) {
 		a.expect(t, wordDenied, &job{policy: &p}, []string{"list-at", "chmod-at", "remove-at"}, "at="+secret)
-		a.expect(t, wordDenied, &job{policy: &p}, []string{"list-at", "chmod-at", "remove-at"}, "at="+a.ws+"/hidden")
+		a.expect(t, wordDenied, &job{policy: &p}, []string{"list-at", "chmod-at", "remove-at"}, "at="+
+			a.ws+"/hidden")
 	})
 	t.Run("reopened", func(t *testing.T) {
-		res := mustRun(t, a, &job{policy: &p, args: sh(`cat "$1/open/file" && ls "$1/open" && ! ls "$1" && ! echo x >"$1/open/new"`, secret)})
+		res := mustRun(t, a, &job{policy: &p,
+			args: sh(`cat "$1/open/file" && ls "$1/open" && ! ls "$1" && ! echo x >"$1/open/new"`, secret)})
 		if res.code != 0 || res.out != "secretdeep\nfile\n" {
 			t.Errorf("%+v", res)
 		}
@@ -173,8 +179,10 @@ func TestWritableBelowReadable(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	must(t, os.MkdirAll(a.ws+"/dir/ro/rw", 0o755))
-	p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/dir/ro", sandbox.LevelRead), sandbox.PathEntry(a.ws+"/dir/ro/rw", sandbox.LevelWrite))
-	res := mustRun(t, a, &job{policy: &p, args: sh(`echo x >dir/a && ! (echo x >dir/ro/b) && echo x >dir/ro/rw/c && ! mv dir/ro dir/r && ! rm -r dir/ro/rw`)})
+	p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/dir/ro", sandbox.LevelRead),
+		sandbox.PathEntry(a.ws+"/dir/ro/rw", sandbox.LevelWrite))
+	res := mustRun(t, a, &job{policy: &p,
+		args: sh(`echo x >dir/a && ! (echo x >dir/ro/b) && echo x >dir/ro/rw/c && ! mv dir/ro dir/r && ! rm -r dir/ro/rw`)})
 	if res.code != 0 {
 		t.Errorf("%+v", res)
 	}
@@ -239,7 +247,8 @@ func TestRootInRun(t *testing.T) {
 	must(t, err)
 	defer os.RemoveAll(run)
 	p := bind(sandbox.WorkspaceWrite(run), run)
-	res := mustRun(t, a, &job{policy: &p, dir: run, args: sh(`echo x >here && test "$(ls /run)" = "$(basename "$PWD")" && ! echo x >/run/y`)})
+	res := mustRun(t, a, &job{policy: &p, dir: run,
+		args: sh(`echo x >here && test "$(ls /run)" = "$(basename "$PWD")" && ! echo x >/run/y`)})
 	if res.code != 0 {
 		t.Errorf("%+v", res)
 	}

@@ -194,7 +194,8 @@ func TestHostNetwork(t *testing.T) {
 		// The name of the socket is in the host's network, and only Landlock's
 		// scope keeps it out of reach.
 		a.expect(t, wordDenied, &job{policy: &p, allow: []string{"unix"}}, []string{"abstract"}, kv...)
-		a.expect(t, wordBreach, &job{policy: &p, allow: []string{"unix"}}, []string{"path", "path-inside", "own-path"}, kv...)
+		a.expect(t, wordBreach, &job{policy: &p, allow: []string{"unix"}},
+			[]string{"path", "path-inside", "own-path"}, kv...)
 		// A thread of ours made the connection, and gave rights up for it.
 		if sets := threadRights(t); len(sets) != 1 {
 			t.Errorf("the threads of this program have different rights: %v", sets)
@@ -213,7 +214,8 @@ func TestListenerInside(t *testing.T) {
 	ready, tell := pipe(t)
 	goOn, hold := pipe(t)
 	defer hold.Close()
-	j := &job{stdin: goOn, stdout: tell, args: []string{os.Getenv(programVar), partAttack, "listen", "addr=" + addr}}
+	j := &job{stdin: goOn, stdout: tell, args: []string{os.Getenv(programVar), partAttack, "listen",
+		"addr=" + addr}}
 	j.during = func(*Child) {
 		tell.Close()
 		b := make([]byte, 64)

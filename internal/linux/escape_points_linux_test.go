@@ -35,7 +35,8 @@ func TestPlantedMountPoint(t *testing.T) {
 	}
 	for _, root := range []string{ws, file} {
 		p := sandbox.WorkspaceWrite(root).Bind(sandbox.Places{Dir: a.ws, SlashTmp: "/tmp"})
-		_, err := a.host.Start(t.Context(), &executor.Spec{Args: sh("true"), Dir: a.ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
+		_, err := a.host.Start(t.Context(), &executor.Spec{Args: sh("true"), Dir: a.ws,
+			Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
 			[3]*os.File{null(t), null(t), null(t)})
 		if err == nil {
 			t.Errorf("%s: the command ran although its mount point leads elsewhere", root)
@@ -60,7 +61,8 @@ func TestMountPointIsPipe(t *testing.T) {
 		t.Fatalf("the named pipe was not planted: %s", res.err)
 	}
 	p := sandbox.WorkspaceWrite(file).Bind(sandbox.Places{Dir: a.ws, SlashTmp: "/tmp"})
-	_, err = a.host.Start(t.Context(), &executor.Spec{Args: sh("true"), Dir: a.ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
+	_, err = a.host.Start(t.Context(), &executor.Spec{Args: sh("true"), Dir: a.ws,
+		Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
 		[3]*os.File{null(t), null(t), null(t)})
 	var root *executor.RootError
 	if !errors.As(err, &root) || !strings.Contains(root.Why, "named pipe") {

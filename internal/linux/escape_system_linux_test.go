@@ -122,7 +122,8 @@ func addKey(t *testing.T) string {
 		return "key=1"
 	}
 	t.Cleanup(func() {
-		if _, err := unix.KeyctlInt(unix.KEYCTL_UNLINK, key, unix.KEY_SPEC_USER_KEYRING, 0, 0); err != nil && !errors.Is(err, unix.ENOKEY) && !errors.Is(err, unix.ENOENT) {
+		if _, err := unix.KeyctlInt(unix.KEYCTL_UNLINK, key, unix.KEY_SPEC_USER_KEYRING, 0, 0); err != nil &&
+			!errors.Is(err, unix.ENOKEY) && !errors.Is(err, unix.ENOENT) {
 			t.Errorf("remove the key: %v", err)
 		}
 	})
@@ -152,7 +153,8 @@ func TestKernelSurface(t *testing.T) {
 func TestOpenings(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	for opening, opened := range map[string]string{"io_uring": "io-uring", "userns": "unshare-uts", "icmp": "icmp", "unix": "pair-raw", "setuid": "set-uid-own"} {
+	for opening, opened := range map[string]string{"io_uring": "io-uring", "userns": "unshare-uts",
+		"icmp": "icmp", "unix": "pair-raw", "setuid": "set-uid-own"} {
 		t.Run(opening, func(t *testing.T) {
 			allow := []string{opening}
 			if opening == "io_uring" { // which opens these, too

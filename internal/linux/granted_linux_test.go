@@ -74,7 +74,8 @@ func TestGrantedCacheRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := bind(sandbox.WorkspaceWrite(c.ws), c.ws).With(sandbox.Grant{Name: test.grant})
-			_, err = h.Start(t.Context(), &executor.Spec{Args: []string{"/bin/true"}, Dir: c.ws, Env: c.env(), Policy: p, NoCaches: test.off}, [3]*os.File{null, null, null})
+			_, err = h.Start(t.Context(), &executor.Spec{Args: []string{"/bin/true"}, Dir: c.ws, Env: c.env(),
+				Policy: p, NoCaches: test.off}, [3]*os.File{null, null, null})
 			var unsupported *sandbox.UnsupportedError
 			if !errors.As(err, &unsupported) || !strings.Contains(unsupported.Need, test.want) {
 				t.Errorf("%v, want one about %s", err, test.want)

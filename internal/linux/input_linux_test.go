@@ -137,7 +137,8 @@ func TestBadInput(t *testing.T) {
 		a := newArena(t)
 		r := a.request(&job{args: sh(`:`)})
 		r.Level = "strong"
-		if _, err := a.start(r, nil, os.Stdin, os.Stdout, os.Stderr); err == nil || !strings.Contains(err.Error(), "strong") {
+		if _, err := a.start(r, nil, os.Stdin, os.Stdout, os.Stderr); err == nil ||
+			!strings.Contains(err.Error(), "strong") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -178,8 +179,10 @@ func TestBadStateDirectory(t *testing.T) {
 func TestInsideAnotherSandbox(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	res := mustRun(t, a, &job{args: []string{os.Getenv(programVar), partFront, "start", "ws=" + a.ws, "args=/bin/sh\x01-c\x01echo ran"}})
-	if !strings.Contains(res.out, "UnsupportedError") || !strings.Contains(res.out, "user namespace") || !strings.Contains(res.out, "filter") || strings.Contains(res.out, "ran\n") {
+	res := mustRun(t, a, &job{args: []string{os.Getenv(programVar), partFront, "start", "ws=" + a.ws,
+		"args=/bin/sh\x01-c\x01echo ran"}})
+	if !strings.Contains(res.out, "UnsupportedError") || !strings.Contains(res.out, "user namespace") ||
+		!strings.Contains(res.out, "filter") || strings.Contains(res.out, "ran\n") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -189,7 +192,8 @@ func TestInsideAnotherSandbox(t *testing.T) {
 func TestMetadataOfInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	for name, path := range map[string]string{"file": a.out + "/canary", "directory": a.out + "/dir", "null device": os.DevNull} {
+	for name, path := range map[string]string{"file": a.out + "/canary", "directory": a.out + "/dir",
+		"null device": os.DevNull} {
 		t.Run(name, func(t *testing.T) {
 			f, err := os.Open(path)
 			must(t, err)

@@ -55,8 +55,10 @@ func layLater(t *testing.T, ws string) {
 
 // laterDirectories are the names that programs have directories at.
 var laterDirectories = []string{
-	".agent", ".amazonq", ".augment", ".claude", ".cline", ".clinerules", ".continue", ".cursor", ".factory", ".gemini", ".github/agents", ".github/hooks", ".github/instructions",
-	".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".trae", ".windsurf", ".devcontainer", ".direnv", ".fleet", ".helix", ".hg", ".husky", ".idea", ".jj",
+	".agent", ".amazonq", ".augment", ".claude", ".cline", ".clinerules", ".continue", ".cursor", ".factory",
+	".gemini", ".github/agents", ".github/hooks", ".github/instructions",
+	".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".trae", ".windsurf", ".devcontainer",
+	".direnv", ".fleet", ".helix", ".hg", ".husky", ".idea", ".jj",
 	".lefthook", ".mise", ".sl", ".vscode", ".zed", "_darcs",
 }
 
@@ -110,7 +112,8 @@ func TestLaterNames(t *testing.T) {
 			a := newArena(t)
 			layLater(t, a.ws)
 			p := a.policy().With(sandbox.Grant{Name: grant})
-			got := attackLater(t, a, `(echo evil >>"$2") && mv "$1" "$1.old" && echo change $1`, job{policy: &p})
+			got := attackLater(t, a, `(echo evil >>"$2") && mv "$1" "$1.old" && echo change $1`,
+				job{policy: &p})
 			for _, n := range laterNames() {
 				if strings.Contains(got, "change "+n.Name+"\n") != (n.Grant == grant) {
 					t.Errorf("%s:\n%s", n.Name, got)
@@ -121,8 +124,10 @@ func TestLaterNames(t *testing.T) {
 	t.Run("an entry", func(t *testing.T) {
 		a := newArena(t)
 		layLater(t, a.ws)
-		p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/.vscode", sandbox.LevelWrite), sandbox.PathEntry(a.ws+"/.claude/hooks", sandbox.LevelWrite))
-		res := mustRun(t, a, &job{policy: &p, args: sh(`exec 2>/dev/null; echo x >.vscode/hooks/x; echo x >.claude/hooks/x; echo evil >.claude/y; echo evil >.envrc; cat .vscode/hooks/x .claude/hooks/x .claude/y .envrc`)})
+		p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/.vscode", sandbox.LevelWrite),
+			sandbox.PathEntry(a.ws+"/.claude/hooks", sandbox.LevelWrite))
+		res := mustRun(t, a, &job{policy: &p,
+			args: sh(`exec 2>/dev/null; echo x >.vscode/hooks/x; echo x >.claude/hooks/x; echo evil >.claude/y; echo evil >.envrc; cat .vscode/hooks/x .claude/hooks/x .claude/y .envrc`)})
 		if res.out != "x\nx\ngood" {
 			t.Errorf("%q", res.out)
 		}
@@ -149,7 +154,8 @@ func TestLaterNames(t *testing.T) {
 		var weaker []string
 		mustRun(t, a, &job{args: sh(`:`), during: func(c *Child) { weaker = c.Sandbox().Weaker }})
 		for _, n := range laterNames() {
-			if !slices.ContainsFunc(weaker, func(w string) bool { return strings.Contains(w, a.ws+"/"+n.Name) }) {
+			if !slices.ContainsFunc(weaker,
+				func(w string) bool { return strings.Contains(w, a.ws+"/"+n.Name) }) {
 				t.Errorf("%s is not among what can be changed: %q", n.Name, weaker)
 			}
 		}
@@ -167,10 +173,12 @@ func TestLaterLinks(t *testing.T) {
 		t.Errorf("new are %s", got)
 	}
 	var no *sandbox.UnsupportedError
-	if _, err := a.run(t, &job{args: sh(`:`)}); !errors.As(err, &no) || !strings.Contains(no.Hint, "--grant editor-config") {
+	if _, err := a.run(t, &job{args: sh(`:`)}); !errors.As(err, &no) ||
+		!strings.Contains(no.Hint, "--grant editor-config") {
 		t.Errorf("%v", err)
 	}
-	agents, editors := a.policy().With(sandbox.Grant{Name: grants.GrantAgents}), a.policy().With(sandbox.Grant{Name: grants.GrantEditors})
+	agents, editors := a.policy().With(sandbox.Grant{Name: grants.GrantAgents}),
+		a.policy().With(sandbox.Grant{Name: grants.GrantEditors})
 	if _, err := a.run(t, &job{policy: &agents, args: sh(`:`)}); !errors.As(err, &no) {
 		t.Errorf("with another grant: %v", err)
 	}
@@ -199,7 +207,8 @@ func TestLaterTracked(t *testing.T) {
 	}
 	git := a.policy().With(sandbox.Grant{Name: "git"})
 	exit = new(executor.Exit)
-	if res := mustRun(t, a, &job{policy: &git, args: sh(change), after: exit}); res.out != "doc.md\nAGENTS.md\nCLAUDE.md\n.direnv/python-3/lib\n" {
+	if res := mustRun(t, a, &job{policy: &git, args: sh(change),
+		after: exit}); res.out != "doc.md\nAGENTS.md\nCLAUDE.md\n.direnv/python-3/lib\n" {
 		t.Errorf("with the grant for git, changed are %q", res.out)
 	}
 	if got := newNames(a, exit); got != "CLAUDE.md (--grant agent-config)" {
@@ -278,15 +287,17 @@ func TestNew(t *testing.T) {
 		stdin, tell := pipe(t)
 		defer stdin.Close()
 		must(t, unix.SetNonblock(int(stdin.Fd()), false)) // or the shell's read would not wait
-		j := &job{args: sh(`read go && read end`), stdin: stdin, after: new(executor.Exit), during: func(*Child) {
-			write(t, a.ws+"/other", "y")
-			must(t, os.Rename(a.ws+"/other", a.ws+"/.envrc"))
-			must(t, os.Rename(a.ws+"/.husky", a.ws+"/old"))
-			_, err := tell.WriteString("go\nend\n")
-			must(t, errors.Join(err, tell.Close()))
-		}}
+		j := &job{args: sh(`read go && read end`), stdin: stdin, after: new(executor.Exit),
+			during: func(*Child) {
+				write(t, a.ws+"/other", "y")
+				must(t, os.Rename(a.ws+"/other", a.ws+"/.envrc"))
+				must(t, os.Rename(a.ws+"/.husky", a.ws+"/old"))
+				_, err := tell.WriteString("go\nend\n")
+				must(t, errors.Join(err, tell.Close()))
+			}}
 		res := mustRun(t, a, j)
-		if got := newNames(a, j.after); res.code != 0 || j.after.Broken != nil || got != ".envrc (--grant editor-config)" {
+		if got := newNames(a, j.after); res.code != 0 || j.after.Broken != nil ||
+			got != ".envrc (--grant editor-config)" {
 			t.Errorf("%q, %v, %+v", got, j.after.Broken, res)
 		}
 	})
@@ -294,7 +305,8 @@ func TestNew(t *testing.T) {
 		a := atLevel(t, plan.LevelLandlock)
 		layLater(t, a.ws)
 		exit := new(executor.Exit)
-		mustRun(t, a, &job{args: sh(repo + `repo sub/.git; repo a; mv a b; echo x >other; mv other .mcp.json`), after: exit})
+		mustRun(t, a, &job{args: sh(repo +
+			`repo sub/.git; repo a; mv a b; echo x >other; mv other .mcp.json`), after: exit})
 		if got := newNames(a, exit); got != ".mcp.json (--grant agent-config), sub/.git (--grant git)" {
 			t.Errorf("%q", got)
 		}

@@ -94,7 +94,8 @@ const wallProtectedName = "protected-names"
 
 // noAttacks are in the tables and try nothing forbidden.
 func noAttacks() []string {
-	return []string{"devices-work", "interfaces", "own-loopback", "pair-stream", "own-path", "mptcp", "clone-thread", "tiocsti", "descriptors"}
+	return []string{"devices-work", "interfaces", "own-loopback", "pair-stream", "own-path", "mptcp",
+		"clone-thread", "tiocsti", "descriptors"}
 }
 
 // freshGit makes the repository of an arena anew, for the next attack.
@@ -133,7 +134,8 @@ func everyAttack(t *testing.T, level string, gaps []gap) {
 			open[n] = true
 		}
 	}
-	all := names(fileAttacks(), linkAttacks(), metaAttacks(), modeAttacks(), mountAttacks(), systemAttacks(), processAttacks(),
+	all := names(fileAttacks(), linkAttacks(), metaAttacks(), modeAttacks(), mountAttacks(), systemAttacks(),
+		processAttacks(),
 		ipcAttacks(), networkAttacks(), socketAttacks(), kernelAttacks(), privilegeAttacks(), taskAttacks())
 	all = append(all, gitAttacks()...)
 	var shut []string
@@ -184,7 +186,8 @@ func TestLandlockNames(t *testing.T) {
 		t.Errorf("native: %+v", res)
 	}
 	a.host.Only = plan.LevelLandlock
-	for _, line := range []string{`mkdir .codex && echo evil >.codex/config.toml`, `mkdir alt && echo evil >alt/config.toml && mv -T alt .codex`, `echo evil >.codex`} {
+	for _, line := range []string{`mkdir .codex && echo evil >.codex/config.toml`,
+		`mkdir alt && echo evil >alt/config.toml && mv -T alt .codex`, `echo evil >.codex`} {
 		if res := mustRun(t, a, &job{args: sh(line)}); res.lost != nil {
 			t.Errorf("%s: %+v", line, res)
 		}
@@ -246,7 +249,8 @@ func TestLandlockStdio(t *testing.T) {
 	out, err := os.OpenFile(a.out+"/other", os.O_WRONLY|os.O_TRUNC, 0)
 	must(t, err)
 	defer out.Close()
-	res := mustRun(t, a, &job{args: sh(`cat; echo more >>/dev/stdout; echo evil >/proc/self/fd/0`), stdin: in, stdout: out})
+	res := mustRun(t, a, &job{args: sh(`cat; echo more >>/dev/stdout; echo evil >/proc/self/fd/0`),
+		stdin: in, stdout: out})
 	if res.code == 0 || !strings.Contains(res.err, "fd/0") {
 		t.Errorf("%+v", res)
 	}
@@ -369,7 +373,8 @@ func TestLadder(t *testing.T) {
 			a := newArena(t)
 			unchanged(t, a.out)
 			res := nested(t, a, c.fact, c.least)
-			if res.Level != c.level || res.Code != 0 || (res.Refuse == "") != (c.refuse == "") || !strings.Contains(res.Refuse, c.refuse) {
+			if res.Level != c.level || res.Code != 0 || (res.Refuse == "") != (c.refuse == "") ||
+				!strings.Contains(res.Refuse, c.refuse) {
 				t.Errorf("%+v", res)
 			}
 			if c.refuse != "" && !res.Typed {
@@ -394,7 +399,8 @@ func TestPreforksEnd(t *testing.T) {
 	children := func() []int { return process.PIDsBelow(os.Getpid()) }
 	preforked := func(t *testing.T, a *arena, ready <-chan struct{}) *attempt {
 		t.Helper()
-		at := a.host.attempt(plan.LevelNative, &executor.Spec{Policy: a.policy(), Ready: ready}, [3]*os.File{})
+		at := a.host.attempt(plan.LevelNative, &executor.Spec{Policy: a.policy(), Ready: ready},
+			[3]*os.File{})
 		if at.prefork(); at.preforked == nil {
 			t.Fatal("no prefork")
 		}

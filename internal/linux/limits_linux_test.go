@@ -107,11 +107,13 @@ func TestMemoryLimit(t *testing.T) {
 		limits := executor.Resources{Memory: 64 << 20}
 		// tail keeps in memory what it is to print.
 		b := a.bounded(t, limits, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
-		if b.code != 137 || b.lost != nil || b.after.Limit != executor.LimitMemory || !strings.HasSuffix(b.by(executor.LimitMemory), "!") {
+		if b.code != 137 || b.lost != nil || b.after.Limit != executor.LimitMemory ||
+			!strings.HasSuffix(b.by(executor.LimitMemory), "!") {
 			t.Errorf("exit %d, %v, %q, %s", b.code, b.lost, b.out, fmt.Sprintf("%+v", b.after.Limits))
 		}
 		b = a.bounded(t, limits, `head -c 8m /dev/zero | tail -c 8m | wc -c`)
-		if b.code != 0 || b.out != "8388608\n" || b.after.Limit != "" || strings.HasSuffix(b.by(executor.LimitMemory), "!") {
+		if b.code != 0 || b.out != "8388608\n" || b.after.Limit != "" ||
+			strings.HasSuffix(b.by(executor.LimitMemory), "!") {
 			t.Errorf("exit %d, %q, %+v", b.code, b.out, b.after.Limits)
 		}
 		if p := b.after.Usage.PeakMemory; p != nil && (*p < 8<<20 || *p > 64<<20) {
@@ -142,7 +144,8 @@ func TestMemoryFiles(t *testing.T) {
 			a := newArena(t)
 			a.host.groups.Disabled = true
 			b := a.bounded(t, executor.Resources{Memory: 96 << 20}, python+" -c \""+begin+c.program+"\"")
-			if got := b.after.Limit == executor.LimitMemory && b.code == 137; got != c.ends || !c.ends && b.code != 0 {
+			if got := b.after.Limit == executor.LimitMemory && b.code == 137; got != c.ends ||
+				!c.ends && b.code != 0 {
 				t.Errorf("exit %d, %q, %+v", b.code, b.out, b.after)
 			}
 		})
@@ -262,7 +265,8 @@ time.sleep(20)"`, true},
 			if test.hit {
 				want += "!"
 			}
-			if got := b.by(executor.LimitDisk); got != want || test.hit != (b.after.Limit == executor.LimitDisk) || test.hit != (b.code == 137) {
+			if got := b.by(executor.LimitDisk); got != want ||
+				test.hit != (b.after.Limit == executor.LimitDisk) || test.hit != (b.code == 137) {
 				t.Errorf("by %s, exit %d, %q", got, b.code, b.after.Limit)
 			}
 		})
@@ -322,7 +326,8 @@ func TestUsageOfLoad(t *testing.T) {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	b := a.bounded(t, executor.Resources{}, `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times; head -c 16m /dev/zero >written; sync -f written 2>/dev/null || sync written`)
+	b := a.bounded(t, executor.Resources{},
+		`i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times; head -c 16m /dev/zero >written; sync -f written 2>/dev/null || sync written`)
 	u := b.after.Usage
 	if len(b.after.Limits) != 0 || b.after.Limit != "" {
 		t.Errorf("%+v", b.after)
@@ -335,21 +340,25 @@ func TestUsageOfLoad(t *testing.T) {
 		t.Fatalf("%q, %v, %+v", b.out, err, u)
 	}
 	own := time.Duration((minutes*60 + seconds) * float64(time.Second))
-	if off := *u.CPU - own; off < -20*time.Millisecond || off > own/2+200*time.Millisecond || *u.CPU != *u.User+*u.System {
+	if off := *u.CPU - own; off < -20*time.Millisecond || off > own/2+200*time.Millisecond ||
+		*u.CPU != *u.User+*u.System {
 		t.Errorf("%v, and the shell says %v", *u.CPU, own)
 	}
 	var st unix.Statfs_t
 	must(t, unix.Statfs(a.ws, &st))
 	const onDisk = 16 << 20
-	if st.Type != unix.TMPFS_MAGIC && st.Type != unix.OVERLAYFS_SUPER_MAGIC && (*u.Written < onDisk || *u.Written > 2*onDisk) {
+	if st.Type != unix.TMPFS_MAGIC && st.Type != unix.OVERLAYFS_SUPER_MAGIC &&
+		(*u.Written < onDisk || *u.Written > 2*onDisk) {
 		t.Errorf("%d bytes written", *u.Written)
 	}
 	// One that has more than the caller ever had is known.
 	var caller unix.Rusage
 	must(t, unix.Getrusage(unix.RUSAGE_SELF, &caller))
 	size := caller.Maxrss<<10*3/2 + 64<<20
-	b = a.bounded(t, executor.Resources{}, fmt.Sprintf(`head -c %d /dev/zero | tail -c %d >/dev/null`, size, size))
-	if p := b.after.Usage.PeakMemory; p == nil || *p < size || *p > size*2 || b.after.Usage.PeakMemoryBy != executor.ByRusage {
+	b = a.bounded(t, executor.Resources{},
+		fmt.Sprintf(`head -c %d /dev/zero | tail -c %d >/dev/null`, size, size))
+	if p := b.after.Usage.PeakMemory; p == nil || *p < size || *p > size*2 ||
+		b.after.Usage.PeakMemoryBy != executor.ByRusage {
 		t.Errorf("a process with %d bytes: %v by %q", size, p, b.after.Usage.PeakMemoryBy)
 	}
 	ballast[0]++ // alive until here
@@ -397,13 +406,15 @@ func TestFullAccessLimits(t *testing.T) {
 		must(t, c.Close(&b.after))
 		return b, nil
 	}
-	b, err := run(executor.Resources{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
+	b, err := run(executor.Resources{Memory: 64 << 20, PIDs: 100},
+		`(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
 	must(t, err)
 	if b.after.Limit != executor.LimitMemory || b.code != 137 {
 		t.Errorf("exit %d, %+v", b.code, b.after)
 	}
 	var no *sandbox.UnsupportedError
-	if _, err := run(executor.Resources{Disk: 1 << 20}, `:`); !errors.As(err, &no) || !strings.Contains(no.Need, "disk") {
+	if _, err := run(executor.Resources{Disk: 1 << 20}, `:`); !errors.As(err, &no) ||
+		!strings.Contains(no.Need, "disk") {
 		t.Errorf("%v", err)
 	}
 }
@@ -415,7 +426,8 @@ func TestPlans(t *testing.T) {
 		b := a.bounded(t, executor.Resources{Memory: 64 << 20, CPUs: 1.5, PIDs: 20, Disk: 1 << 30}, `:`)
 		for _, l := range b.after.Limits {
 			step := map[string]string{
-				executor.ByCgroupV1: "join-cgroup", executor.ByAffinity: "affinity", executor.ByRlimit: "limit nproc 21 21",
+				executor.ByCgroupV1: "join-cgroup", executor.ByAffinity: "affinity",
+				executor.ByRlimit: "limit nproc 21 21",
 			}[l.By]
 			if !strings.Contains(b.script, step) {
 				t.Errorf("%s by %s, but there is no %q in\n%s", l.Limit, l.By, step, b.script)
@@ -446,8 +458,10 @@ func TestLimitsAtLevels(t *testing.T) {
 				} {
 					b := a.bounded(t, limits, line)
 					must(t, os.RemoveAll(a.ws+"/fill"))
-					if b.after.Limit != limit || limit == "" && b.out != "nine\n" || limit != "" && b.code <= 0 || b.lost != nil {
-						t.Errorf("%q: exit %d, %v, %q, ended by %q, %+v", limit, b.code, b.lost, b.out, b.after.Limit, b.after.Limits)
+					if b.after.Limit != limit || limit == "" && b.out != "nine\n" || limit != "" &&
+						b.code <= 0 || b.lost != nil {
+						t.Errorf("%q: exit %d, %v, %q, ended by %q, %+v", limit, b.code, b.lost, b.out,
+							b.after.Limit, b.after.Limits)
 					}
 				}
 			})

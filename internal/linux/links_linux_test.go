@@ -33,14 +33,16 @@ func TestHardLinks(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := linkedArena(t)
 	var after executor.Exit
-	a.expect(t, wordDenied, &job{links: true, after: &after}, names(inPlaceAttacks(), linkAttacks()), "home=/")
+	a.expect(t, wordDenied, &job{links: true, after: &after},
+		names(inPlaceAttacks(), linkAttacks()), "home=/")
 	for _, name := range []string{"canary", "other"} {
 		if text, err := os.ReadFile(a.out + "/" + name); err != nil || string(text) != name {
 			t.Errorf("%s outside is %q, %v", name, text, err)
 		}
 	}
 	i := slices.IndexFunc(after.Denials, func(d sandbox.Denial) bool { return d.Path == a.ws+"/linked" })
-	if i < 0 || !strings.Contains(after.Denials[i].Rule, "--protect-hard-links") || after.Denials[i].Errno != "EPERM" {
+	if i < 0 || !strings.Contains(after.Denials[i].Rule, "--protect-hard-links") ||
+		after.Denials[i].Errno != "EPERM" {
 		t.Errorf("denials %+v", after.Denials)
 	}
 }
@@ -49,7 +51,8 @@ func TestHardLinks(t *testing.T) {
 // a file outside changes.
 func TestHardLinksCanFail(t *testing.T) {
 	a := linkedArena(t)
-	r := a.request(&job{links: true, args: []string{os.Getenv(programVar), partAttack, "in-place-read-only", "ws=" + a.ws, "out=" + a.out}})
+	r := a.request(&job{links: true, args: []string{os.Getenv(programVar), partAttack, "in-place-read-only",
+		"ws=" + a.ws, "out=" + a.out}})
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)
 	defer null.Close()
@@ -118,9 +121,11 @@ func TestHardLinksPlanted(t *testing.T) {
 		must(t, os.Symlink("../mine", a.ws+name))
 	}
 	must(t, os.Lchown(a.ws+"/shared/theirs", other, other))
-	res, err := a.run(t, &job{links: true, args: sh("echo x >shared/theirs; cat mine; echo; echo y >shared/own; cat mine")})
+	res, err := a.run(t, &job{links: true,
+		args: sh("echo x >shared/theirs; cat mine; echo; echo y >shared/own; cat mine")})
 	must(t, err)
-	if !strings.HasPrefix(res.out, "mine\n") || !strings.HasSuffix(res.out, "\ny\n") || !strings.Contains(res.err, "ermission denied") {
+	if !strings.HasPrefix(res.out, "mine\n") || !strings.HasSuffix(res.out, "\ny\n") ||
+		!strings.Contains(res.err, "ermission denied") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -137,7 +142,8 @@ func reportsLinks(t *testing.T, level string) {
 	a := linkedArena(t)
 	a.host.Only = level
 	var after executor.Exit
-	res, err := a.run(t, &job{after: &after, args: sh(`echo a >>linked; echo b >linked-race; echo c >>linked; mv linked-moved m; truncate -s 9 m; cat linked-last`)})
+	res, err := a.run(t, &job{after: &after,
+		args: sh(`echo a >>linked; echo b >linked-race; echo c >>linked; mv linked-moved m; truncate -s 9 m; cat linked-last`)})
 	must(t, err)
 	var got []executor.HardLink
 	for _, name := range []string{"/linked", "/linked-race", "/m"} {

@@ -166,7 +166,10 @@ func attacks() map[string]attack {
 	all := make(map[string]attack)
 	for _, table := range []map[string]attack{
 		fileAttacks(), metaAttacks(), linkAttacks(), mountAttacks(), systemAttacks(), processAttacks(),
-		ipcAttacks(), networkAttacks(), socketAttacks(), datagramAttacks(), kernelAttacks(), inotifyInstances(), privilegeAttacks(), taskAttacks(), inputAttacks(), modeAttacks(), stateAttacks(), lifeAttacks(), hiddenAttacks(), inPlaceAttacks(), ownershipCalls(), agentAttacks(), sharedAttacks(), peerActions(), probeAttacks(), nameActions(),
+		ipcAttacks(), networkAttacks(), socketAttacks(), datagramAttacks(), kernelAttacks(),
+		inotifyInstances(), privilegeAttacks(), taskAttacks(), inputAttacks(), modeAttacks(),
+		stateAttacks(), lifeAttacks(), hiddenAttacks(), inPlaceAttacks(), ownershipCalls(),
+		agentAttacks(), sharedAttacks(), peerActions(), probeAttacks(), nameActions(),
 	} {
 		for name, a := range table {
 			if all[name] != nil {

@@ -56,14 +56,17 @@ func TestMinimalRoot(t *testing.T) {
 	file, err := os.Open(a.out + "/canary")
 	must(t, err)
 	defer file.Close()
-	for name, input := range map[string]*os.File{"null device": nil, "listed directory": directory, "hidden file": file} {
+	for name, input := range map[string]*os.File{"null device": nil, "listed directory": directory,
+		"hidden file": file} {
 		t.Run(name, func(t *testing.T) {
-			a.expect(t, wordDenied, &job{policy: a.minimal(), stdin: input}, names(hiddenAttacks()), "handle="+handleOf(t, a.out+"/canary"))
+			a.expect(t, wordDenied, &job{policy: a.minimal(), stdin: input}, names(hiddenAttacks()),
+				"handle="+handleOf(t, a.out+"/canary"))
 		})
 	}
 	t.Run("host network", func(t *testing.T) {
 		p := a.minimal().WithNetwork(sandbox.NetworkHost)
-		a.expect(t, wordDenied, &job{policy: &p}, []string{"hidden-path", "hidden-proc", "hidden-descriptors"})
+		a.expect(t, wordDenied, &job{policy: &p}, []string{"hidden-path", "hidden-proc",
+			"hidden-descriptors"})
 	})
 	t.Run("the other attacks", func(t *testing.T) {
 		table := names(modeAttacks(), mountAttacks(), processAttacks())
@@ -87,22 +90,26 @@ echo done`
 	old := unix.Umask(0o077)
 	defer unix.Umask(old)
 	res := mustRun(t, a, &job{args: sh(script, a.out, a.base+"/link", a.base),
-		policy: a.minimal(sandbox.PathEntry(a.out+"/canary", sandbox.LevelRead), sandbox.PathEntry(a.base+"/link/canary", sandbox.LevelRead))})
+		policy: a.minimal(sandbox.PathEntry(a.out+"/canary", sandbox.LevelRead),
+			sandbox.PathEntry(a.base+"/link/canary", sandbox.LevelRead))})
 	if res.code != 0 || res.out != "done\n" || res.err != "" {
 		t.Errorf("%+v", res)
 	}
-	a.expect(t, wordOK, &job{policy: a.minimal()}, []string{"devices-work", "own-loopback", "pair-stream", "clone-thread"})
+	a.expect(t, wordOK, &job{policy: a.minimal()}, []string{"devices-work", "own-loopback", "pair-stream",
+		"clone-thread"})
 	t.Run("root", func(t *testing.T) {
 		res := mustRun(t, a, &job{args: sh(`ls /`), policy: a.minimal()})
 		for _, name := range strings.Fields(res.out) {
-			if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "nix", "proc", "run", "sbin", "sys", "tmp", "usr", "var"}, name) {
+			if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "nix", "proc", "run", "sbin",
+				"sys", "tmp", "usr", "var"}, name) {
 				t.Errorf("/%s is there", name)
 			}
 		}
 	})
 	t.Run("denied below", func(t *testing.T) {
 		res := mustRun(t, a, &job{args: sh(`ls dir 2>&1; cat file 2>&1`),
-			policy: a.minimal(sandbox.PathEntry(a.ws+"/dir", sandbox.LevelDeny), sandbox.PathEntry(a.ws+"/file", sandbox.LevelDeny))})
+			policy: a.minimal(sandbox.PathEntry(a.ws+"/dir", sandbox.LevelDeny),
+				sandbox.PathEntry(a.ws+"/file", sandbox.LevelDeny))})
 		if strings.Count(res.out, "Permission denied") != 2 {
 			t.Errorf("%+v", res)
 		}
@@ -111,7 +118,8 @@ echo done`
 		f, err := os.OpenFile(a.out+"/log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 		must(t, err)
 		defer f.Close()
-		if res := mustRun(t, a, &job{args: sh(`echo one; echo two >&1`), policy: a.minimal(), stdout: f}); res.code != 0 {
+		if res := mustRun(t, a, &job{args: sh(`echo one; echo two >&1`), policy: a.minimal(),
+			stdout: f}); res.code != 0 {
 			t.Errorf("%+v", res)
 		}
 		if b, _ := os.ReadFile(a.out + "/log"); string(b) != "one\ntwo\n" {
@@ -128,7 +136,8 @@ echo done`
 	})
 	t.Run("terminal", func(t *testing.T) {
 		_, slave := terminal(t)
-		if res := mustRun(t, a, &job{args: sh(`test -t 0 && echo yes`), policy: a.minimal(), stdin: slave}); res.out != "yes\n" {
+		if res := mustRun(t, a, &job{args: sh(`test -t 0 && echo yes`), policy: a.minimal(),
+			stdin: slave}); res.out != "yes\n" {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -150,7 +159,8 @@ func TestMinimalNeeds(t *testing.T) {
 		}
 		return a.minimal(es...)
 	}
-	bare, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry(a.ws, sandbox.LevelWrite), sandbox.PathEntry("/usr/bin", sandbox.LevelRead),
+	bare, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+		sandbox.PathEntry(a.ws, sandbox.LevelWrite), sandbox.PathEntry("/usr/bin", sandbox.LevelRead),
 		sandbox.PathEntry("/bin", sandbox.LevelRead))
 	must(t, err)
 	for _, c := range []struct {
@@ -188,7 +198,10 @@ func TestMinimalCanFail(t *testing.T) {
 	early := func(_ *arena, p *plan.Plan) { // the directory is opened before the root changes
 		steps := p.Script.Steps
 		i := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpReopen })
-		at := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpSetMount && s.Path == "/" })
+		at := slices.IndexFunc(steps, func(s launch.Step) bool {
+			return s.Op == launch.OpSetMount &&
+				s.Path == "/"
+		})
 		reopen := steps[i]
 		p.Script.Steps = slices.Insert(slices.Delete(slices.Clone(steps), i, i+1), at+1, reopen)
 	}
@@ -227,8 +240,10 @@ func TestMinimalCanFail(t *testing.T) {
 func TestDirectoryAsInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
-	for name, directory := range map[string]string{"own": a.out, "of somebody else": "/usr", "writable": a.ws} {
+	p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+		sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+	for name, directory := range map[string]string{"own": a.out, "of somebody else": "/usr",
+		"writable": a.ws} {
 		t.Run(name, func(t *testing.T) {
 			f, err := os.Open(directory)
 			must(t, err)

@@ -85,14 +85,16 @@ func (a *arena) missing(t *testing.T, script string, blind bool, errno string) {
 		t.Errorf("it is there: %v", err)
 	}
 	denied := slices.ContainsFunc(after.Denials, func(d sandbox.Denial) bool {
-		return (d.Path == a.ws+"/.codex" || d.Op == sandbox.Syscall || d.Op == sandbox.Bind) && d.Errno == errno && d.Source == sandbox.Notified
+		return (d.Path == a.ws+"/.codex" || d.Op == sandbox.Syscall || d.Op == sandbox.Bind) &&
+			d.Errno == errno && d.Source == sandbox.Notified
 	})
 	moved := slices.ContainsFunc(after.Quarantined, func(q executor.Quarantined) bool {
 		_, err := os.Lstat(q.MovedTo)
 		return q.Path == a.ws+"/.codex" && err == nil
 	})
 	// Without an observer what was made may be gone before the next call, and there are no unix sockets.
-	if errno != "" && (res.code == 0 || !denied || moved) || errno == "" && !moved && !strings.Contains(script, "AF_UNIX") {
+	if errno != "" && (res.code == 0 || !denied || moved) || errno == "" && !moved &&
+		!strings.Contains(script, "AF_UNIX") {
 		t.Errorf("%+v, denials %+v, quarantined %+v", res, after.Denials, after.Quarantined)
 	}
 	for _, left := range []string{"new", "here"} {
@@ -109,7 +111,8 @@ func TestEmptyNames(t *testing.T) {
 		a := newArena(t)
 		must(t, os.Mkdir(a.ws+"/.codex", mode))
 		before := snapshot(t, a.ws+"/.codex")
-		for _, script := range []string{"echo x >.codex/config", "chmod 700 .codex", "rmdir .codex", "mv .codex old", "mkdir n && mv -T n .codex"} {
+		for _, script := range []string{"echo x >.codex/config", "chmod 700 .codex", "rmdir .codex",
+			"mv .codex old", "mkdir n && mv -T n .codex"} {
 			if res := mustRun(t, a, &job{blind: true, args: sh(script)}); res.code == 0 {
 				t.Errorf("%o: %q succeeded", mode, script)
 			}
@@ -202,7 +205,8 @@ func TestPins(t *testing.T) {
 	})
 	t.Run("what is in it still works", func(t *testing.T) {
 		a, p := tree()
-		if res := mustRun(t, a, &job{policy: p, args: sh("echo x >top/mid/file && mv top/mid/file top/file && mkdir top/mid/d && mv top/mid/d top/mid/e")}); res.code != 0 {
+		if res := mustRun(t, a, &job{policy: p,
+			args: sh("echo x >top/mid/file && mv top/mid/file top/file && mkdir top/mid/d && mv top/mid/d top/mid/e")}); res.code != 0 {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -223,13 +227,14 @@ func TestMissingOfTwo(t *testing.T) {
 		b := &arena{host: new(Host), base: a.base, ws: a.ws, out: a.out}
 		in, feed := pipe(t)
 		defer in.Close()
-		res := mustRun(t, b, &job{blind: blind, stdin: in, args: sh(`read x; mkdir .codex && echo won >.codex/config; echo end`), during: func(*Child) {
-			_, _, _ = first.Wait()
-			must(t, first.WaitAll())
-			must(t, first.Close(new(executor.Exit)))
-			must(t, a.host.Close())
-			must(t, feed.Close())
-		}})
+		res := mustRun(t, b, &job{blind: blind, stdin: in,
+			args: sh(`read x; mkdir .codex && echo won >.codex/config; echo end`), during: func(*Child) {
+				_, _, _ = first.Wait()
+				must(t, first.WaitAll())
+				must(t, first.Close(new(executor.Exit)))
+				must(t, a.host.Close())
+				must(t, feed.Close())
+			}})
 		must(t, b.host.Close())
 		if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) || res.out != "end\n" {
 			t.Errorf("without an observer: %v: it is there: %v, %+v", blind, err, res)

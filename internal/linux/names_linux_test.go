@@ -28,7 +28,8 @@ func TestNames(t *testing.T) {
 		blind bool
 		lacks bool
 		found bool // the name is in the result
-	}{{"observed", false, false, true}, {"not observed", true, false, true}, {"a machine without", false, true, false}} {
+	}{{"observed", false, false, true}, {"not observed", true, false, true},
+		{"a machine without", false, true, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newArena(t)
 			a.host.unnamed = c.lacks
@@ -39,10 +40,12 @@ func TestNames(t *testing.T) {
 				t.Errorf("%+v", res)
 			}
 			named := slices.ContainsFunc(end.NetworkDenials, func(d executor.NetworkDenial) bool {
-				return d.Host == "registry.example.org" && d.Port == 0 && d.Protocol == network.DNS && d.Reason == network.NotAllowed
+				return d.Host == "registry.example.org" && d.Port == 0 && d.Protocol == network.DNS &&
+					d.Reason == network.NotAllowed
 			})
 			opens := slices.ContainsFunc(end.Denials, func(d sandbox.Denial) bool {
-				return d.Addr == "registry.example.org" && d.Grant == "--allow-host registry.example.org" && d.Rule == "network=none" && d.Source == sandbox.Proxied
+				return d.Addr == "registry.example.org" && d.Grant == "--allow-host registry.example.org" &&
+					d.Rule == "network=none" && d.Source == sandbox.Proxied
 			})
 			if named != c.found || opens != c.found {
 				t.Errorf("%+v\n%+v", end.NetworkDenials, end.Denials)
@@ -65,7 +68,8 @@ func TestNamesOnly(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		a := newArena(t)
 		var end executor.Exit
-		res, err := a.run(t, &job{args: []string{"/bin/bash", "-c", script, server.Addr().String()}, blind: blind, after: &end})
+		res, err := a.run(t, &job{args: []string{"/bin/bash", "-c", script, server.Addr().String()},
+			blind: blind, after: &end})
 		must(t, err)
 		if res.out != "names\n" {
 			t.Errorf("%+v", res)

@@ -37,7 +37,9 @@ func facts() map[string]func() error {
 		// What Docker's default profile answers.
 		"docker-filter": func() error {
 			return refuseCalls(
-				seccomp.Rule{Name: "clone", When: []seccomp.Cond{{Arg: 0, Op: seccomp.MaskedNe, Mask: unix.CLONE_NEWUSER}}, Action: seccomp.Errno(uint16(unix.EPERM))},
+				seccomp.Rule{Name: "clone",
+					When:   []seccomp.Cond{{Arg: 0, Op: seccomp.MaskedNe, Mask: unix.CLONE_NEWUSER}},
+					Action: seccomp.Errno(uint16(unix.EPERM))},
 				seccomp.Rule{Name: "clone3", Action: seccomp.Errno(uint16(unix.ENOSYS))},
 				seccomp.Rule{Name: "unshare", Action: seccomp.Errno(uint16(unix.EPERM))},
 				seccomp.Rule{Name: "mount", Action: seccomp.Errno(uint16(unix.EPERM))})
@@ -45,23 +47,27 @@ func facts() map[string]func() error {
 		// A kernel before 5.12, as far as mounts go.
 		"old-mounts": func() error {
 			var rules []seccomp.Rule
-			for _, n := range []string{"open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "mount_setattr"} {
+			for _, n := range []string{"open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
+				"mount_setattr"} {
 				rules = append(rules, seccomp.Rule{Name: n, Action: seccomp.Errno(uint16(unix.ENOSYS))})
 			}
 			return refuseCalls(rules...)
 		},
 		// A kernel without nf_tables.
 		"no-nftables": func() error {
-			return refuseCalls(seccomp.Rule{Name: "socket", Action: seccomp.Errno(uint16(unix.EPROTONOSUPPORT)), When: []seccomp.Cond{
-				{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}, {Arg: 2, Op: seccomp.Eq, Value: unix.NETLINK_NETFILTER},
-			}})
+			return refuseCalls(seccomp.Rule{Name: "socket",
+				Action: seccomp.Errno(uint16(unix.EPROTONOSUPPORT)), When: []seccomp.Cond{
+					{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}, {Arg: 2, Op: seccomp.Eq, Value: unix.NETLINK_NETFILTER},
+				}})
 		},
 		// One that takes no messages of a network either.
 		"no-netlink": func() error {
-			return refuseCalls(seccomp.Rule{Name: "socket", Action: seccomp.Errno(uint16(unix.EAFNOSUPPORT)), When: []seccomp.Cond{{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}}})
+			return refuseCalls(seccomp.Rule{Name: "socket", Action: seccomp.Errno(uint16(unix.EAFNOSUPPORT)),
+				When: []seccomp.Cond{{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}}})
 		},
 		"no-landlock": func() error {
-			return refuseCalls(seccomp.Rule{Name: "landlock_create_ruleset", Action: seccomp.Errno(uint16(unix.ENOSYS))})
+			return refuseCalls(seccomp.Rule{Name: "landlock_create_ruleset",
+				Action: seccomp.Errno(uint16(unix.ENOSYS))})
 		},
 	}
 }
@@ -83,7 +89,8 @@ func refuseCalls(rules ...seccomp.Rule) error {
 		return err
 	}
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: (*unix.SockFilter)(unsafe.Pointer(&prog[0]))}
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&fprog))); errno != 0 {
 		return errno
 	}
 	return nil
@@ -113,7 +120,8 @@ func nestedMain(fact string, words []string) int {
 			err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		}
 		if err == nil {
-			err = syscall.Exec(os.Getenv(programVar), append([]string{os.Args[0], partNested, factRun}, words...), os.Environ())
+			err = syscall.Exec(os.Getenv(programVar), append([]string{os.Args[0], partNested, factRun},
+				words...), os.Environ())
 		}
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -156,7 +164,8 @@ func nestedStart(host *Host, kv map[string]string) (*nestedResult, error) {
 	defer null.Close()
 	r := &executor.Spec{
 		Args: sh(`echo x >inside || exit 3; (echo x >"$1/outside") 2>/dev/null && exit 4; (echo x >/etc/sallyport-test) 2>/dev/null && exit 5; exit 0`, kv["out"]),
-		Dir:  kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Level: kv["level"], Policy: bind(sandbox.WorkspaceWrite(kv["ws"]), kv["ws"]),
+		Dir:  kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Level: kv["level"],
+		Policy: bind(sandbox.WorkspaceWrite(kv["ws"]), kv["ws"]),
 	}
 	if kv["net"] == sandbox.NetworkProxy.String() {
 		r.Policy = r.Policy.WithNetwork(sandbox.NetworkProxy)
@@ -178,7 +187,8 @@ func nestedStart(host *Host, kv map[string]string) (*nestedResult, error) {
 // nested runs a command where a fact is missing, with a least level.
 func nested(t *testing.T, a *arena, fact, level string, words ...string) *nestedResult {
 	t.Helper()
-	cmd := exec.Command(os.Getenv(programVar), append([]string{partNested, fact, "ws=" + a.ws, "out=" + a.out, "level=" + level}, words...)...)
+	cmd := exec.Command(os.Getenv(programVar),
+		append([]string{partNested, fact, "ws=" + a.ws, "out=" + a.out, "level=" + level}, words...)...)
 	cmd.Dir = a.ws
 	cmd.Stderr = os.Stderr
 	ids := func(id int) []syscall.SysProcIDMap {

@@ -27,7 +27,8 @@ func TestWithoutObserver(t *testing.T) {
 	home, err := os.UserHomeDir()
 	must(t, err)
 	kv := append(surroundingsFor(t, a), "home="+home)
-	all := names(fileAttacks(), linkAttacks(), metaAttacks(), modeAttacks(), mountAttacks(), systemAttacks(), processAttacks(),
+	all := names(fileAttacks(), linkAttacks(), metaAttacks(), modeAttacks(), mountAttacks(), systemAttacks(),
+		processAttacks(),
 		ipcAttacks(), networkAttacks(), socketAttacks(), kernelAttacks(), privilegeAttacks(), taskAttacks())
 	all = slices.DeleteFunc(all, func(n string) bool { return slices.Contains(noAttacks(), n) })
 	a.expect(t, wordDenied, &job{blind: true}, all, kv...)
@@ -35,7 +36,8 @@ func TestWithoutObserver(t *testing.T) {
 
 // asked runs a script that waits in the middle, at "read x <go", until between has
 // happened outside.
-func (a *arena) asked(t *testing.T, policy *sandbox.Policy, between func(), script string, args ...string) (result, executor.Exit) {
+func (a *arena) asked(t *testing.T, policy *sandbox.Policy, between func(), script string,
+	args ...string) (result, executor.Exit) {
 	t.Helper()
 	fifo := filepath.Join(a.ws, "go")
 	must(t, syscall.Mkfifo(fifo, 0o600))
@@ -152,7 +154,8 @@ func failObserver(t *testing.T) (result, executor.Exit) {
 			for _, fd := range fds {
 				n, err := strconv.Atoi(fd.Name())
 				must(t, err)
-				if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.Contains(to, "seccomp") {
+				if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil &&
+					strings.Contains(to, "seccomp") {
 					must(t, unix.Dup3(int(null.Fd()), n, unix.O_CLOEXEC))
 					return
 				}

@@ -85,7 +85,8 @@ func ownAt(at, name string, other, flags int) error {
 
 // ownable are the calls that succeed for root outside, in a writable place of the sandbox.
 var ownable = []string{
-	"give-path", "give-group", "give-directory", "give-link", "give-follow-in", "give-fd", "give-fd-nameless", "give-at", "give-at-path", "give-at-cwd",
+	"give-path", "give-group", "give-directory", "give-link", "give-follow-in", "give-fd", "give-fd-nameless",
+	"give-at", "give-at-path", "give-at-cwd",
 }
 
 // TestOwnership: giving files to others succeeds without effect in writable places for root, is
@@ -118,7 +119,8 @@ func TestOwnership(t *testing.T) {
 			}
 			inPlace := ownable
 			if tt.level == plan.LevelLandlock {
-				want["give-fd-pipe"] = "EPERM"                     // every id is known there, and may not be given
+				// every id is known there, and may not be given
+				want["give-fd-pipe"] = "EPERM"
 				inPlace = append([]string{"give-git"}, ownable...) // the level does not protect it
 			}
 			for _, name := range inPlace {
@@ -134,7 +136,8 @@ func TestOwnership(t *testing.T) {
 				count = len(inPlace)
 			}
 			if len(got) != len(want) || after.OwnershipIgnored != count {
-				t.Errorf("%d outcomes, want %d; %d ignored, want %d", len(got), len(want), after.OwnershipIgnored, count)
+				t.Errorf("%d outcomes, want %d; %d ignored, want %d", len(got), len(want),
+					after.OwnershipIgnored, count)
 			}
 			for _, name := range []string{"", "/file", "/dir", "/way-out"} {
 				var st unix.Stat_t

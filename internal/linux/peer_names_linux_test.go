@@ -235,7 +235,8 @@ func rawConnect(raw *unix.RawSockaddrUnix, size int) (got bool) {
 		return false
 	}
 	defer unix.Close(s)
-	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(s), uintptr(unsafe.Pointer(raw)), uintptr(size)); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(s), uintptr(unsafe.Pointer(raw)),
+		uintptr(size)); errno != 0 {
 		return false
 	}
 	n, _ := unix.Read(s, make([]byte, 1))
@@ -340,18 +341,21 @@ func triesOfClaims() []nameTry {
 func triesOfOthers() []nameTry {
 	return []nameTry{
 		{"an unobserved command", func(t *testing.T, n *neighbors) outcome {
-			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true, allow: []string{"unix"}})
+			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true,
+				allow: []string{"unix"}})
 			blind.fact(t, "give-stream", "net=unix", "name=@blind")
 			return n.take(t, "@blind")
 		}},
 		{"the same, alone with it", func(t *testing.T, n *neighbors) outcome {
 			n.wide.end(t)
-			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true, allow: []string{"unix"}})
+			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true,
+				allow: []string{"unix"}})
 			blind.fact(t, "give-stream", "net=unix", "name=@blind")
 			return n.take(t, "@blind")
 		}},
 		{"a path of an unobserved command", func(t *testing.T, n *neighbors) outcome {
-			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true, allow: []string{"unix"}})
+			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true,
+				allow: []string{"unix"}})
 			blind.fact(t, "give-stream", "net=unix", "name=/tmp/blind")
 			return n.take(t, "/tmp/blind")
 		}},
@@ -441,7 +445,8 @@ func TestPoliciesInAnyOrder(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	s := a.open(t, a.policy())
-	one, two := sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny)
+	one, two := sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+		sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny)
 	p, q := a.policy().WithEntries(one, two), a.policy().WithEntries(two, one)
 	first, second := a.agent(t, &job{in: s, policy: &p}), a.agent(t, &job{in: s, policy: &q})
 	first.fact(t, "give-stream", "net=unix", "name=@met")

@@ -253,7 +253,8 @@ func giveMessage(kv map[string]string) outcome {
 		return bad("%v", errno)
 	}
 	msg := append(binary.NativeEndian.AppendUint64(nil, 1), peerText...)
-	_, _, errno = unix.Syscall6(unix.SYS_MSGSND, id, uintptr(unsafe.Pointer(&msg[0])), uintptr(len(peerText)), ipcNoWait, 0, 0)
+	_, _, errno = unix.Syscall6(unix.SYS_MSGSND, id, uintptr(unsafe.Pointer(&msg[0])), uintptr(len(peerText)),
+		ipcNoWait, 0, 0)
 	return okIf(errnoError(errno))
 }
 
@@ -275,7 +276,8 @@ func giveQueue(kv map[string]string) outcome {
 		return bad("%v", err)
 	}
 	b := []byte(peerText)
-	_, _, errno := unix.Syscall6(unix.SYS_MQ_TIMEDSEND, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_MQ_TIMEDSEND, uintptr(fd), uintptr(unsafe.Pointer(&b[0])),
+		uintptr(len(b)), 0, 0, 0)
 	return okIf(errnoError(errno))
 }
 
@@ -285,7 +287,8 @@ func takeQueue(kv map[string]string) outcome {
 		return denied(errnoName(err))
 	}
 	b := make([]byte, 64)
-	n, _, errno := unix.Syscall6(unix.SYS_MQ_TIMEDRECEIVE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_MQ_TIMEDRECEIVE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])),
+		uintptr(len(b)), 0, 0, 0)
 	if errno != 0 {
 		return denied(fmt.Sprint(errno))
 	}

@@ -47,7 +47,8 @@ func TestPing(t *testing.T) {
 			if (res.code != 0) != test.fails || strings.Contains(res.out, " 0% packet loss") == test.fails {
 				t.Errorf("%+v", res)
 			}
-			named := slices.ContainsFunc(after.Denials, func(d sandbox.Denial) bool { return d.Call+" "+d.Grant == test.denied })
+			named := slices.ContainsFunc(after.Denials,
+				func(d sandbox.Denial) bool { return d.Call+" "+d.Grant == test.denied })
 			if named != (test.denied != "") {
 				t.Errorf("denials %+v", after.Denials)
 			}
@@ -63,7 +64,8 @@ func TestPingSetting(t *testing.T) {
 	before, err := os.ReadFile(setting)
 	must(t, err)
 	a := newArena(t)
-	res := mustRun(t, a, &job{allow: []string{"icmp"}, args: sh("cat " + setting + "; (echo 0 4294967294 >" + setting + ") 2>/dev/null; cat " + setting)})
+	res := mustRun(t, a, &job{allow: []string{"icmp"}, args: sh("cat " + setting + "; (echo 0 4294967294 >" +
+		setting + ") 2>/dev/null; cat " + setting)})
 	own := fmt.Sprintf("%d\t%d\n", os.Getegid(), os.Getegid())
 	if res.out != own+own {
 		t.Errorf("inside %q, want twice %q; %s", res.out, own, res.err)

@@ -74,7 +74,8 @@ func (a *arena) workIn(t *testing.T, ws string) {
 (echo x >.git/x) 2>/dev/null && echo BREACH; mv .git .other 2>/dev/null && echo BREACH; (echo x >"$2/new") 2>/dev/null && echo BREACH; echo end`
 	b := *a
 	b.ws = ws
-	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(b.policy()), "minimal root": b.minimal()} {
+	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(b.policy()),
+		"minimal root": b.minimal()} {
 		t.Run(name, func(t *testing.T) {
 			res, err := a.run(t, &job{args: sh(script, ws, a.out, name), dir: ws, policy: policy})
 			must(t, err)
@@ -115,7 +116,8 @@ func TestWorkspaces(t *testing.T) {
 				must(t, os.MkdirAll(a.base+"/layers/"+d, 0o755))
 			}
 			mountAt(t, "overlay", a.base+"/m", "overlay", 0,
-				fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work,userxattr", a.base+"/layers"))
+				fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work,userxattr",
+					a.base+"/layers"))
 			return a.base + "/m/ws"
 		}},
 		{"bind mount", func(t *testing.T, a *arena) string {
@@ -188,7 +190,8 @@ func TestLongPath(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o755))
 	b := *a
 	b.ws = dir
-	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(b.policy()), "minimal root": b.minimal()} {
+	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(b.policy()),
+		"minimal root": b.minimal()} {
 		t.Run(name, func(t *testing.T) {
 			_, err := a.run(t, &job{args: sh(`echo x >new`), dir: dir, policy: policy})
 			if err == nil || !strings.Contains(err.Error(), "too long") {
@@ -210,7 +213,8 @@ func TestSubmount(t *testing.T) {
 	must(t, os.MkdirAll(a.ws+"/sub/deny", 0o755))
 	write(t, a.ws+"/sub/deny/secret", "secret")
 	deny := sandbox.PathEntry(a.ws+"/sub/deny", sandbox.LevelDeny)
-	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy().WithEntries(deny)), "minimal root": a.minimal(deny)} {
+	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy().WithEntries(deny)),
+		"minimal root": a.minimal(deny)} {
 		t.Run(name, func(t *testing.T) {
 			unchanged(t, a.out)
 			res := mustRun(t, a, &job{args: sh(`echo in >sub/new; cat sub/new frozen/canary; (echo x >frozen/x) 2>/dev/null && echo BREACH
@@ -238,7 +242,8 @@ func TestSingleRoots(t *testing.T) {
 	defer l.Close()
 	add := func(name string) map[string]*sandbox.Policy {
 		e := sandbox.PathEntry(a.base+"/"+name, sandbox.LevelWrite)
-		return map[string]*sandbox.Policy{"ordinary root": ptr(a.policy().WithEntries(e)), "minimal root": a.minimal(e)}
+		return map[string]*sandbox.Policy{"ordinary root": ptr(a.policy().WithEntries(e)),
+			"minimal root": a.minimal(e)}
 	}
 	for name, policy := range add("file") {
 		t.Run("file, "+name, func(t *testing.T) {
@@ -258,7 +263,8 @@ func TestSingleRoots(t *testing.T) {
 	}
 	for name, policy := range add("socket") {
 		t.Run("socket, "+name, func(t *testing.T) {
-			if _, err := a.run(t, &job{args: sh(`:`), policy: policy}); !badRoot(err) || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
+			if _, err := a.run(t, &job{args: sh(`:`), policy: policy}); !badRoot(err) ||
+				!strings.Contains(err.Error(), "neither a directory nor a regular file") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -275,8 +281,11 @@ func TestChains(t *testing.T) {
 		write(t, d+name+"/f", "text")
 	}
 	chain := []sandbox.Entry{
-		sandbox.PathEntry(d, sandbox.LevelDeny), sandbox.PathEntry(d+"/rw", sandbox.LevelWrite), sandbox.PathEntry(d+"/rw/ro", sandbox.LevelRead),
-		sandbox.PathEntry(d+"/rw/ro/rw", sandbox.LevelWrite), sandbox.PathEntry(d+"/rw/ro/rw/deny", sandbox.LevelDeny), sandbox.PathEntry(d+"/rw/ro/rw/deny/rw", sandbox.LevelWrite),
+		sandbox.PathEntry(d, sandbox.LevelDeny), sandbox.PathEntry(d+"/rw", sandbox.LevelWrite),
+		sandbox.PathEntry(d+"/rw/ro", sandbox.LevelRead),
+		sandbox.PathEntry(d+"/rw/ro/rw", sandbox.LevelWrite),
+		sandbox.PathEntry(d+"/rw/ro/rw/deny", sandbox.LevelDeny),
+		sandbox.PathEntry(d+"/rw/ro/rw/deny/rw", sandbox.LevelWrite),
 	}
 	const script = `for p in "" rw rw/ro rw/ro/rw rw/ro/rw/deny rw/ro/rw/deny/rw; do
 r=-; w=-; cat "$1/$p/f" >/dev/null 2>&1 && r=r; (echo x >>"$1/$p/f") 2>/dev/null && w=w; printf '%s%s ' $r $w; done; ls "$1" 2>/dev/null`
@@ -295,7 +304,8 @@ r=-; w=-; cat "$1/$p/f" >/dev/null 2>&1 && r=r; (echo x >>"$1/$p/f") 2>/dev/null
 	t.Run("denied parent of the workspace", func(t *testing.T) {
 		p := a.policy().WithEntries(sandbox.PathEntry(a.base, sandbox.LevelDeny))
 		res := mustRun(t, a, &job{args: sh(`pwd; echo x >new; cat new; cat "$1/canary" 2>&1; ls "$2" 2>&1; true`, a.out, a.base), policy: &p})
-		if !strings.HasPrefix(res.out, a.ws+"\nx\n") || strings.Contains(res.out, "canary\n") || strings.Count(res.out, "Permission denied")+strings.Count(res.out, "No such file") != 2 {
+		if !strings.HasPrefix(res.out, a.ws+"\nx\n") || strings.Contains(res.out, "canary\n") ||
+			strings.Count(res.out, "Permission denied")+strings.Count(res.out, "No such file") != 2 {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -305,11 +315,13 @@ r=-; w=-; cat "$1/$p/f" >/dev/null 2>&1 && r=r; (echo x >>"$1/$p/f") 2>/dev/null
 // workspace around it.
 func TestStateInWorkspace(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for name, state := range map[string]string{"XDG_STATE_HOME in the workspace": "state", "a home as the workspace": ".local/state"} {
+	for name, state := range map[string]string{"XDG_STATE_HOME in the workspace": "state",
+		"a home as the workspace": ".local/state"} {
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)
 			t.Setenv("XDG_STATE_HOME", filepath.Join(a.ws, state))
-			for root, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy()), "minimal root": a.minimal()} {
+			for root, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy()),
+				"minimal root": a.minimal()} {
 				res := mustRun(t, a, &job{args: sh(`s="$1/sallyport"; ls "$s" 2>/dev/null && echo BREACH; (echo x >"$s/x") 2>/dev/null && echo BREACH
 mv "$s" moved 2>/dev/null && echo BREACH; rm -rf "$s" 2>/dev/null && echo BREACH; chmod 777 "$s" 2>/dev/null && echo BREACH; echo x >/tmp/x && cat /tmp/x`, state), policy: policy})
 				if res.out != "x\n" {
@@ -331,7 +343,8 @@ func TestLinksInRun(t *testing.T) {
 	must(t, os.Symlink(a.out, "/run/current-system"))
 	must(t, os.Symlink(a.out, "/run/other"))
 	show := sandbox.PathEntry("/run/current-system/canary", sandbox.LevelRead)
-	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy()), "minimal root": a.minimal(show)} {
+	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy()),
+		"minimal root": a.minimal(show)} {
 		t.Run(name, func(t *testing.T) {
 			res := mustRun(t, a, &job{args: sh(`cat /run/current-system/canary; ls /run`), policy: policy})
 			if res.out != "canarycurrent-system\n" {

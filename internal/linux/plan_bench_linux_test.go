@@ -15,7 +15,8 @@ import (
 // BenchmarkPlan guards: to look at the machine and to plan, which comes before each start, takes at most
 // a third of what the kernel takes to start and end a program.
 func BenchmarkPlan(b *testing.B) {
-	repository := []string{".git", ".git/hooks", ".git/objects", ".git/refs", ".agents", ".codex", ".sallyport"}
+	repository := []string{".git", ".git/hooks", ".git/objects", ".git/refs", ".agents",
+		".codex", ".sallyport"}
 	for _, dirs := range [][]string{nil, repository} {
 		b.Run(map[bool]string{true: "plain", false: "repository"}[dirs == nil], func(b *testing.B) {
 			a := newArena(b)
@@ -34,7 +35,8 @@ func BenchmarkPlan(b *testing.B) {
 			must(b, err)
 			defer in.Close()
 			defer out.Close()
-			spec := &executor.Spec{Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind(sandbox.WorkspaceWrite(ws), ws)}
+			spec := &executor.Spec{Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+				Policy: bind(sandbox.WorkspaceWrite(ws), ws)}
 			b.ReportAllocs()
 			for b.Loop() {
 				t := a.host.attempt(plan.LevelNative, spec, [3]*os.File{f, out, out})

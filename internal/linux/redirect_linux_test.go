@@ -26,7 +26,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestLearnRedirect: what the kernel cannot do is remembered: rules, IPv6, routes. That it had no room is not.
+// TestLearnRedirect: what the kernel cannot do is remembered: rules, IPv6, routes. That it had no room
+// is not.
 func TestLearnRedirect(t *testing.T) {
 	failed := func(op launch.Op, value uint64, errno syscall.Errno) error {
 		return &launch.StepError{Step: launch.Step{Op: op, Value: value}, Call: "sendto", Errno: errno}
@@ -56,7 +57,8 @@ func TestLearnRedirect(t *testing.T) {
 		{"another error", errors.New("x"), 1, "", false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := &Host{onlyIPv4: strings.Contains(test.before, "4"), unrouted: strings.Contains(test.before, "n")}
+			h := &Host{onlyIPv4: strings.Contains(test.before, "4"),
+				unrouted: strings.Contains(test.before, "n")}
 			if strings.Contains(test.before, "r") {
 				h.unredirected = "of a test"
 			}
@@ -65,7 +67,8 @@ func TestLearnRedirect(t *testing.T) {
 				t.Errorf("another plan: %v", got)
 			}
 			after := ""
-			for letter, is := range map[string]bool{"4": h.onlyIPv4, "r": h.unredirected != "", "n": h.unrouted} {
+			for letter, is := range map[string]bool{"4": h.onlyIPv4, "r": h.unredirected != "",
+				"n": h.unrouted} {
 				if is != strings.Contains(test.after, letter) {
 					after += fmt.Sprintf(" %s %v", letter, is)
 				}
@@ -99,7 +102,8 @@ func TestRoutedPorts(t *testing.T) {
 			reaches, err := network.New(config)
 			must(t, err)
 			var r plan.Request
-			a := &attempt{host: &Host{unredirected: "of a test"}, spec: &executor.Spec{Publish: test.publish}, reaches: reaches}
+			a := &attempt{host: &Host{unredirected: "of a test"}, spec: &executor.Spec{Publish: test.publish},
+				reaches: reaches}
 			a.redirect(&r)
 			if r.Redirect != nil || r.Routed == nil || fmt.Sprint(r.Routed.Ports) != test.want {
 				t.Errorf("%+v, want ports %s", r.Routed, test.want)
@@ -119,7 +123,8 @@ func TestWithoutRules(t *testing.T) {
 	} {
 		t.Run(fact, func(t *testing.T) {
 			r := nested(t, newArena(t), fact, plan.LevelNative, "net="+sandbox.NetworkProxy.String())
-			if r.Code != 0 || r.Level != plan.LevelNative || !slices.Contains(r.By, "proxy") || slices.Contains(r.By, "redirect") || slices.Contains(r.By, "routes") != (want.by != "") {
+			if r.Code != 0 || r.Level != plan.LevelNative || !slices.Contains(r.By, "proxy") ||
+				slices.Contains(r.By, "redirect") || slices.Contains(r.By, "routes") != (want.by != "") {
 				t.Errorf("%+v", r)
 			}
 			if !slices.Contains(r.Weaker, want.weaker) {
@@ -161,7 +166,9 @@ python3 -c 'if True:
 			return "taken" if e.errno == 98 else e.strerror
 	print(*[serves(*at) for at in [("0.0.0.0", 3000), ("127.0.0.1", 8080), ("0.0.0.0", 8000), ("0.0.0.0", int(sys.argv[1])), ("127.0.0.1", 443)]])
 ' $0`
-	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "git.localhost:" + port}, {Pattern: "127.0.0.1:" + port}, {Pattern: "example.com"}}})
+	open, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: "git.localhost:" + port}, {Pattern: "127.0.0.1:" + port},
+			{Pattern: "example.com"}}})
 	must(t, err)
 	for _, c := range []struct {
 		name            string
@@ -172,7 +179,8 @@ python3 -c 'if True:
 			a.host.unredirected, a.host.onlyIPv4 = "of a test", c.onlyIPv4
 			policy := a.policy().WithNetwork(sandbox.NetworkProxy)
 			var end executor.Exit
-			res, err := a.run(t, &job{args: []string{"/bin/bash", "-c", script, port}, policy: &policy, hosts: network.NewLive(open), blind: c.blind, after: &end})
+			res, err := a.run(t, &job{args: []string{"/bin/bash", "-c", script, port}, policy: &policy,
+				hosts: network.NewLive(open), blind: c.blind, after: &end})
 			must(t, err)
 			if want := "reached\nreached\nclosed\nclosed\nclosed\nclosed\nunknown\nfree free free taken Permission denied\n"; res.out != want {
 				t.Errorf("%q, want %q: %s", res.out, want, res.err)
@@ -213,7 +221,8 @@ func TestRoutesPublish(t *testing.T) {
 	must(t, err)
 	at := free.Addr().String()
 	free.Close()
-	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "a.example:8080"}}})
+	open, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: "a.example:8080"}}})
 	must(t, err)
 	a := newArena(t)
 	a.host.unredirected = "of a test"

@@ -26,15 +26,19 @@ import (
 
 // A seam is an attack on what lies where two rules, two runs or two directories meet.
 type seam struct {
-	name    string
-	prepare string                                             // outside, in the base directory; git DIR TEXT makes a repository
+	name string
+	// outside, in the base directory; git DIR TEXT makes a repository
+	prepare string
 	dir     string                                             // the workspace, below the base directory
 	policy  func(base string, p sandbox.Policy) sandbox.Policy // nil: the default one
-	tmp     string                                             // below the base directory; empty for a private one
-	first   string                                             // an earlier command
+	// below the base directory; empty for a private one
+	tmp     string
+	first   string // an earlier command
 	attack  string
 	control string // the attack as it is done outside; empty for the same
-	planted string // what the attack writes "evil" to, below the base directory; empty for x in SEAM, a directory of /tmp
+	// what the attack writes "evil" to, below the base directory; empty for x in SEAM, a directory of
+	// /tmp
+	planted string
 }
 
 // withGit is the default policy with the grant.
@@ -59,32 +63,39 @@ func aroundSeams() []seam {
 	const hook = `mkdir -p hooks; echo evil >hooks/pre-commit`
 	return []seam{
 		{
-			name: "hooks of the repository around", prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub/hooks`,
-			dir: "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
+			name:    "hooks of the repository around",
+			prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub/hooks`,
+			dir:     "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
 		},
 		{
-			name: "missing hooks of the repository around", prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub`,
-			dir: "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
+			name:    "missing hooks of the repository around",
+			prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub`,
+			dir:     "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
 		},
 		{
-			name: "hooks of the repository around, with the grant", prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub/hooks`,
-			dir: "w/sub", policy: withGit, attack: hook, planted: "w/sub/hooks/pre-commit",
+			name:    "hooks of the repository around, with the grant",
+			prepare: `git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub/hooks`,
+			dir:     "w/sub", policy: withGit, attack: hook, planted: "w/sub/hooks/pre-commit",
 		},
 		{
-			name: "hooks of the repository around a nested one", prepare: `git w 'hooksPath = sub/hooks\n'; git w/sub ''; mkdir -p w/sub/hooks`,
-			dir: "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
+			name:    "hooks of the repository around a nested one",
+			prepare: `git w 'hooksPath = sub/hooks\n'; git w/sub ''; mkdir -p w/sub/hooks`,
+			dir:     "w/sub", attack: hook, planted: "w/sub/hooks/pre-commit",
 		},
 		{
-			name: "hooks of the repository around another root", prepare: `mkdir x; git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub`,
-			dir: "x", policy: entry("w/sub", sandbox.LevelWrite), attack: `cd ../w/sub; ` + hook, planted: "w/sub/hooks/pre-commit",
+			name:    "hooks of the repository around another root",
+			prepare: `mkdir x; git w 'hooksPath = sub/hooks\n'; mkdir -p w/sub`,
+			dir:     "x", policy: entry("w/sub", sandbox.LevelWrite), attack: `cd ../w/sub; ` + hook,
+			planted: "w/sub/hooks/pre-commit",
 		},
 		{
 			name: "the hooks as workspace", prepare: `git w ''`,
 			dir: "w/.git/hooks", attack: `echo evil >pre-commit`, planted: "w/.git/hooks/pre-commit",
 		},
 		{
-			name: "the directory of core.hooksPath as workspace", prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
-			dir: "w/.githooks", attack: `echo evil >pre-commit`, planted: "w/.githooks/pre-commit",
+			name:    "the directory of core.hooksPath as workspace",
+			prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
+			dir:     "w/.githooks", attack: `echo evil >pre-commit`, planted: "w/.githooks/pre-commit",
 		},
 		{
 			name: "a protected name as workspace", prepare: `git w ''; mkdir w/.sallyport`,
@@ -95,20 +106,26 @@ func aroundSeams() []seam {
 			dir: "w/.codex/rules", attack: `echo evil >x.rules`, planted: "w/.codex/rules/x.rules",
 		},
 		{
-			name: "hooks of a repository that is readable only", prepare: `git w ''; git w/vendor/n 'hooksPath = ../../hooks\n'; mkdir w/hooks`,
-			dir: "w", policy: entry("w/vendor", sandbox.LevelRead), attack: hook, planted: "w/hooks/pre-commit",
+			name:    "hooks of a repository that is readable only",
+			prepare: `git w ''; git w/vendor/n 'hooksPath = ../../hooks\n'; mkdir w/hooks`,
+			dir:     "w", policy: entry("w/vendor", sandbox.LevelRead), attack: hook,
+			planted: "w/hooks/pre-commit",
 		},
 		{
 			name: "a repository in the directory that stands at /tmp", prepare: `mkdir w; git t ''`,
-			dir: "w", tmp: "t", attack: `echo evil >/tmp/.git/config`, control: `echo evil >../t/.git/config`, planted: "t/.git/config",
+			dir: "w", tmp: "t", attack: `echo evil >/tmp/.git/config`, control: `echo evil >../t/.git/config`,
+			planted: "t/.git/config",
 		},
 		{
 			name: "a name in the directory that stands at /tmp", prepare: `mkdir w t`,
-			dir: "w", tmp: "t", attack: `mkdir -p /tmp/.codex; echo evil >/tmp/.codex/x`, control: `mkdir -p ../t/.codex; echo evil >../t/.codex/x`, planted: "t/.codex/x",
+			dir: "w", tmp: "t", attack: `mkdir -p /tmp/.codex; echo evil >/tmp/.codex/x`,
+			control: `mkdir -p ../t/.codex; echo evil >../t/.codex/x`, planted: "t/.codex/x",
 		},
 		{
-			name: "the hooks of another repository at /tmp", prepare: `mkdir w; git t 'hooksPath = sub\n'; mkdir t/sub`,
-			dir: "w", tmp: "t/sub", attack: `echo evil >/tmp/pre-commit`, control: `echo evil >../t/sub/pre-commit`, planted: "t/sub/pre-commit",
+			name:    "the hooks of another repository at /tmp",
+			prepare: `mkdir w; git t 'hooksPath = sub\n'; mkdir t/sub`,
+			dir:     "w", tmp: "t/sub", attack: `echo evil >/tmp/pre-commit`,
+			control: `echo evil >../t/sub/pre-commit`, planted: "t/sub/pre-commit",
 		},
 		{
 			name: "the configuration of the user", prepare: `mkdir -p home; echo >home/.gitconfig`,
@@ -116,7 +133,8 @@ func aroundSeams() []seam {
 		},
 		{
 			name: "the missing configuration of the user", prepare: `mkdir -p home`,
-			dir: "home", attack: `mkdir -p .config/git; echo evil >.config/git/config`, planted: "home/.config/git/config",
+			dir: "home", attack: `mkdir -p .config/git; echo evil >.config/git/config`,
+			planted: "home/.config/git/config",
 		},
 	}
 }
@@ -125,53 +143,68 @@ func aroundSeams() []seam {
 func ruleSeams() []seam {
 	return []seam{
 		{
-			name: "hooks beside a .git that an entry makes readable", prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
-			dir: "w", policy: entry("w/.git", sandbox.LevelRead), attack: `echo evil >.githooks/pre-commit`, planted: "w/.githooks/pre-commit",
+			name:    "hooks beside a .git that an entry makes readable",
+			prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
+			dir:     "w", policy: entry("w/.git", sandbox.LevelRead),
+			attack:  `echo evil >.githooks/pre-commit`,
+			planted: "w/.githooks/pre-commit",
 		},
 		{
 			name: "hooks beside a denied .git", prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
-			dir: "w", policy: entry("w/.git", sandbox.LevelDeny), attack: `echo evil >.githooks/pre-commit`, planted: "w/.githooks/pre-commit",
+			dir: "w", policy: entry("w/.git", sandbox.LevelDeny), attack: `echo evil >.githooks/pre-commit`,
+			planted: "w/.githooks/pre-commit",
 		},
 		{
 			name: "a denied .git that is missing", prepare: `mkdir w`,
-			dir: "w", policy: entry("w/.git", sandbox.LevelDeny), attack: `mkdir -p .git; echo evil >.git/config`, planted: "w/.git/config",
+			dir: "w", policy: entry("w/.git", sandbox.LevelDeny),
+			attack: `mkdir -p .git; echo evil >.git/config`, planted: "w/.git/config",
 		},
 		{
 			name: "a readable name that is missing", prepare: `mkdir w`,
-			dir: "w", policy: entry("w/.codex", sandbox.LevelRead), attack: `mkdir -p .codex; echo evil >.codex/x`, planted: "w/.codex/x",
+			dir: "w", policy: entry("w/.codex", sandbox.LevelRead),
+			attack: `mkdir -p .codex; echo evil >.codex/x`, planted: "w/.codex/x",
 		},
 		{
-			name: "the grant over a denied git directory", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
-			dir: "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
+			name:    "the grant over a denied git directory",
+			prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
+			dir:     "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
 				return withGit(base, entry("store", sandbox.LevelDeny)(base, p))
 			},
 			attack: `echo evil >../store/x`, planted: "store/x",
 		},
 		{
-			name: "the grant over a readable git directory", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
-			dir: "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
+			name:    "the grant over a readable git directory",
+			prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
+			dir:     "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
 				return withGit(base, entry("store", sandbox.LevelRead)(base, p))
 			},
 			attack: `echo evil >../store/x`, planted: "store/x",
 		},
 		{
-			name: "the shared directory of another repository", prepare: `git victim ''; mkdir w`, dir: "w", policy: withGit,
+			name: "the shared directory of another repository", prepare: `git victim ''; mkdir w`, dir: "w",
+			policy: withGit,
 			first:  `mkdir -p e; echo "gitdir: e" >.git; echo "$PWD/.git" >e/gitdir; echo "${PWD%/w}/victim/.git" >e/commondir; echo "ref: refs/heads/x" >e/HEAD`,
 			attack: `echo evil >../victim/.git/refs/heads/x`, planted: "victim/.git/refs/heads/x",
 		},
 		{
-			name: "a link on the way to hooks that are missing", prepare: `git w 'hooksPath = tools/githooks\n'`,
-			dir: "w", attack: `mkdir -p real/githooks; echo evil >real/githooks/pre-commit; ln -s real tools`, planted: "w/tools/githooks/pre-commit",
+			name:    "a link on the way to hooks that are missing",
+			prepare: `git w 'hooksPath = tools/githooks\n'`,
+			dir:     "w", attack: `mkdir -p real/githooks; echo evil >real/githooks/pre-commit; ln -s real tools`,
+			planted: "w/tools/githooks/pre-commit",
 		},
 		{
 			name: "a directory of /tmp above what an entry denies", prepare: `mkdir w`,
-			dir: "w", attack: `echo evil >"$SEAM/x"`, policy: func(_ string, p sandbox.Policy) sandbox.Policy {
-				return p.WithEntries(sandbox.PathEntry(filepath.Join(os.Getenv("SEAM"), "denied"), sandbox.LevelDeny))
+			dir: "w", attack: `echo evil >"$SEAM/x"`,
+			policy: func(_ string, p sandbox.Policy) sandbox.Policy {
+				return p.WithEntries(sandbox.PathEntry(filepath.Join(os.Getenv("SEAM"), "denied"),
+					sandbox.LevelDeny))
 			},
 		},
 		{
-			name: "the directory above hooks moved away", prepare: `git w 'hooksPath = tools/githooks\n'; mkdir -p w/tools/githooks`,
-			dir: "w", attack: `mv tools old; mkdir -p tools/githooks; echo evil >tools/githooks/pre-commit`, planted: "w/tools/githooks/pre-commit",
+			name:    "the directory above hooks moved away",
+			prepare: `git w 'hooksPath = tools/githooks\n'; mkdir -p w/tools/githooks`,
+			dir:     "w", attack: `mv tools old; mkdir -p tools/githooks; echo evil >tools/githooks/pre-commit`,
+			planted: "w/tools/githooks/pre-commit",
 		},
 	}
 }
@@ -323,19 +356,22 @@ func TestReplacedOutside(t *testing.T) {
 				var after executor.Exit
 				late := time.AfterFunc(patience/4, func() { _ = hand.Close() }) // nothing has ended it
 				defer late.Stop()
-				res, err := a.run(t, &job{args: sh(`echo up; read go; exit 0`), policy: &p, stdin: in, stdout: told, after: &after, during: func(*Child) {
-					_ = up.SetReadDeadline(time.Now().Add(patience))
-					if _, err := up.Read(make([]byte, 8)); err != nil {
-						t.Error(err)
-					}
-					out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", c.outside, "sh", a.ws+"/"+c.file).CombinedOutput()
-					if err != nil {
-						t.Errorf("%s", out)
-					}
-					if !c.broken {
-						must(t, hand.Close())
-					}
-				}})
+				res, err := a.run(t, &job{args: sh(`echo up; read go; exit 0`), policy: &p, stdin: in,
+					stdout: told, after: &after, during: func(*Child) {
+						_ = up.SetReadDeadline(time.Now().Add(patience))
+						if _, err := up.Read(make([]byte, 8)); err != nil {
+							t.Error(err)
+						}
+						out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", c.outside,
+							"sh", a.ws+"/"+
+								c.file).CombinedOutput()
+						if err != nil {
+							t.Errorf("%s", out)
+						}
+						if !c.broken {
+							must(t, hand.Close())
+						}
+					}})
 				_ = hand.Close() // or the end of the wall has ended it
 				if err != nil {
 					t.Fatal(err)
@@ -374,14 +410,16 @@ func TestDenyPatternLimit(t *testing.T) {
 	for _, policy := range []*sandbox.Policy{deny("/**/*.key"), &beside} {
 		_, err := a.run(t, &job{policy: policy, args: sh(`touch ran`)})
 		var root *executor.RootError
-		if !errors.As(err, &root) || !strings.Contains(root.Error(), "*.key matches more than 8192 files") || root.Fix == "" {
+		if !errors.As(err, &root) || !strings.Contains(root.Error(), "*.key matches more than 8192 files") ||
+			root.Fix == "" {
 			t.Errorf("%v", err)
 		}
 	}
 	if _, err := os.Lstat(a.ws + "/ran"); err == nil {
 		t.Error("it ran")
 	}
-	res := mustRun(t, a, &job{policy: deny("/many/1??.key"), args: sh(`cat many/100.key many/199.key 2>/dev/null && echo BREACH; cat many/200.key; ls many | wc -l`)})
+	res := mustRun(t, a, &job{policy: deny("/many/1??.key"),
+		args: sh(`cat many/100.key many/199.key 2>/dev/null && echo BREACH; cat many/200.key; ls many | wc -l`)})
 	if res.out != "hello8193\n" {
 		t.Errorf("%+v", res)
 	}
@@ -399,7 +437,8 @@ func TestClosedThenOpened(t *testing.T) {
 	t.Cleanup(func() { must(t, os.Chmod(nested, 0o755)) })
 	policy := a.policy().WithEntries(sandbox.PathEntry(nested, sandbox.LevelWrite))
 	for _, blind := range []bool{false, true} {
-		res := mustRun(t, a, &job{policy: &policy, blind: blind, args: sh(`chmod 755 frozen && touch frozen/mine && mkdir frozen/.codex; test -e frozen/mine`)})
+		res := mustRun(t, a, &job{policy: &policy, blind: blind,
+			args: sh(`chmod 755 frozen && touch frozen/mine && mkdir frozen/.codex; test -e frozen/mine`)})
 		_, err := os.Lstat(nested + "/.codex")
 		if res.code != 0 || !os.IsNotExist(err) {
 			t.Errorf("blind %v: %+v, %v", blind, res, err)

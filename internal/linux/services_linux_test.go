@@ -118,7 +118,8 @@ func TestServiceReplaced(t *testing.T) {
 	fifo := a.ws + "/go"
 	must(t, exec.Command("mkfifo", fifo).Run())
 	res, err := a.run(t, &job{
-		args: sh("ssh-add -l; read x <go; ssh-add -l"), env: named(t, "SSH_AUTH_SOCK", a.ws+"/agent"), policy: a.granting("ssh-agent"), after: &after,
+		args: sh("ssh-add -l; read x <go; ssh-add -l"), env: named(t, "SSH_AUTH_SOCK", a.ws+"/agent"),
+		policy: a.granting("ssh-agent"), after: &after,
 		during: func(*Child) {
 			f, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the command has come so far
 			must(t, err)
@@ -127,7 +128,8 @@ func TestServiceReplaced(t *testing.T) {
 		},
 	})
 	must(t, err)
-	if strings.Count(res.out, "key") != 1 || !strings.Contains(res.out, "the agent's key") || after.Broken != nil {
+	if strings.Count(res.out, "key") != 1 || !strings.Contains(res.out, "the agent's key") ||
+		after.Broken != nil {
 		t.Errorf("%+v, broken: %v", res, after.Broken)
 	}
 	if got := told(after); !slices.Contains(got, "connect "+a.ws+"/agent EACCES") {
@@ -144,7 +146,8 @@ func TestServiceSwappedBeforeLaunch(t *testing.T) {
 	sshAgent(t, dir+"/agent", "the agent's key")
 	sshAgent(t, dir+"/second", "another key")
 	res, err := a.run(t, &job{
-		args: sh("ssh-add -l"), env: named(t, "SSH_AUTH_SOCK", dir+"/agent"), policy: a.granting("ssh-agent"), allow: []string{"unix"},
+		args: sh("ssh-add -l"), env: named(t, "SSH_AUTH_SOCK", dir+"/agent"), policy: a.granting("ssh-agent"),
+		allow:  []string{"unix"},
 		change: func(*plan.Plan) { must(t, os.Rename(dir+"/second", dir+"/agent")) },
 	})
 	if err == nil {
@@ -223,7 +226,8 @@ func TestServicesRefused(t *testing.T) {
 				p = p.WithEntries(sandbox.PathEntry(tt.deny, sandbox.LevelDeny))
 			}
 			p = p.With(sandbox.Grant{Name: tt.grant})
-			res, err := b.run(t, &job{args: sh("true"), dir: a.ws, policy: &p, blind: tt.blind, allow: tt.allow})
+			res, err := b.run(t, &job{args: sh("true"), dir: a.ws, policy: &p, blind: tt.blind,
+				allow: tt.allow})
 			var no *sandbox.UnsupportedError
 			if !errors.As(err, &no) || !strings.Contains(err.Error(), tt.want) || no.Hint == "" {
 				t.Errorf("%+v, %v", res, err)
@@ -257,7 +261,8 @@ func TestDocker(t *testing.T) {
 	sshAgent(t, dir+"/docker.sock", "at the socket") // any server does
 	var after executor.Exit
 	res, err := a.run(t, &job{
-		args: sh(`SSH_AUTH_SOCK=${DOCKER_HOST#unix://} ssh-add -l`), env: named(t, "DOCKER_HOST", "unix://"+dir+"/docker.sock"),
+		args:   sh(`SSH_AUTH_SOCK=${DOCKER_HOST#unix://} ssh-add -l`),
+		env:    named(t, "DOCKER_HOST", "unix://"+dir+"/docker.sock"),
 		policy: a.granting("docker"), after: &after,
 	})
 	must(t, err)
@@ -290,18 +295,21 @@ func TestGPGAgent(t *testing.T) {
 		return string(out)
 	}
 	t.Cleanup(func() { outside("gpgconf", "--kill", "gpg-agent") })
-	outside("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "a@example.org", "default", "default")
+	outside("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "a@example.org",
+		"default", "default")
 	const export = `gpg --batch --pinentry-mode loopback --passphrase "" --export-secret-keys`
 	if outside("sh", "-c", export) == "" {
 		t.Fatal("outside no key is exported either")
 	}
-	const script = `echo hello | gpg --batch --clearsign || exit; ` + export + ` | wc -c; cat $HOME/.gnupg/private-keys-v1.d/*`
+	const script = `echo hello | gpg --batch --clearsign || exit; ` + export +
+		` | wc -c; cat $HOME/.gnupg/private-keys-v1.d/*`
 	res, err := a.run(t, &job{args: sh(script), env: env, policy: a.granting("gpg-agent")})
 	must(t, err)
 	if !strings.Contains(res.out, "BEGIN PGP SIGNATURE") || !strings.HasSuffix(res.out, "\n0\n") {
 		t.Errorf("%+v", res)
 	}
-	if res, err = a.run(t, &job{args: sh(script), env: env}); err != nil || strings.Contains(res.out, "SIGNATURE") {
+	if res, err = a.run(t, &job{args: sh(script), env: env}); err != nil ||
+		strings.Contains(res.out, "SIGNATURE") {
 		t.Errorf("without the grant: %+v, %v", res, err)
 	}
 }
@@ -314,7 +322,8 @@ func TestServiceOfCommand(t *testing.T) {
 	sshAgent(t, a.out+"/second", "another key")
 	env := named(t, "SSH_AUTH_SOCK", a.out+"/second")
 	t.Setenv("SSH_AUTH_SOCK", a.out+"/agent")
-	res, err := a.run(t, &job{args: sh(`ssh-add -l; SSH_AUTH_SOCK=$1 ssh-add -l`, a.out+"/second"), env: env, policy: a.granting("ssh-agent")})
+	res, err := a.run(t, &job{args: sh(`ssh-add -l; SSH_AUTH_SOCK=$1 ssh-add -l`, a.out+"/second"), env: env,
+		policy: a.granting("ssh-agent")})
 	must(t, err)
 	if !strings.Contains(res.out, "the agent's key") || strings.Contains(res.out, "another key") {
 		t.Errorf("%+v", res)
@@ -328,7 +337,8 @@ func TestServicesWithAllSockets(t *testing.T) {
 	for _, tt := range []struct {
 		level string
 		blind bool
-	}{{plan.LevelNative, false}, {plan.LevelNative, true}, {plan.LevelBwrap, false}, {plan.LevelLandlock, false}} {
+	}{{plan.LevelNative, false}, {plan.LevelNative, true}, {plan.LevelBwrap, false},
+		{plan.LevelLandlock, false}} {
 		t.Run(tt.level, func(t *testing.T) {
 			if tt.level == plan.LevelBwrap {
 				testenv.NeedProgram(t, "bwrap")
@@ -337,7 +347,8 @@ func TestServicesWithAllSockets(t *testing.T) {
 			dir := inTmp(t)
 			sshAgent(t, dir+"/agent", "the agent's key")
 			named(t, "SSH_AUTH_SOCK", dir+"/agent")
-			res, err := a.run(t, &job{args: sh("ssh-add -l"), policy: a.granting("ssh-agent"), allow: []string{"unix"}, blind: tt.blind})
+			res, err := a.run(t, &job{args: sh("ssh-add -l"), policy: a.granting("ssh-agent"),
+				allow: []string{"unix"}, blind: tt.blind})
 			must(t, err)
 			if !strings.Contains(res.out, "the agent's key") {
 				t.Errorf("%+v", res)

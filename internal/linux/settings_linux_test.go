@@ -90,7 +90,8 @@ func (c *settingsCase) place(t *testing.T, a *arena) string {
 func (c *settingsCase) intact(t *testing.T, dir string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && path != filepath.Join(dir, c.file) && (!d.IsDir() || path != dir && d.Name() != "rules") {
+		if err == nil && path != filepath.Join(dir, c.file) &&
+			(!d.IsDir() || path != dir && d.Name() != "rules") {
 			t.Errorf("%s was made", path)
 		}
 		return err
@@ -121,12 +122,14 @@ func TestSettings(t *testing.T) {
 						policies["minimal root"] = a.minimal()
 					}
 					if c.made != "" {
-						around := a.policy().WithEntries(sandbox.PathEntry(filepath.Dir(dir), sandbox.LevelWrite))
+						around := a.policy().WithEntries(sandbox.PathEntry(filepath.Dir(dir),
+							sandbox.LevelWrite))
 						policies["a root around"] = &around
 					}
 					for name, policy := range policies {
 						for _, blind := range []bool{true, false} {
-							res := mustRun(t, a, &job{args: sh(settingsScript(settingsAttacks...), c.at), policy: policy, blind: blind})
+							res := mustRun(t, a, &job{args: sh(settingsScript(settingsAttacks...), c.at),
+								policy: policy, blind: blind})
 							if res.out != "x\n" {
 								t.Errorf("%s: %+v", name, res)
 							}
@@ -153,7 +156,8 @@ func TestSettingsCanFail(t *testing.T) {
 					}
 				}
 				res := mustRun(t, a, &job{args: sh(settingsScript(attack), c.at), change: drop})
-				if strings.Contains(res.out, "BREACH") || res.signal != 0 { // the watch ends a run that has replaced them
+				if strings.Contains(res.out, "BREACH") || res.signal != 0 {
+					// the watch ends a run that has replaced them
 					return
 				}
 			}
@@ -338,7 +342,8 @@ func TestSettingsRights(t *testing.T) {
 	for _, dir := range []string{"/.config", "/.config/sallyport"} {
 		must(t, unix.Lstat(a.ws+dir, &st))
 		if st.Mode != ws.Mode || st.Uid != ws.Uid || st.Gid != ws.Gid {
-			t.Errorf("%s: mode %o of %d:%d, want %o of %d:%d", dir, st.Mode, st.Uid, st.Gid, ws.Mode, ws.Uid, ws.Gid)
+			t.Errorf("%s: mode %o of %d:%d, want %o of %d:%d", dir, st.Mode, st.Uid, st.Gid, ws.Mode,
+				ws.Uid, ws.Gid)
 		}
 	}
 }

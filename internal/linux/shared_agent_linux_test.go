@@ -114,7 +114,8 @@ func (g *agent) end(t testing.TB) *executor.Exit {
 	return finish(t, g.child)
 }
 
-// undisturbed tries what needs a command that begins with known mounts, until one has. What changes on the host
+// undisturbed tries what needs a command that begins with known mounts, until one has. What changes on
+// the host
 // meanwhile, such as a mount or a file in the home of other tests, has a command make its own.
 func undisturbed(t *testing.T, try func() (known bool)) {
 	t.Helper()
@@ -194,7 +195,8 @@ func layOpen(kv map[string]string) outcome {
 	if _, err = o.Write(make([]byte, 4096)); err != nil {
 		return bad("%v", err)
 	}
-	if keptMapping, err = unix.Mmap(int(o.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if keptMapping, err = unix.Mmap(int(o.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		return bad("%v", err)
 	}
 	copy(keptMapping, "shared object")

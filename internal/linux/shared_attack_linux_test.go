@@ -45,11 +45,14 @@ func neighborsFor(t *testing.T, after bool, allow ...string) *neighbors {
 	must(t, os.Mkdir(n.rw, 0o755))
 	write(t, n.secret, "the credential")
 	write(t, n.rw+"/file", "x")
-	n.widePolicy = a.policy().WithEntries(sandbox.PathEntry(n.private, sandbox.LevelWrite), sandbox.PathEntry(n.rw, sandbox.LevelWrite))
-	n.policy = a.policy().WithEntries(sandbox.PathEntry(n.private, sandbox.LevelDeny), sandbox.PathEntry(n.secret, sandbox.LevelDeny))
+	n.widePolicy = a.policy().WithEntries(sandbox.PathEntry(n.private, sandbox.LevelWrite),
+		sandbox.PathEntry(n.rw, sandbox.LevelWrite))
+	n.policy = a.policy().WithEntries(sandbox.PathEntry(n.private, sandbox.LevelDeny),
+		sandbox.PathEntry(n.secret, sandbox.LevelDeny))
 	n.shared = a.open(t, n.policy)
 	if after {
-		if res := mustRun(t, a, &job{in: n.shared, policy: &n.policy, allow: allow, args: sh(`:`)}); res.code != 0 {
+		if res := mustRun(t, a, &job{in: n.shared, policy: &n.policy, allow: allow,
+			args: sh(`:`)}); res.code != 0 {
 			t.Fatalf("%+v", res)
 		}
 	}
@@ -196,7 +199,8 @@ func treeNumber(t *testing.T, s *Shared) string {
 func TestKillEverything(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	n := neighborsFor(t, true)
-	for _, line := range []string{`kill -9 -1; exit 0`, `kill -TERM 1; kill -9 1; exit 0`, `for p in $(seq 1 3000); do kill -9 $p 2>/dev/null; done`} {
+	for _, line := range []string{`kill -9 -1; exit 0`, `kill -TERM 1; kill -9 1; exit 0`,
+		`for p in $(seq 1 3000); do kill -9 $p 2>/dev/null; done`} {
 		res := mustRun(t, n.arena, &job{in: n.shared, policy: &n.policy, args: sh(line)})
 		if res.lost != nil {
 			t.Errorf("%s: %+v", line, res)
@@ -226,7 +230,8 @@ func TestGrantEnds(t *testing.T) {
 	}
 	for i, p := range []*sandbox.Policy{&n.policy, &n.policy, &n.widePolicy, &n.policy} {
 		g := n.agent(t, &job{in: n.shared, policy: p})
-		for attack, file := range map[string]string{"reach-write": n.rw + "/file", "reach-read": n.secret, "reach-list": n.private} {
+		for attack, file := range map[string]string{"reach-write": n.rw + "/file", "reach-read": n.secret,
+			"reach-list": n.private} {
 			want := wordDenied
 			if p == &n.widePolicy {
 				want = wordBreach
@@ -246,7 +251,8 @@ func TestTerminalOfNeighbor(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)
 	defer null.Close()
-	r := n.request(&job{policy: &n.widePolicy, args: sh(`stty -echo; ls /dev/pts; read line; echo "got $line"`)})
+	r := n.request(&job{policy: &n.widePolicy,
+		args: sh(`stty -echo; ls /dev/pts; read line; echo "got $line"`)})
 	r.TTY = new(executor.Size)
 	c, err := n.startIn(n.shared, r, nil, null, null, null)
 	must(t, err)
@@ -422,9 +428,11 @@ func TestSharedPIDs(t *testing.T) {
 			t.Errorf("a process of another command: %s %v", attack, v)
 		}
 	}
-	for name, pid := range map[string]string{"reaper": first.fact(t, "parent-pid"), "own reaper": second.fact(t, "parent-pid"), "holder": "1"} {
+	for name, pid := range map[string]string{"reaper": first.fact(t, "parent-pid"),
+		"own reaper": second.fact(t, "parent-pid"), "holder": "1"} {
 		t.Run(name, func(t *testing.T) {
-			for _, attack := range []string{"ptrace", "read-memory", "read-memory-at", "proc-of-pid", "steal-file", "setns", "setns-pidfd"} {
+			for _, attack := range []string{"ptrace", "read-memory", "read-memory-at", "proc-of-pid",
+				"steal-file", "setns", "setns-pidfd"} {
 				if v := second.do(t, attack, "pid="+pid, "addr=8", "listed=1"); v.word != wordDenied {
 					t.Errorf("%s %v", attack, v)
 				}
@@ -465,7 +473,8 @@ func TestSharedPIDs(t *testing.T) {
 		defer g.in.Close()
 		defer g.out.Close()
 		ends.Go(func() { // the holder ends when all are collected
-			if e := finish(t, g.child); e.Signal != int(unix.SIGKILL) && e.Code != -1 || !errors.Is(e.Broken, executor.ErrSharedEnded) {
+			if e := finish(t, g.child); e.Signal != int(unix.SIGKILL) && e.Code != -1 ||
+				!errors.Is(e.Broken, executor.ErrSharedEnded) {
 				t.Errorf("%d, %d, %v", e.Code, e.Signal, e.Broken)
 			}
 		})

@@ -14,7 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestSharedCaches: the private layers of a cache stay mounted with the rest of a policy's mounts. A command with
+// TestSharedCaches: the private layers of a cache stay mounted with the rest of a policy's mounts. A
+// command with
 // these mounts finds the layers, another policy has others, and a sandbox beside cannot take them. They are
 // given back when the sandbox ends.
 func TestSharedCaches(t *testing.T) {
@@ -62,7 +63,8 @@ func sharedCaches(t *testing.T) (wrong []string) {
 	for _, test := range tests {
 		out, known := run(s, test.job, "cd $HOME/.npm && "+test.line)
 		if out != test.want || known != test.known {
-			fail("%s: printed %q, found its mounts: %v; want %q, %v", test.name, out, known, test.want, test.known)
+			fail("%s: printed %q, found its mounts: %v; want %q, %v", test.name, out, known,
+				test.want, test.known)
 		}
 	}
 	beside := c.open(t, c.policy())

@@ -76,7 +76,8 @@ func TestSharedChaos(t *testing.T) {
 	before := look(t, a.base)
 	r := chaosRandom(t)
 	var sandboxes, commands, cut int
-	for end := time.Now().Add(chaosTime()); cut == 0 || time.Now().Before(end); { // a busy machine needs longer for one
+	for end := time.Now().Add(chaosTime()); cut == 0 || time.Now().Before(end); {
+		// a busy machine needs longer for one
 		n, c := chaosRound(t, a, rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), null)
 		sandboxes, commands, cut = sandboxes+1, commands+n, cut+c
 		if t.Failed() {
@@ -121,10 +122,12 @@ func chaosRound(t *testing.T, a *arena, r *rand.Rand, null [3]*os.File) (command
 				if own.IntN(3) == 0 {
 					policy = p.WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny))
 				}
-				c, err := s.Start(context.Background(), a.request(&job{policy: &policy, args: sh(pick.line)}), null)
+				c, err := s.Start(context.Background(),
+					a.request(&job{policy: &policy, args: sh(pick.line)}), null)
 				if err != nil {
 					if !errors.Is(err, executor.ErrSharedEnded) || !holderKilled.Load() {
-						t.Errorf("%s: %T %v, the holder was killed: %v", pick.line, err, err, holderKilled.Load())
+						t.Errorf("%s: %T %v, the holder was killed: %v", pick.line, err, err,
+							holderKilled.Load())
 					}
 					return
 				}
@@ -200,7 +203,8 @@ func (v *chaosVictim) judge(t *testing.T, e *executor.Exit, code int, holder boo
 			t.Errorf("%s: ended with %d, signal %d", v.line, e.Code, e.Signal)
 		}
 	default:
-		t.Errorf("%s: nothing was killed, holder %v, and it ended with %d, signal %d, broken %v", v.line, holder, e.Code, e.Signal, e.Broken)
+		t.Errorf("%s: nothing was killed, holder %v, and it ended with %d, signal %d, broken %v", v.line,
+			holder, e.Code, e.Signal, e.Broken)
 	}
 }
 
@@ -218,7 +222,8 @@ func sharedFront(h *Host, spec *executor.Spec) int {
 		group.Go(func() {
 			for round := 0; ; round++ {
 				one := *spec
-				one.Args = sh([]string{`echo; exec sleep 1000`, `echo`, `echo; sleep 1000 & exit 0`}[(i+round)%3])
+				one.Args = sh([]string{`echo; exec sleep 1000`, `echo`,
+					`echo; sleep 1000 & exit 0`}[(i+round)%3])
 				c, err := s.Start(context.Background(), &one, [3]*os.File{os.Stdin, os.Stdout, os.Stdout})
 				if err != nil {
 					fmt.Println("ERROR", err)

@@ -60,7 +60,8 @@ func look(t testing.TB, base string) (l leftovers) {
 			l.strangers = append(l.strangers, name)
 		}
 	}
-	for _, pattern := range []string{"tmp/*", "guard/[hm]-*"} { // private directories, and what protectors remember
+	for _, pattern := range []string{"tmp/*", "guard/[hm]-*"} {
+		// private directories, and what protectors remember
 		list, err := filepath.Glob(base + "/state/sallyport/" + pattern)
 		must(t, err)
 		l.state = append(l.state, list...)
@@ -93,7 +94,8 @@ func (before *leftovers) gone(t testing.TB, base string, kept int) {
 	var now leftovers
 	for end := time.Now().Add(10 * time.Second); ; {
 		now = look(t, base)
-		if len(now.processes) <= len(before.processes) && len(now.strangers) <= len(before.strangers) && len(now.descriptors) <= len(before.descriptors) || time.Now().After(end) {
+		if len(now.processes) <= len(before.processes) && len(now.strangers) <= len(before.strangers) &&
+			len(now.descriptors) <= len(before.descriptors) || time.Now().After(end) {
 			break
 		}
 	}
@@ -136,7 +138,8 @@ func TestSharedLeavesNothing(t *testing.T) {
 		s, err := a.host.Open(context.Background(), &executor.SharedSpec{Policy: p})
 		must(t, err)
 		for range round % 4 {
-			if res := mustRun(t, a, &job{in: s, policy: &p, args: sh(`sleep 1000 & echo $$`)}); res.code != 0 || res.lost != nil {
+			if res := mustRun(t, a, &job{in: s, policy: &p,
+				args: sh(`sleep 1000 & echo $$`)}); res.code != 0 || res.lost != nil {
 				t.Errorf("%+v", res)
 			}
 		}
@@ -170,7 +173,8 @@ func leakCases() []leakCase {
 	return []leakCase{
 		{"known mounts", func(*arena, *executor.Spec, int) context.Context { return nil }},
 		{"policies that change", func(a *arena, spec *executor.Spec, round int) context.Context {
-			spec.Policy = a.policy().WithEntries(sandbox.PathEntry(fmt.Sprintf("%s/%d", a.out, round%7), sandbox.LevelDeny))
+			spec.Policy = a.policy().WithEntries(sandbox.PathEntry(fmt.Sprintf("%s/%d", a.out, round%7),
+				sandbox.LevelDeny))
 			return nil
 		}},
 		{"mounts that change", func(a *arena, _ *executor.Spec, round int) context.Context {
@@ -253,7 +257,8 @@ func TestSharedDescriptors(t *testing.T) {
 	}
 }
 
-// TestSharedKeepsInUse: whatever the moment is at which the mounts of known commands are forgotten, those that
+// TestSharedKeepsInUse: whatever the moment is at which the mounts of known commands are forgotten,
+// those that
 // begin with them have them.
 func TestSharedKeepsInUse(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -265,7 +270,8 @@ func TestSharedKeepsInUse(t *testing.T) {
 		p := a.policy().WithEntries(sandbox.PathEntry(fmt.Sprintf("%s/%d", a.out, i), sandbox.LevelWrite))
 		group.Go(func() {
 			for range 8 {
-				res, err := a.run(t, &job{in: s, policy: &p, args: sh(`for d in "$1"/[0-9]*; do (: >"$d/x") 2>/dev/null && basename "$d"; done`, a.out)})
+				res, err := a.run(t, &job{in: s, policy: &p,
+					args: sh(`for d in "$1"/[0-9]*; do (: >"$d/x") 2>/dev/null && basename "$d"; done`, a.out)})
 				if err != nil || res.out != fmt.Sprintln(i) {
 					t.Errorf("%d may write to %q: %+v, %v", i, res.out, res, err)
 				}
@@ -288,7 +294,8 @@ func TestSharedKeepsInUse(t *testing.T) {
 		t.Errorf("%d sets of mounts are kept", kept)
 	}
 	must(t, s.Close())
-	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err, executor.ErrSharedEnded) {
+	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err,
+		executor.ErrSharedEnded) {
 		t.Error(err)
 	}
 }

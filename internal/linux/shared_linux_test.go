@@ -178,7 +178,8 @@ func TestSharedNotOpened(t *testing.T) {
 		})
 	}
 	must(t, a.host.Close())
-	if _, err := a.host.Open(context.Background(), &executor.SharedSpec{Policy: a.policy()}); !errors.Is(err, errClosed) {
+	if _, err := a.host.Open(context.Background(),
+		&executor.SharedSpec{Policy: a.policy()}); !errors.Is(err, errClosed) {
 		t.Errorf("a closed host: %v", err)
 	}
 }
@@ -198,7 +199,8 @@ func TestSharedHolderKilled(t *testing.T) {
 	}
 	killHolder(t, s)
 	for _, g := range []*agent{first, second} {
-		if e := g.end(t); !errors.Is(e.Broken, executor.ErrSharedEnded) || e.Code >= 0 && e.Signal != int(unix.SIGKILL) {
+		if e := g.end(t); !errors.Is(e.Broken, executor.ErrSharedEnded) || e.Code >= 0 &&
+			e.Signal != int(unix.SIGKILL) {
 			t.Errorf("ended with %d, signal %d, broken %v", e.Code, e.Signal, e.Broken)
 		}
 	}
@@ -240,14 +242,16 @@ func TestSharedHolderKilledMeanwhile(t *testing.T) {
 			started.Go(func() {
 				for {
 					begun <- struct{}{}
-					c, err := s.Start(context.Background(), a.request(&job{args: sh(`exit 3`)}), [3]*os.File(nullSlice(t)))
+					c, err := s.Start(context.Background(), a.request(&job{args: sh(`exit 3`)}),
+						[3]*os.File(nullSlice(t)))
 					if err != nil {
 						if !errors.Is(err, executor.ErrSharedEnded) {
 							t.Errorf("%T %v", err, err)
 						}
 						return
 					}
-					if e := finish(t, c); e.Code != 3 && !errors.Is(e.Broken, executor.ErrSharedEnded) || e.Code == 3 && e.Broken != nil {
+					if e := finish(t, c); e.Code != 3 && !errors.Is(e.Broken, executor.ErrSharedEnded) ||
+						e.Code == 3 && e.Broken != nil {
 						t.Errorf("ended with %d, signal %d, broken %v", e.Code, e.Signal, e.Broken)
 					}
 				}
@@ -273,7 +277,10 @@ func TestSharedWorkspaceChanges(t *testing.T) {
 	a := newArena(t)
 	nameAll(t, a.ws)
 	s := a.open(t, a.policy())
-	put := func(text string) result { return mustRun(t, a, &job{in: s, args: sh(`echo "$1" >written`, text)}) }
+	put := func(text string) result {
+		return mustRun(t, a,
+			&job{in: s, args: sh(`echo "$1" >written`, text)})
+	}
 	if res := put("first"); res.code != 0 {
 		t.Fatalf("%+v", res)
 	}
@@ -287,7 +294,8 @@ func TestSharedWorkspaceChanges(t *testing.T) {
 	if res := put("second"); res.code != 0 {
 		t.Errorf("replaced: %+v", res)
 	}
-	for name, want := range map[string]string{a.base + "/old/written": "first\n", a.ws + "/written": "second\n"} {
+	for name, want := range map[string]string{a.base + "/old/written": "first\n", a.ws +
+		"/written": "second\n"} {
 		if b, err := os.ReadFile(name); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
@@ -317,7 +325,8 @@ func TestSharedManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			j := &job{in: s, args: sh(`cat "$1"/dir/deep; echo x >"$2/$3"; exit 5`, a.out, a.ws, fmt.Sprint(i))}
+			j := &job{in: s, args: sh(`cat "$1"/dir/deep; echo x >"$2/$3"; exit 5`, a.out, a.ws,
+				fmt.Sprint(i))}
 			want := "deep"
 			if i%3 == 0 {
 				j.policy, want = &closed, ""
@@ -380,7 +389,8 @@ func TestSharedUsedUp(t *testing.T) {
 	t.Run("segments", func(t *testing.T) {
 		a := newArena(t)
 		s := a.open(t, a.policy())
-		mustRun(t, a, &job{in: s, args: sh(`i=0; while [ $i -lt 50 ]; do ipcmk -M 4096 -Q -S 1 || break; i=$((i+1)); done >/dev/null 2>&1; exit 0`)})
+		mustRun(t, a, &job{in: s,
+			args: sh(`i=0; while [ $i -lt 50 ]; do ipcmk -M 4096 -Q -S 1 || break; i=$((i+1)); done >/dev/null 2>&1; exit 0`)})
 		if res := mustRun(t, a, &job{in: s, args: sh(`echo fine`)}); res.out != "fine\n" {
 			t.Errorf("%+v", res)
 		}
@@ -400,12 +410,14 @@ func TestSharedKill(t *testing.T) {
 			t.Error("a command does not know that its sandbox has ended")
 		}
 	}
-	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err, executor.ErrSharedEnded) {
+	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err,
+		executor.ErrSharedEnded) {
 		t.Errorf("after its end: %v", err)
 	}
 }
 
-// TestSharedExceeds: the commands that were measured are killed, not one that has started since then; and while
+// TestSharedExceeds: the commands that were measured are killed, not one that has started since then;
+// and while
 // they end, what they still have does not count.
 func TestSharedExceeds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -420,14 +432,16 @@ func TestSharedExceeds(t *testing.T) {
 	second.fact(t, "hello")
 	must(t, unix.Kill(first.child.PID(), unix.SIGSTOP)) // its reaper: it is long in ending
 	s.exceed(executor.Enforced{Limit: executor.LimitMemory, Value: 1 << 20, By: executor.ByWatch, Hit: true})
-	if got, want := s.processes(), second.child.Processes(); !slices.Equal(got, want) || len(first.child.Processes()) == 0 {
+	if got, want := s.processes(), second.child.Processes(); !slices.Equal(got, want) ||
+		len(first.child.Processes()) == 0 {
 		t.Errorf("measured are %v, want %v", got, want)
 	}
 	must(t, unix.Kill(first.child.PID(), unix.SIGCONT))
 	if line, err := first.lines.ReadString('\n'); err != io.EOF { // it is killed while it waits for input
 		t.Errorf("%q, %v", line, err)
 	}
-	if exit := first.end(t); exit.Limit != executor.LimitMemory || exit.Signal != int(unix.SIGKILL) || len(exit.Limits) != 1 {
+	if exit := first.end(t); exit.Limit != executor.LimitMemory || exit.Signal != int(unix.SIGKILL) ||
+		len(exit.Limits) != 1 {
 		t.Errorf("a command that was measured: %+v", exit)
 	}
 	second.fact(t, "hello")
@@ -436,7 +450,8 @@ func TestSharedExceeds(t *testing.T) {
 	}
 }
 
-// TestSharedExceedsQueueFull: a command that has filled the queue of signals is killed for a limit all the same.
+// TestSharedExceedsQueueFull: a command that has filled the queue of signals is killed for a limit all
+// the same.
 func TestSharedExceedsQueueFull(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
@@ -463,7 +478,8 @@ func TestSharedExceedsQueueFull(t *testing.T) {
 			if line, err := g.lines.ReadString('\n'); err != io.EOF { // it is killed while it waits for input
 				t.Errorf("%q, %v", line, err)
 			}
-			if exit := g.end(t); exit.Limit != test.want.Limit || exit.Code != test.want.Code || exit.Signal != test.want.Signal {
+			if exit := g.end(t); exit.Limit != test.want.Limit || exit.Code != test.want.Code ||
+				exit.Signal != test.want.Signal {
 				t.Errorf("%+v", exit)
 			}
 		})
@@ -511,9 +527,11 @@ func mountsKnown(t *testing.T) (wrong []string) {
 			t.Errorf("%s: %+v", test.name, e)
 		}
 		expects := script(box.Script, "expect-mount "+a.ws)
-		makes := slices.ContainsFunc(script(box.Script, "clone "), func(line string) bool { return strings.Contains(line+" ", " "+a.ws+" ") })
+		makes := slices.ContainsFunc(script(box.Script, "clone "),
+			func(line string) bool { return strings.Contains(line+" ", " "+a.ws+" ") })
 		if !box.Shared || len(expects) == 1 != (test.want == known) || makes != (test.want == made) {
-			wrong = append(wrong, fmt.Sprintf("%s: expected %q, made %v, shared %v\n%s", test.name, expects, makes, box.Shared, box.Script))
+			wrong = append(wrong, fmt.Sprintf("%s: expected %q, made %v, shared %v\n%s", test.name, expects,
+				makes, box.Shared, box.Script))
 		}
 	}
 	return wrong

@@ -40,13 +40,16 @@ func probedIn(t *testing.T, a *arena, name string) *probed {
 	b := *a
 	p := &probed{arena: &b, home: a.base + "/home", fail: t.Errorf}
 	b.ws = filepath.Join(a.base, name)
-	for _, d := range []string{b.ws + "/sub/deep", b.ws + "/ro", b.ws + "/denied", p.home + "/.npm", p.home + "/.cache/go-build", p.home + "/go/pkg/mod"} {
+	for _, d := range []string{b.ws + "/sub/deep", b.ws + "/ro", b.ws + "/denied", p.home + "/.npm", p.home +
+		"/.cache/go-build", p.home + "/go/pkg/mod"} {
 		must(t, os.MkdirAll(d, 0o755))
 	}
 	write(t, b.ws+"/file", "x")
 	write(t, b.ws+"/sub/a.secret", "x")
-	p.policy = b.policy().WithEntries(sandbox.PathEntry(b.ws+"/ro", sandbox.LevelRead), sandbox.PathEntry(b.ws+"/denied", sandbox.LevelDeny),
-		sandbox.PathEntry(b.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(b.out+"/dir", sandbox.LevelWrite), sandbox.GlobEntry(b.ws+"/**/*.secret"))
+	p.policy = b.policy().WithEntries(sandbox.PathEntry(b.ws+"/ro", sandbox.LevelRead),
+		sandbox.PathEntry(b.ws+"/denied", sandbox.LevelDeny),
+		sandbox.PathEntry(b.out+"/other", sandbox.LevelDeny),
+		sandbox.PathEntry(b.out+"/dir", sandbox.LevelWrite), sandbox.GlobEntry(b.ws+"/**/*.secret"))
 	s, err := a.host.Open(t.Context(), &executor.SharedSpec{Policy: p.policy})
 	must(t, err)
 	p.shared = s
@@ -62,7 +65,8 @@ func (p *probed) list(t *testing.T) {
 			if err == nil && len(names) < 400 {
 				names = append(names, name)
 				if d.IsDir() && dir == p.ws {
-					for _, n := range []string{".git", ".codex", ".agents", ".sallyport", "go.mod", "new", "x.secret", "denied", "ro"} {
+					for _, n := range []string{".git", ".codex", ".agents", ".sallyport", "go.mod", "new",
+						"x.secret", "denied", "ro"} {
 						names = append(names, name+"/"+n)
 					}
 				}
@@ -79,7 +83,8 @@ func (p *probed) list(t *testing.T) {
 func (p *probed) seen(t *testing.T, in *Shared) string {
 	t.Helper()
 	exit := new(executor.Exit)
-	j := &job{in: in, policy: &p.policy, after: exit, env: []string{"PATH=/usr/bin:/bin", "HOME=" + p.home, "GORACE=atexit_sleep_ms=0"},
+	j := &job{in: in, policy: &p.policy, after: exit, env: []string{"PATH=/usr/bin:/bin", "HOME=" + p.home,
+		"GORACE=atexit_sleep_ms=0"},
 		args: []string{os.Getenv(programVar), partAttack, "probe", "list=" + p.base + "/list"}}
 	res, err := p.run(t, j)
 	if err != nil {
@@ -275,7 +280,8 @@ func addFiles(add func(string, func(*probed))) {
 			_ = os.WriteFile(p.ws+"/"+n, nil, 0o644)
 		})
 	}
-	for _, n := range []string{"/go.mod", "/package.json", "/sub/go.mod", "/Cargo.toml", "/.vscode/tasks.json", "/.envrc", "/sub/b.secret", "/x.secret", "/denied/f", "/ro/f"} {
+	for _, n := range []string{"/go.mod", "/package.json", "/sub/go.mod", "/Cargo.toml",
+		"/.vscode/tasks.json", "/.envrc", "/sub/b.secret", "/x.secret", "/denied/f", "/ro/f"} {
 		add("write "+n, func(p *probed) {
 			_ = os.MkdirAll(filepath.Dir(p.ws+n), 0o755)
 			_ = os.WriteFile(p.ws+n, []byte("{}"), 0o644)

@@ -66,15 +66,20 @@ func wallsInTree() []wallInTree {
 func shmOfHost(_ *arena, p *plan.Plan) {
 	steps := p.Script.Steps
 	share := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpShare })
-	attach := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpAttach && s.Path == "/dev/shm" })
+	attach := slices.IndexFunc(steps, func(s launch.Step) bool {
+		return s.Op == launch.OpAttach &&
+			s.Path == "/dev/shm"
+	})
 	const tree = 9999
 	steps[attach].Tree = tree
-	p.Script.Steps = slices.Insert(steps, share+1, launch.Step{Op: launch.OpClone, Tree: tree, Path: "/dev/shm"})
+	p.Script.Steps = slices.Insert(steps, share+1, launch.Step{Op: launch.OpClone, Tree: tree,
+		Path: "/dev/shm"})
 }
 
 // policyOfWalls is that of the arena, with a file and a directory that are denied.
 func (a *arena) policyOfWalls() sandbox.Policy {
-	return a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+	return a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+		sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
 }
 
 // TestSharedWallsCanFail does what TestWallsCanFail does, with a command that begins with known mounts.
@@ -135,15 +140,18 @@ func TestSharedTreeCanFail(t *testing.T) {
 				t.Run(n, func(t *testing.T) {
 					undisturbed(t, func() (known bool) {
 						s := a.open(t, p)
-						mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`), change: func(p *plan.Plan) { w.change(a, p) }})
+						mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`),
+							change: func(p *plan.Plan) { w.change(a, p) }})
 						unproved := func(p *plan.Plan) {
 							known = p.Known > 0
 							dropOp(launch.OpExpectMount)(a, p)
 						}
-						if v := a.attack(t, &job{in: s, policy: &p, change: unproved}, []string{n}, kv...)[n]; known && v.word != wordBreach {
+						if v := a.attack(t, &job{in: s, policy: &p, change: unproved}, []string{n},
+							kv...)[n]; known && v.word != wordBreach {
 							t.Errorf("without the wall and its proof: %v", v)
 						}
-						if v := a.attack(t, &job{in: s, policy: &p}, []string{n}, kv...)[n]; w.proved && v.word != wordDenied {
+						if v := a.attack(t, &job{in: s, policy: &p}, []string{n}, kv...)[n]; w.proved &&
+							v.word != wordDenied {
 							t.Errorf("without the wall: %v", v)
 						}
 						return known
@@ -157,7 +165,8 @@ func TestSharedTreeCanFail(t *testing.T) {
 // TestSharedNamespacesCanFail leaves out a namespace that the holder keeps.
 func TestSharedNamespacesCanFail(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for name, attacks := range map[string]string{"ipc": "shm sem msg mq ns-ipc", "uts": "ns-uts", "net": "tcp4 tcp6 udp4 ns-net"} {
+	for name, attacks := range map[string]string{"ipc": "shm sem msg mq ns-ipc", "uts": "ns-uts",
+		"net": "tcp4 tcp6 udp4 ns-net"} {
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)
 			s := a.open(t, a.policy())
@@ -233,7 +242,8 @@ func proofStops(t *testing.T, change func(t *testing.T, a *arena)) (known bool) 
 	}
 	t.Logf("known mounts %v, the launch: %v", known, err)
 	git := a.ws + "/.git/hooks/evil"
-	res := mustRun(t, a, &job{in: s, policy: &p, args: sh(`mkdir -p "$(dirname "$1")"; echo evil >"$1"; cat "$2/other" "$2/dir/deep"; echo x >fine && echo fine`, git, a.out)})
+	res := mustRun(t, a, &job{in: s, policy: &p,
+		args: sh(`mkdir -p "$(dirname "$1")"; echo evil >"$1"; cat "$2/other" "$2/dir/deep"; echo x >fine && echo fine`, git, a.out)})
 	if res.out != "fine\n" {
 		t.Errorf("%+v", res)
 	}

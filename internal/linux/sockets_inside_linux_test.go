@@ -32,7 +32,8 @@ func TestSocketFromInside(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	python := testenv.NeedProgram(t, "python3")
 	for level, want := range map[string]string{
-		plan.LevelNative: "PermissionError", plan.LevelBwrap: "PermissionError", plan.LevelLandlock: "said b''",
+		plan.LevelNative: "PermissionError", plan.LevelBwrap: "PermissionError",
+		plan.LevelLandlock: "said b''",
 	} {
 		t.Run(level, func(t *testing.T) {
 			a := atLevel(t, level)
@@ -62,7 +63,8 @@ func TestSocketFromInside(t *testing.T) {
 			for _, allow := range [][]string{nil, {"unix"}} {
 				res, err := a.run(t, &job{args: []string{python, "-c", connecting, path}, allow: allow})
 				must(t, err)
-				if said := res.out + res.err; allow != nil && !strings.Contains(said, want) || strings.Contains(said, "let in") {
+				if said := res.out + res.err; allow != nil && !strings.Contains(said, want) ||
+					strings.Contains(said, "let in") {
 					t.Errorf("allowed %q: %+v", allow, res)
 				}
 			}

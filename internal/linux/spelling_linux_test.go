@@ -58,7 +58,8 @@ func mountFolding(t *testing.T, dir string) *foldingFS {
 	// of the runtime. A collection of garbage would wait for the one and stop the other.
 	old := debug.SetGCPercent(-1)
 	t.Cleanup(func() { debug.SetGCPercent(old) })
-	must(t, unix.Mount("folding", dir, "fuse.folding", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other", fd)))
+	must(t, unix.Mount("folding", dir, "fuse.folding", 0,
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other", fd)))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -83,7 +84,8 @@ func (f *foldingFS) serve(fd int) {
 			return
 		}
 		m := buf[:n]
-		errno, out, quiet := f.answer(binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[16:]), m[40:])
+		errno, out, quiet := f.answer(binary.LittleEndian.Uint32(m[4:]),
+			binary.LittleEndian.Uint64(m[16:]), m[40:])
 		if quiet {
 			continue
 		}
@@ -174,26 +176,34 @@ func TestSpellings(t *testing.T) {
 			e.SkipMissing = true
 			more = append(more, e)
 		}
-		p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(more, sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelRead), sandbox.PathEntry(ws, sandbox.LevelWrite))...)
+		p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+			append(more, sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelRead),
+				sandbox.PathEntry(ws, sandbox.LevelWrite))...)
 		must(t, err)
 		return &p
 	}
 	open := sandbox.PathEntry(ws+"/.codex", sandbox.LevelWrite) // a protected name that is a file
 	t.Run("directory", func(t *testing.T) {
-		res := mustRun(t, a, &job{dir: ws, policy: entries(open), args: sh(`for n in .git .GIT .Git .git; do (echo evil >$n/config) 2>/dev/null && echo BREACH; cat $n/config; done; echo fine >plain`)})
-		if res.out != strings.Repeat("config\n", 4) || f.content(3) != "config\n" || f.content(4) != "fine\n" {
+		res := mustRun(t, a, &job{dir: ws, policy: entries(open),
+			args: sh(`for n in .git .GIT .Git .git; do (echo evil >$n/config) 2>/dev/null && echo BREACH; cat $n/config; done; echo fine >plain`)})
+		if res.out != strings.Repeat("config\n", 4) || f.content(3) != "config\n" ||
+			f.content(4) != "fine\n" {
 			t.Errorf("%+v", res)
 		}
 	})
 	t.Run("denied directory", func(t *testing.T) {
-		res := mustRun(t, a, &job{dir: ws, policy: entries(open, sandbox.PathEntry(ws+"/.git", sandbox.LevelDeny)), args: sh(`for n in .git .GIT .Git; do cat $n/config 2>/dev/null && echo BREACH; done; echo end`)})
+		res := mustRun(t, a, &job{dir: ws,
+			policy: entries(open, sandbox.PathEntry(ws+"/.git", sandbox.LevelDeny)),
+			args:   sh(`for n in .git .GIT .Git; do cat $n/config 2>/dev/null && echo BREACH; done; echo end`)})
 		if res.out != "end\n" {
 			t.Errorf("%+v", res)
 		}
 	})
 	t.Run("directory under two spellings", func(t *testing.T) {
 		// .git is protected already, and the second mount finds the first.
-		if _, err := a.run(t, &job{dir: ws, policy: entries(open, sandbox.PathEntry(ws+"/.GIT", sandbox.LevelDeny)), args: sh(`:`)}); !badRoot(err) {
+		if _, err := a.run(t, &job{dir: ws,
+			policy: entries(open, sandbox.PathEntry(ws+"/.GIT", sandbox.LevelDeny)),
+			args:   sh(`:`)}); !badRoot(err) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -38,7 +38,8 @@ func TestUnlistable(t *testing.T) {
 		t.Error("a hook was written")
 	}
 	policy := a.policy().WithEntries(sandbox.GlobEntry(a.ws + "/**/*.pem"))
-	if res := mustRun(t, a, &job{policy: &policy, args: sh("cat vendor/lib/secret.pem")}); res.code == 0 || res.out != "" {
+	if res := mustRun(t, a, &job{policy: &policy, args: sh("cat vendor/lib/secret.pem")}); res.code == 0 ||
+		res.out != "" {
 		t.Errorf("behind a pattern: %+v", res)
 	}
 }
@@ -107,7 +108,8 @@ func TestUnreadableConfig(t *testing.T) {
 		must(t, os.Chmod(a.ws+name, 0))
 		_, err := a.run(t, &job{args: sh("true")})
 		var root *executor.RootError
-		if !errors.As(err, &root) || root.Path != a.ws+name || root.Fix == "" || !strings.Contains(err.Error(), "ermission denied") {
+		if !errors.As(err, &root) || root.Path != a.ws+name || root.Fix == "" ||
+			!strings.Contains(err.Error(), "ermission denied") {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, os.Chmod(a.ws+name, 0o755))

@@ -48,18 +48,20 @@ func TestCloseTime(t *testing.T) {
 		"at once": (*Child).Kill,
 	} {
 		a := newArena(t)
-		mustRun(t, a, &job{args: sh(`sleep 1000 & ` + map[bool]string{true: "wait", false: ":"}[stop != nil]), during: func(c *Child) {
-			if stop != nil {
-				must(t, stop(c))
-			}
-		}})
+		mustRun(t, a, &job{args: sh(`sleep 1000 & ` + map[bool]string{true: "wait", false: ":"}[stop != nil]),
+			during: func(c *Child) {
+				if stop != nil {
+					must(t, stop(c))
+				}
+			}})
 		if short := a.host.closeTime() < time.Second; short != (stop != nil) {
 			t.Errorf("stopped by %q: closing takes at most %v", name, a.host.closeTime())
 		}
 	}
 	a := newArena(t)
 	for range 3 { // a machine with much to end needs longer
-		mustRun(t, a, &job{args: sh("sleep 1000"), during: func(c *Child) { must(t, errors.Join(c.Kill(), c.Kill())) }})
+		mustRun(t, a, &job{args: sh("sleep 1000"),
+			during: func(c *Child) { must(t, errors.Join(c.Kill(), c.Kill())) }})
 	}
 	if got, want := a.host.closeTime(), 1100*time.Millisecond; got != want {
 		t.Errorf("three commands were stopped: closing takes at most %v, want %v", got, want)

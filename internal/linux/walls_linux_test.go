@@ -55,7 +55,9 @@ func dropAt(paths ...string) func(*arena, *plan.Plan) {
 	return func(a *arena, p *plan.Plan) {
 		p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool {
 			for _, at := range paths {
-				if (s.Op == launch.OpAttach || s.Op == launch.OpPin) && s.Path == strings.NewReplacer("WS", a.ws, "OUT", a.out, "STATE", a.host.files.state).Replace(at) {
+				if (s.Op == launch.OpAttach || s.Op == launch.OpPin) &&
+					s.Path == strings.NewReplacer("WS", a.ws, "OUT", a.out, "STATE",
+						a.host.files.state).Replace(at) {
 					return true
 				}
 			}
@@ -119,7 +121,8 @@ func procCover(s *launch.Step) bool {
 }
 
 func procMask(s *launch.Step) bool {
-	return s.Op == launch.OpAttach && path.Dir(s.Path) == "/proc" && slices.Contains(hostfacts.Gather().ProcMasks, path.Base(s.Path))
+	return s.Op == launch.OpAttach && path.Dir(s.Path) == "/proc" &&
+		slices.Contains(hostfacts.Gather().ProcMasks, path.Base(s.Path))
 }
 
 // noOwnProc leaves out the fresh /proc, which a task without a process namespace
@@ -177,7 +180,8 @@ func ownShm(_ *arena, p *plan.Plan) {
 			}
 			_ = tree
 			clone := launch.Step{Op: launch.OpClone, Tree: 9999, Path: "/dev/shm"}
-			p.Script.Steps = append(p.Script.Steps[:at+1:at+1], append([]launch.Step{clone}, p.Script.Steps[at+1:]...)...)
+			p.Script.Steps = append(p.Script.Steps[:at+1:at+1],
+				append([]launch.Step{clone}, p.Script.Steps[at+1:]...)...)
 			return
 		}
 	}
@@ -194,7 +198,8 @@ func TestWallsCanFail(t *testing.T) {
 			}
 			a := newArena(t)
 			if w.job.policy == nil {
-				p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+				p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny),
+					sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
 				w.job.policy = &p
 			}
 			if w.input {

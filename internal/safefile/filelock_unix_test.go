@@ -34,7 +34,8 @@ func TestWaitEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *HeldError
-	if err := waitLock(late, time.Millisecond, unix.LOCK_EX); !errors.As(err, &held) || held.Path != name || !strings.Contains(err.Error(), name) {
+	if err := waitLock(late, time.Millisecond, unix.LOCK_EX); !errors.As(err, &held) || held.Path != name ||
+		!strings.Contains(err.Error(), name) {
 		t.Fatalf("error %v", err)
 	}
 	if err := flock(int(holder.Fd()), unix.LOCK_UN); err != nil {
@@ -58,7 +59,8 @@ func TestWaitTakes(t *testing.T) {
 	if err := <-taken; err != nil {
 		t.Fatal(err)
 	}
-	if err := flock(int(openLock(t, name).Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+	if err := flock(int(openLock(t, name).Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err,
+		unix.EWOULDBLOCK) {
 		t.Errorf("it is not locked: %v", err)
 	}
 }

@@ -39,7 +39,8 @@ func TestOpen(t *testing.T) {
 		}
 		f.Close()
 	}
-	for name, want := range map[string]error{"pipe": ErrNotPlain, "to-pipe": ErrNotPlain, "dir": ErrNotPlain, "none": os.ErrNotExist} {
+	for name, want := range map[string]error{"pipe": ErrNotPlain, "to-pipe": ErrNotPlain, "dir": ErrNotPlain,
+		"none": os.ErrNotExist} {
 		if f, err := Open(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", name, f, err)
 		}

@@ -116,7 +116,8 @@ func TestOpenDirWhileSwapped(t *testing.T) {
 // TestRemoveUntil: removing ends when its time is over, and another call goes on.
 func TestRemoveUntil(t *testing.T) {
 	top := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(top, "dir"), 0o700), descend(filepath.Join(top, "dir"), 100, top)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(top, "dir"), 0o700),
+		descend(filepath.Join(top, "dir"), 100, top)); err != nil {
 		t.Fatal(err)
 	}
 	parent, err := os.OpenRoot(top)
@@ -145,7 +146,8 @@ func TestChmodLink(t *testing.T) {
 	}
 	defer dir.Close()
 	target := filepath.Join(dir.Name(), "target")
-	if err := errors.Join(os.Mkdir(target, 0o710), os.Symlink("target", filepath.Join(dir.Name(), "link"))); err != nil {
+	if err := errors.Join(os.Mkdir(target, 0o710),
+		os.Symlink("target", filepath.Join(dir.Name(), "link"))); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]error{"link": unix.ELOOP, "missing": unix.ENOENT} {

@@ -78,7 +78,8 @@ func deep(dir string, mode os.FileMode) error {
 func many(dir string, n int) error {
 	for i := range n {
 		sub := filepath.Join(dir, fmt.Sprintf("d%d", i))
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600), os.Mkdir(sub, 0o700),
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600),
+			os.Mkdir(sub, 0o700),
 			os.WriteFile(filepath.Join(sub, "f"), nil, 0o600)); err != nil {
 			return err
 		}
@@ -94,7 +95,8 @@ func descend(dir string, n int, outside string) error {
 		return err
 	}
 	for range n {
-		if err := errors.Join(root.WriteFile("file", nil, 0o400), root.Symlink(outside, "link"), root.Mkdir("deeper", 0o700)); err != nil {
+		if err := errors.Join(root.WriteFile("file", nil, 0o400), root.Symlink(outside, "link"),
+			root.Mkdir("deeper", 0o700)); err != nil {
 			return errors.Join(err, root.Close())
 		}
 		next, err := root.OpenRoot("deeper")
@@ -136,7 +138,8 @@ func TestOpenTree(t *testing.T) {
 					t.Errorf("%d: %v, want success: %v", i, err, want)
 				}
 				var strange *ForeignError
-				if err != nil && tt.why != "" && (!errors.As(err, &strange) || !strings.Contains(err.Error(), tt.why)) {
+				if err != nil && tt.why != "" &&
+					(!errors.As(err, &strange) || !strings.Contains(err.Error(), tt.why)) {
 					t.Errorf("%d: %v, want %q", i, err, tt.why)
 				}
 				if root != nil {

@@ -118,7 +118,8 @@ func TestDecode(t *testing.T) {
 
 // FuzzMembers: the members of valid JSON are those that encoding/json finds.
 func FuzzMembers(f *testing.F) {
-	for _, seed := range []string{`{"a":"\\\"","b\u0041":[1,{"x":"]"}], "c" : { } }`, `[ 1,"[\"" ,null,{"}":[]}]`, `[]`, `{}`, `["\\"]`} {
+	for _, seed := range []string{`{"a":"\\\"","b\u0041":[1,{"x":"]"}], "c" : { } }`,
+		`[ 1,"[\"" ,null,{"}":[]}]`, `[]`, `{}`, `["\\"]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

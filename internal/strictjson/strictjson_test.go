@@ -64,7 +64,8 @@ func TestUnmarshal(t *testing.T) {
 			var got form
 			err := Unmarshal([]byte(test.text), &got)
 			switch {
-			case test.says == "" && err != nil, test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+			case test.says == "" && err != nil, test.says != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.says)):
 				t.Errorf("error %v, want %q", err, test.says)
 			case test.says == "" && !reflect.DeepEqual(got, test.want):
 				t.Errorf("%+v, want %+v", got, test.want)
@@ -90,7 +91,8 @@ func lists(names ...string) (out []struct {
 // FuzzUnmarshal: what is accepted is one object that encoding/json reads in the same way, up to
 // members whose names only look the same.
 func FuzzUnmarshal(f *testing.F) {
-	for _, seed := range []string{`{"word":"a","count":2}`, `{"Word":"a"}`, `{"lists":[{"name":"a"}]}`, `{"word":"a","word":"b"}`, `{}{}`} {
+	for _, seed := range []string{`{"word":"a","count":2}`, `{"Word":"a"}`, `{"lists":[{"name":"a"}]}`,
+		`{"word":"a","word":"b"}`, `{}{}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -103,7 +105,8 @@ func FuzzUnmarshal(f *testing.F) {
 			t.Fatalf("%q is accepted: %v", text, err)
 		}
 		var word *string
-		if value, ok := members["word"]; ok && json.Unmarshal(value, &word) == nil && word != nil && *word != got.Word {
+		if value, ok := members["word"]; ok && json.Unmarshal(value, &word) == nil && word != nil &&
+			*word != got.Word {
 			t.Errorf("%q: word is %q", text, got.Word)
 		}
 		if _, ok := members["word"]; !ok && got.Word != "" {
@@ -113,7 +116,8 @@ func FuzzUnmarshal(f *testing.F) {
 }
 
 func TestQuote(t *testing.T) {
-	for s, want := range map[string]string{"": `""`, "a<b>&": `"a<b>&"`, "\"\\\n": `"\"\\\n"`, "\xff": `"\ufffd"`} {
+	for s, want := range map[string]string{"": `""`, "a<b>&": `"a<b>&"`, "\"\\\n": `"\"\\\n"`,
+		"\xff": `"\ufffd"`} {
 		if got := Quote(s); got != want {
 			t.Errorf("%q: %s, want %s", s, got, want)
 		}

@@ -21,20 +21,26 @@ func TestPrintable(t *testing.T) {
 		{"direction", "\u202ea\u2066b\u200f", `"\u202ea\u2066b\u200f"`, `\u202ea\u2066b\u200f`, `\u202ea\u2066b\u200f`},
 		{"bytes", "\xff\xc3a\x9b", `"\xff\xc3a\x9b"`, `\xff\xc3a\x9b`, `\xff\xc3a\x9b`},
 		{
-			"blank letters", "a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800", `"a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800"`,
-			`a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`, `a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`,
+			"blank letters", "a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800",
+			`"a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800"`,
+			`a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`,
+			`a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`,
 		},
 		{
-			"variation selectors", "a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef", `"a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef"`,
-			`a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`, `a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`,
+			"variation selectors", "a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef",
+			`"a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef"`,
+			`a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`,
+			`a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`,
 		},
 		{"other blanks", "\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159", `"\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159"`, `\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159`, `\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159`},
 		{"marks that show", "e\u0301 กำ हिं", "e\u0301 กำ हिं", "e\u0301 กำ हिं", "e\u0301 กำ हिं"},
 		{"quotes beside them", "\"\x01\\", `"\"\x01\\"`, `"\x01\`, `"\x01\`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if word, line, lines := Word(test.text), Line(test.text), Lines(test.text); word != test.word || line != test.line || lines != test.lines {
-				t.Errorf("word %q, line %q, lines %q; want %q, %q, %q", word, line, lines, test.word, test.line, test.lines)
+			if word, line, lines := Word(test.text), Line(test.text), Lines(test.text); word != test.word ||
+				line != test.line || lines != test.lines {
+				t.Errorf("word %q, line %q, lines %q; want %q, %q, %q", word, line, lines, test.word,
+					test.line, test.lines)
 			}
 		})
 	}

@@ -73,7 +73,8 @@ func TestGuess(t *testing.T) {
 
 // TestGuessSentences encodes what a program can print and reads it back.
 func TestGuessSentences(t *testing.T) {
-	russian := []string{"привет", "Привет, мир!", "ошибка: файл не найден", "ОШИБКА ДОСТУПА", "Скомпилировано за 3.5 секунды", "объект создан"}
+	russian := []string{"привет", "Привет, мир!", "ошибка: файл не найден", "ОШИБКА ДОСТУПА",
+		"Скомпилировано за 3.5 секунды", "объект создан"}
 	for _, tt := range []struct {
 		name  string
 		table *charmap.Charmap
@@ -83,8 +84,10 @@ func TestGuessSentences(t *testing.T) {
 		{"IBM866", charmap.CodePage866, russian},
 		{"KOI8-R", charmap.KOI8R, russian},
 		{"windows-1252", charmap.Windows1252, []string{
-			"d\u00e9j\u00e0 vu", "Datei nicht gefunden: größe.txt", "Fehler: ungültige Eingabe für „Straße“", "não foi possível abrir o arquivo",
-			"Impossible d’ouvrir le fichier : accès refusé", "el año pasado, señor", "smörgåsbord på svenska", "50 € – 3 £", "il va à Paris", "50 à 60", "på Åland", "Ñandú", "coûté", "naïve façade",
+			"d\u00e9j\u00e0 vu", "Datei nicht gefunden: größe.txt", "Fehler: ungültige Eingabe für „Straße“",
+			"não foi possível abrir o arquivo",
+			"Impossible d’ouvrir le fichier : accès refusé", "el año pasado, señor", "smörgåsbord på svenska",
+			"50 € – 3 £", "il va à Paris", "50 à 60", "på Åland", "Ñandú", "coûté", "naïve façade",
 		}},
 		{"windows-1250", charmap.Windows1250, []string{"może być, że plik nie został znaleziony", "żółty", "Chyba: soubor nebyl nalezen, žádná paměť"}},
 		{"windows-1253", charmap.Windows1253, []string{"Καλημέρα κόσμε", "το αρχείο δεν βρέθηκε", "παράδειγμα"}},
@@ -190,7 +193,8 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		// The standard library is a second opinion on what is valid.
-		if got, want := strings.Contains(Decode(in), "\ufffd"), strings.Contains(strings.ToValidUTF8(string(in), "\ufffd"), "\ufffd"); got != want {
+		if got, want := strings.Contains(Decode(in), "\ufffd"),
+			strings.Contains(strings.ToValidUTF8(string(in), "\ufffd"), "\ufffd"); got != want {
 			t.Fatalf("%q: replaced %v, want %v", in, got, want)
 		}
 	})
@@ -204,7 +208,8 @@ func TestWhole(t *testing.T) {
 		{"a\xff", "\x80\x80\x80\x80", "a\xff", "\x80"},
 		{"", "", "", ""},
 	} {
-		if head, tail := Whole([]byte(tt.head), []byte(tt.tail)); string(head) != tt.wantHead || string(tail) != tt.wantTail {
+		if head, tail := Whole([]byte(tt.head), []byte(tt.tail)); string(head) != tt.wantHead ||
+			string(tail) != tt.wantTail {
 			t.Errorf("%q and %q: %q and %q", tt.head, tt.tail, head, tail)
 		}
 	}

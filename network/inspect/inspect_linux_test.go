@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestInspection: a library's command reads over TLS with a credential that it does not have, and nothing that
+// TestInspection: a library's command reads over TLS with a credential that it does not have, and
+// nothing that
 // no rule permits.
 func TestInspection(t *testing.T) {
 	testenv.NeedUserNS(t)
@@ -37,7 +38,9 @@ func TestInspection(t *testing.T) {
 	defer server.Close()
 	dir, at := t.TempDir(), server.Listener.Addr().String()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	in, err := inspect.New(inspect.Options{ExtraCA: []string{ca}, Credentials: []inspect.Credential{
@@ -49,15 +52,19 @@ func TestInspection(t *testing.T) {
 	defer in.Close()
 	policy, err := network.New(network.Config{
 		Mode: network.Full, Inspector: in.Inspector(), Entries: []network.Entry{{Pattern: at}},
-		Rules: []network.RequestRule{{Name: "open", Hosts: []string{at}, Paths: []string{"/open"}, Set: []network.Pair{{Name: "Authorization", Value: in.Dummy("one")}}}},
+		Rules: []network.RequestRule{{Name: "open", Hosts: []string{at}, Paths: []string{"/open"},
+			Set: []network.Pair{{Name: "Authorization", Value: in.Dummy("one")}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite().WithNetwork(sandbox.NetworkProxy), Network: policy}
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite().WithNetwork(sandbox.NetworkProxy),
+		Network: policy}
 	defer r.Close()
-	for path, want := range map[string]string{"/open": "/open " + in.Env()["TOKEN"], "/shut": "mitm_hook_denied"} {
-		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"curl", "-sS", "https://" + at + path}, Dir: dir, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll, Runtime: in.Env()}})
+	for path, want := range map[string]string{"/open": "/open " + in.Env()["TOKEN"],
+		"/shut": "mitm_hook_denied"} {
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"curl", "-sS", "https://" + at + path},
+			Dir: dir, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll, Runtime: in.Env()}})
 		if err != nil || !strings.Contains(res.Stdout.String(), want) {
 			t.Errorf("%s: %v, %v", path, err, res)
 		}
@@ -66,7 +73,8 @@ func TestInspection(t *testing.T) {
 
 func TestCredentialErrors(t *testing.T) {
 	value := []byte("the-real-value-1")
-	_, err := inspect.New(inspect.Options{Credentials: []inspect.Credential{{Name: "one", Env: "TOKEN", Value: value, Hosts: []string{"*"}}}})
+	_, err := inspect.New(inspect.Options{Credentials: []inspect.Credential{{Name: "one", Env: "TOKEN",
+		Value: value, Hosts: []string{"*"}}}})
 	var bad *inspect.CredentialError
 	if !errors.As(err, &bad) || bad.Name != "one" || strings.Contains(err.Error(), "real") || value[0] != 0 {
 		t.Errorf("%v, %q", err, value)

@@ -24,7 +24,8 @@ import (
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+		os.WriteFile(name, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -41,7 +42,8 @@ func TestDirectory(t *testing.T) {
 	write(t, dir+"/.hidden.rules", "")
 	write(t, dir+"/c.rules.bak", "x = ")
 	write(t, dir+"/d.rules/e.rules", "x = ")
-	if err := errors.Join(unix.Mkfifo(dir+"/pipe.rules", 0o600), os.Symlink("a.rules", dir+"/link.rules"), os.Symlink("none", dir+"/gone.rules")); err != nil {
+	if err := errors.Join(unix.Mkfifo(dir+"/pipe.rules", 0o600), os.Symlink("a.rules", dir+"/link.rules"),
+		os.Symlink("none", dir+"/gone.rules")); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -66,7 +68,8 @@ func TestDirectory(t *testing.T) {
 	for i := range maxFiles {
 		write(t, fmt.Sprintf("%s/%d.rules", dir, i), "")
 	}
-	if got := Directory(dir); len(got) != 1 || got[0].Err == nil || !strings.Contains(got[0].Err.Error(), "more than 1024 rule files") {
+	if got := Directory(dir); len(got) != 1 || got[0].Err == nil ||
+		!strings.Contains(got[0].Err.Error(), "more than 1024 rule files") {
 		t.Errorf("too many: %d", len(got))
 	}
 }
@@ -76,7 +79,8 @@ func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/good.rules", `prefix_rule(["a"])`)
 	write(t, dir+"/large.rules", "")
-	if err := errors.Join(unix.Mkfifo(dir+"/pipe.rules", 0o600), os.Truncate(dir+"/large.rules", 100<<20), os.Symlink("good.rules", dir+"/link.rules")); err != nil {
+	if err := errors.Join(unix.Mkfifo(dir+"/pipe.rules", 0o600), os.Truncate(dir+"/large.rules", 100<<20),
+		os.Symlink("good.rules", dir+"/link.rules")); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
@@ -86,7 +90,8 @@ func TestRead(t *testing.T) {
 		"large.rules": "the file has more than 4 MiB; split it",
 	} {
 		set := rules.Load(rules.Host{}, Read(dir+"/good.rules"), Read(filepath.Join(dir, name)))
-		if err := set.Err(); err == nil || !strings.HasSuffix(err.Error(), want) || !strings.HasPrefix(err.Error(), dir) || strings.Count(err.Error(), dir) != 1 {
+		if err := set.Err(); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), dir) || strings.Count(err.Error(), dir) != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if res := set.Check([]string{"a"}); res.Decision != rules.Forbid || len(res.Matches) != 1 {
@@ -116,7 +121,8 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(dir, 0o700) //nolint:errcheck // for the removal
-	if got := Directory(dir); len(got) != 1 || !errors.Is(got[0].Err, fs.ErrPermission) || got[0].Name != dir {
+	if got := Directory(dir); len(got) != 1 || !errors.Is(got[0].Err, fs.ErrPermission) ||
+		got[0].Name != dir {
 		t.Errorf("a directory: %v", got)
 	}
 }
@@ -155,7 +161,8 @@ func TestAppendRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/other", "x\n")
 	write(t, dir+"/full.rules", "")
-	if err := errors.Join(os.Symlink("other", dir+"/link.rules"), os.Symlink("none", dir+"/gone.rules"), unix.Mkfifo(dir+"/pipe.rules", 0o600),
+	if err := errors.Join(os.Symlink("other", dir+"/link.rules"), os.Symlink("none", dir+"/gone.rules"),
+		unix.Mkfifo(dir+"/pipe.rules", 0o600),
 		os.Mkdir(dir+"/dir.rules", 0o700), os.Truncate(dir+"/full.rules", rules.MaxFile-3)); err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +193,12 @@ func TestAppendForeign(t *testing.T) {
 		if err := os.Chown(dir+name, 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
-		if err := Append(dir+"/rules/a.rules", "rule"); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		if err := Append(dir+"/rules/a.rules", "rule"); err == nil ||
+			!strings.Contains(err.Error(), "belongs to another user") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if found, err := Remove(dir+"/rules/a.rules", "x"); found || err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		if found, err := Remove(dir+"/rules/a.rules", "x"); found || err == nil ||
+			!strings.Contains(err.Error(), "belongs to another user") {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 		if err := os.Chown(dir+name, 0, 0); err != nil {
@@ -206,7 +215,8 @@ func TestAppendTogether(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 20 {
-				if err := errors.Join(Append(file, fmt.Sprintf("line %d", j)), Append(file, fmt.Sprintf("line %d of %d", j, i))); err != nil {
+				if err := errors.Join(Append(file, fmt.Sprintf("line %d", j)),
+					Append(file, fmt.Sprintf("line %d of %d", j, i))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -262,12 +272,15 @@ func TestRemove(t *testing.T) {
 func TestRemoveRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/other", "b\n")
-	if err := errors.Join(os.Symlink("other", dir+"/link.rules"), unix.Mkfifo(dir+"/pipe.rules", 0o600)); err != nil {
+	if err := errors.Join(os.Symlink("other", dir+"/link.rules"),
+		unix.Mkfifo(dir+"/pipe.rules", 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"link.rules": "it is a symbolic link", "pipe.rules": "it is not a regular file"} {
+	for name, want := range map[string]string{"link.rules": "it is a symbolic link",
+		"pipe.rules": "it is not a regular file"} {
 		var at *fs.PathError
-		if found, err := Remove(filepath.Join(dir, name), "b"); found || !errors.As(err, &at) || !strings.Contains(err.Error(), want) {
+		if found, err := Remove(filepath.Join(dir, name), "b"); found || !errors.As(err, &at) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want %s", name, found, err, want)
 		}
 	}
@@ -295,7 +308,8 @@ func TestRemoveTogether(t *testing.T) {
 	}
 	all.Wait()
 	text, err := os.ReadFile(file)
-	if n := strings.Count(string(text), "stays"); err != nil || n != 4*20 || strings.Contains(string(text), "gone") {
+	if n := strings.Count(string(text), "stays"); err != nil || n != 4*20 ||
+		strings.Contains(string(text), "gone") {
 		t.Errorf("%d lines stay, %v:\n%s", n, err, text)
 	}
 }
@@ -328,7 +342,8 @@ func TestAppendReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); !want && !errors.Is(err, unix.EWOULDBLOCK) {
+		if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); !want &&
+			!errors.Is(err, unix.EWOULDBLOCK) {
 			t.Errorf("the file is not locked: %v", err)
 		}
 		other.Close()

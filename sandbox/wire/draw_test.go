@@ -33,7 +33,8 @@ func mustNew(t *testing.T, mode sandbox.Mode, net sandbox.Network, entries ...sa
 
 func drawPath(t *rapid.T) string {
 	names := []string{"a", "ab", "b", ".git", ".codex", "x.env"}
-	return path.Join(append([]string{"/"}, rapid.SliceOfN(rapid.SampledFrom(names), 0, 4).Draw(t, "path")...)...)
+	return path.Join(append([]string{"/"}, rapid.SliceOfN(rapid.SampledFrom(names), 0, 4).Draw(t,
+		"path")...)...)
 }
 
 func drawEntry(t *rapid.T) sandbox.Entry {
@@ -41,10 +42,12 @@ func drawEntry(t *rapid.T) sandbox.Entry {
 	var e sandbox.Entry
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		e = sandbox.GlobEntry(rapid.SampledFrom([]string{"/a/**/*.env", "/a/*", "/b/**/.git", "/ab/x.env"}).Draw(t, "glob"))
+		e = sandbox.GlobEntry(rapid.SampledFrom([]string{"/a/**/*.env", "/a/*", "/b/**/.git",
+			"/ab/x.env"}).Draw(t, "glob"))
 	case 1, 2:
 		e = sandbox.SpecialEntry(rapid.SampledFrom([]string{
-			sandbox.TokenRoot, sandbox.TokenProjectRoots, sandbox.TokenTmpDir, sandbox.TokenSlashTmp, sandbox.TokenMinimal, "future",
+			sandbox.TokenRoot, sandbox.TokenProjectRoots, sandbox.TokenTmpDir, sandbox.TokenSlashTmp,
+			sandbox.TokenMinimal, "future",
 		}).Draw(t, "token"), level)
 	case 3:
 		e = sandbox.PathEntry(rapid.SampledFrom([]string{"a", "../b", "~/x"}).Draw(t, "relative"), level)
@@ -89,7 +92,8 @@ func drawAccess(t *rapid.T) sandbox.Access {
 	switch a.Op {
 	case sandbox.Connect, sandbox.Bind:
 		a.Net = rapid.SampledFrom([]string{"tcp", "unix", "http"}).Draw(t, "net")
-		a.Addr = rapid.SampledFrom([]string{"h:1", "127.0.0.1:1", "junk:junk", "/a/b", "@x", ""}).Draw(t, "addr")
+		a.Addr = rapid.SampledFrom([]string{"h:1", "127.0.0.1:1", "junk:junk", "/a/b", "@x",
+			""}).Draw(t, "addr")
 	default:
 		a.Path = drawPath(t)
 	}

@@ -51,7 +51,8 @@ func TestObservedProfiles(t *testing.T) {
 		if _, err := b.Resolve(); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
-		if i == 0 && (b.LevelAt("/w/.aws/x") != sandbox.LevelRead || b.LevelAt("/w/.sallyport") != sandbox.LevelRead || b.LevelAt("/w/a") != sandbox.LevelWrite) {
+		if i == 0 && (b.LevelAt("/w/.aws/x") != sandbox.LevelRead ||
+			b.LevelAt("/w/.sallyport") != sandbox.LevelRead || b.LevelAt("/w/a") != sandbox.LevelWrite) {
 			t.Errorf("%s: wrong levels", line)
 		}
 	}
@@ -84,7 +85,8 @@ func TestParseProfile(t *testing.T) {
 			[]sandbox.Entry{{Place: special(sandbox.TokenProjectRoots, ""), Level: sandbox.LevelRead}}},
 		{"glob", entries(`{"path":{"type":"glob_pattern","pattern":"**/*.env"},"access":"deny"}`), []sandbox.Entry{sandbox.GlobEntry("**/*.env")}},
 		{"specials", entries(`{"path":{"type":"special","value":{"kind":"minimal"}},"access":"read"},{"path":{"type":"special","value":{"kind":"tmpdir"}},"access":"write"}`),
-			[]sandbox.Entry{sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelRead), sandbox.SpecialEntry(sandbox.TokenTmpDir, sandbox.LevelWrite)}},
+			[]sandbox.Entry{sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelRead),
+				sandbox.SpecialEntry(sandbox.TokenTmpDir, sandbox.LevelWrite)}},
 		{"alias", entries(`{"path":{"type":"special","value":{"kind":"current_working_directory"}},"access":"write"}`), []sandbox.Entry{sandbox.SpecialEntry(sandbox.TokenProjectRoots, sandbox.LevelWrite)}},
 		{"subpath", entries(`{"path":{"type":"special","value":{"kind":"project_roots","subpath":"a/./b/"}},"access":"read"}`), []sandbox.Entry{{Place: special(sandbox.TokenProjectRoots, "a/b"), Level: sandbox.LevelRead}}},
 		{"subpath of all", entries(`{"path":{"type":"special","value":{"kind":"project_roots","subpath":"."}},"access":"read"}`), []sandbox.Entry{sandbox.SpecialEntry(sandbox.TokenProjectRoots, sandbox.LevelRead)}},
@@ -153,7 +155,8 @@ func TestUnknownTokensAreKept(t *testing.T) {
 			}
 		})
 	}
-	made, err := MarshalProfile(sandbox.ReadOnly().WithEntries(sandbox.SpecialEntry("future", sandbox.LevelRead)))
+	made, err := MarshalProfile(sandbox.ReadOnly().WithEntries(sandbox.SpecialEntry("future",
+		sandbox.LevelRead)))
 	if err != nil || !strings.Contains(string(made), `{"kind":"unknown","path":":future"}`) {
 		t.Errorf("a token made here is written as %s, error %v", made, err)
 	}
@@ -217,7 +220,8 @@ func TestParseProfileRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := ParseProfile([]byte(tt.in))
 			var we *ParseError
-			if !errors.As(err, &we) || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "invalid permission profile: ") {
+			if !errors.As(err, &we) || !strings.Contains(err.Error(), tt.want) ||
+				!strings.HasPrefix(err.Error(), "invalid permission profile: ") {
 				t.Errorf("error %v, want a ParseError with %q", err, tt.want)
 			}
 			if !p.Equal(sandbox.Policy{}) {
@@ -261,7 +265,8 @@ func TestMarshalRefusesLoss(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, err := MarshalProfile(tt.p)
-			if tt.ok != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), "policy cannot be written as a permission profile: ") {
+			if tt.ok != (err == nil) || err != nil &&
+				!strings.HasPrefix(err.Error(), "policy cannot be written as a permission profile: ") {
 				t.Errorf("%s, error %v", out, err)
 			}
 		})
@@ -269,9 +274,11 @@ func TestMarshalRefusesLoss(t *testing.T) {
 }
 
 func TestMarshalProfileURI(t *testing.T) {
-	p := mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/a b?#%", sandbox.LevelWrite), sandbox.PathEntry("/\xff", sandbox.LevelRead))
+	p := mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/a b?#%", sandbox.LevelWrite),
+		sandbox.PathEntry("/\xff", sandbox.LevelRead))
 	out, err := MarshalProfileURI(p)
-	if err != nil || !strings.Contains(string(out), `"file:///a%20b%3F%23%25"`) || !strings.Contains(string(out), `"file:///%FF"`) {
+	if err != nil || !strings.Contains(string(out), `"file:///a%20b%3F%23%25"`) ||
+		!strings.Contains(string(out), `"file:///%FF"`) {
 		t.Fatalf("%s, error %v", out, err)
 	}
 	if q, err := ParseProfile(out); err != nil || !q.Equal(p) {
@@ -308,7 +315,8 @@ func sameMeaning(t *rapid.T, p, q sandbox.Policy, wire []byte) {
 	}
 	for range 5 {
 		if a := drawAccess(t); p.Rule(a) != q.Rule(a) {
-			t.Fatalf("%v\nis written as %s\nand read as %v\nwhich differs on %+v", p.Entries(), wire, q.Entries(), a)
+			t.Fatalf("%v\nis written as %s\nand read as %v\nwhich differs on %+v", p.Entries(), wire,
+				q.Entries(), a)
 		}
 	}
 }

@@ -41,7 +41,8 @@ func TestLimitFlags(t *testing.T) {
 				err = errors.Join(o.Check(words), o.check())
 			}
 			switch {
-			case test.err == "" && err != nil, test.err != "" && (err == nil || !strings.HasPrefix(err.Error(), test.err)):
+			case test.err == "" && err != nil, test.err != "" &&
+				(err == nil || !strings.HasPrefix(err.Error(), test.err)):
 				t.Errorf("%v, want %q", err, test.err)
 			case test.err == "" && o.Cmd.Resources != test.want:
 				t.Errorf("%+v", o.Cmd.Resources)

@@ -31,16 +31,19 @@ var says = approval.Func(func(_ context.Context, r *approval.Request) (approval.
 })
 
 // prepared returns what runs for words in a new directory, with settings.
-func prepared(t *testing.T, settings string, person approval.Approver, words ...string) (*runs.Prepared, error) {
+func prepared(t *testing.T, settings string, person approval.Approver,
+	words ...string) (*runs.Prepared, error) {
 	t.Helper()
 	home := t.TempDir()
 	if settings != "" {
 		dir := filepath.Join(home, ".config", "sallyport")
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.toml"),
+			[]byte(settings), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := Prepare("", nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(), Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
+	p, err := Prepare("", nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(),
+		Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := p.Runner.Close(); err != nil {
@@ -68,7 +71,8 @@ func TestPrepareErrors(t *testing.T) {
 		{"x = 1\n", "x", "config.toml"},
 	} {
 		t.Run(test.settings+test.words, func(t *testing.T) {
-			if _, err := prepared(t, test.settings, nil, strings.Fields(test.words)...); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := prepared(t, test.settings, nil, strings.Fields(test.words)...); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 		})
@@ -98,7 +102,8 @@ func TestWords(t *testing.T) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 			again, err := getopt.Parse(there.Flags(), sent)
-			if err != nil || !slices.Equal(again, words) || there.callers() != nil || !slices.Equal(there.Words(again), sent) {
+			if err != nil || !slices.Equal(again, words) || there.callers() != nil ||
+				!slices.Equal(there.Words(again), sent) {
 				t.Errorf("%v: %q, %v", err, there.Words(again), there.callers())
 			}
 		})
@@ -107,14 +112,18 @@ func TestWords(t *testing.T) {
 
 // TestPrepare: flags and settings count, and what nobody can answer is not asked.
 func TestPrepare(t *testing.T) {
-	p, err := prepared(t, "sandbox = \"read-only\"\ntty = true\nquiet = true\n", says, "--timeout", "5", "--", "sh", "-c", "true")
+	p, err := prepared(t, "sandbox = \"read-only\"\ntty = true\nquiet = true\n", says, "--timeout", "5", "--",
+		"sh", "-c", "true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Cmd.Timeout.Seconds() != 5 || !slices.Equal(p.Cmd.Args, []string{"sh", "-c", "true"}) || p.Runner.Policy.Name() != sandbox.ReadOnly().Name() || p.Runner.Approval != approval.OnRequest {
+	if p.Cmd.Timeout.Seconds() != 5 || !slices.Equal(p.Cmd.Args, []string{"sh", "-c", "true"}) ||
+		p.Runner.Policy.Name() != sandbox.ReadOnly().Name() || p.Runner.Approval != approval.OnRequest {
 		t.Errorf("%+v, %s, %s", p.Cmd, p.Runner.Policy.Name(), p.Runner.Approval)
 	}
-	if d, err := approval.Ask(t.Context(), p.Runner.Approver, &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); err != nil || d.Answer != approval.Approved {
+	if d, err := approval.Ask(t.Context(), p.Runner.Approver,
+		&approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); err != nil ||
+		d.Answer != approval.Approved {
 		t.Errorf("%+v, %v", d, err)
 	}
 	res := p.Refused(sallyport.ErrRefused)
@@ -127,7 +136,9 @@ func TestPrepare(t *testing.T) {
 	if p.Runner.Approval != approval.Never { // as without a terminal
 		t.Errorf("%s", p.Runner.Approval)
 	}
-	if _, err := approval.Ask(t.Context(), p.Runner.Approver, &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); !errors.Is(err, approval.ErrPass) {
+	if _, err := approval.Ask(t.Context(), p.Runner.Approver,
+		&approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); !errors.Is(err,
+		approval.ErrPass) {
 		t.Error(err)
 	}
 }
@@ -144,7 +155,8 @@ func TestPrepareUpstream(t *testing.T) {
 			own = append(own, test.ours)
 		}
 		p, err := Prepare("", own)(t.Context(), &runs.Request{
-			Args: []string{"--allow-host", "example.com", "x"}, Dir: t.TempDir(), Environ: []string{"HOME=" + t.TempDir(), "PATH=/usr/bin:/bin", test.theirs},
+			Args: []string{"--allow-host", "example.com", "x"}, Dir: t.TempDir(),
+			Environ: []string{"HOME=" + t.TempDir(), "PATH=/usr/bin:/bin", test.theirs},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +166,8 @@ func TestPrepareUpstream(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if u := p.Runner.Network.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: host, Port: 443}); u != nil {
+		if u := p.Runner.Network.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: host,
+			Port: 443}); u != nil {
 			got = u.String()
 		}
 		if got != test.want {
@@ -167,7 +180,8 @@ func TestPrepareUpstream(t *testing.T) {
 	}
 }
 
-// TestConfigure: what files and flags say reaches the command, each element once, and a zero is not the default.
+// TestConfigure: what files and flags say reaches the command, each element once, and a zero is not the
+// default.
 func TestConfigure(t *testing.T) {
 	w := newWorkbench(t, `max_output = 0
 protect_hard_links = true
@@ -180,7 +194,8 @@ deny = ["a"]
 environment = { exclude = ["A*"], inherit = "core", set = { X = "1", Y = "2" } }
 limits = { kill_after = 0, memory = "1GiB", cpus = 1.5, pids = 7, disk = "2GiB", output = "3MB", timeout = 5 }
 `, "")
-	o, _, err := w.options("--ro", "/etc", "--deny", "b", "-e", "X", "-e", "Z=3", "--pids", "9", "--level", "native", "--publish", "80,81:82")
+	o, _, err := w.options("--ro", "/etc", "--deny", "b", "-e", "X", "-e", "Z=3", "--pids", "9", "--level",
+		"native", "--publish", "80,81:82")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +204,15 @@ limits = { kill_after = 0, memory = "1GiB", cpus = 1.5, pids = 7, disk = "2GiB",
 		t.Fatal(err)
 	}
 	want := &sallyport.Cmd{
-		Args: []string{"true"}, Dir: w.dir, Timeout: 5 * time.Second, Grace: -1, Retention: sallyport.Retention{Bytes: -1},
+		Args: []string{"true"}, Dir: w.dir, Timeout: 5 * time.Second, Grace: -1,
+		Retention:        sallyport.Retention{Bytes: -1},
 		ProtectHardLinks: true, OwnershipErrors: true, NoCaches: true, NoObserver: true, Level: "native",
 		Resources: executor.Resources{Memory: 1 << 30, CPUs: 1.5, PIDs: 9, Disk: 2 << 30, Output: 3e6},
-		Publish:   []network.Publish{{Port: 80, HostPort: 80}, {Port: 81, HostPort: 82}}, Files: map[int]*os.File{},
+		Publish:   []network.Publish{{Port: 80, HostPort: 80}, {Port: 81, HostPort: 82}},
+		Files:     map[int]*os.File{},
 		EnvPolicy: sallyport.EnvPolicy{
-			Base: w.env.Environ, Inherit: sallyport.InheritCore, Exclude: []string{"A*"}, Named: []string{"X"}, Set: map[string]string{"Y": "2", "Z": "3"},
+			Base: w.env.Environ, Inherit: sallyport.InheritCore, Exclude: []string{"A*"},
+			Named: []string{"X"}, Set: map[string]string{"Y": "2", "Z": "3"},
 		},
 	}
 	if diff := cmp.Diff(want, cmd, cmpopts.EquateEmpty()); diff != "" {

@@ -25,7 +25,8 @@ func TestSettingsInReach(t *testing.T) {
 		t.Helper()
 		got, err := configFor(env, workspace)
 		var seen *reach.Error
-		if got != want || errors.As(err, &seen) != refused || err != nil && !strings.Contains(err.Error(), "--config FILE") {
+		if got != want || errors.As(err, &seen) != refused || err != nil &&
+			!strings.Contains(err.Error(), "--config FILE") {
 			t.Errorf("in %s: %q, %v", workspace, got, err)
 		}
 	}
@@ -61,7 +62,9 @@ func TestTrustedFilesStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
-			if err := errors.Join(os.MkdirAll(dir+"/.sallyport", 0o755), os.WriteFile(dir+"/.sallyport/config.toml", []byte("deny = ['**/.env']\n"), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(dir+"/.sallyport", 0o755),
+				os.WriteFile(dir+"/.sallyport/config.toml", []byte("deny = ['**/.env']\n"),
+					0o600)); err != nil {
 				t.Fatal(err)
 			}
 			p, err := trust.Read(dir)
@@ -75,7 +78,8 @@ func TestTrustedFilesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			var changed *trust.ChangedError
-			if _, _, err := projectFiles(dir); errors.As(err, &changed) != (name != "") || err != nil && !strings.Contains(err.Error(), "trust --revoke ") {
+			if _, _, err := projectFiles(dir); errors.As(err, &changed) != (name != "") || err != nil &&
+				!strings.Contains(err.Error(), "trust --revoke ") {
 				t.Errorf("%v", err)
 			}
 			if _, err := trust.Revoke(dir); err != nil {

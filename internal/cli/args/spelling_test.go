@@ -18,7 +18,8 @@ func TestSpelledElsewhere(t *testing.T) {
 		if getopt.FindLong(flags, written[2:]) != nil {
 			t.Errorf("%s is a flag", written)
 		}
-		if err := getopt.Unknown(flags, written); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
+		if err := getopt.Unknown(flags, written); err == nil ||
+			!strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
 			t.Errorf("%s: %v", written, err)
 		}
 		if _, err := getopt.Parse(new(Options).Flags(), append(strings.Fields(ours), "host")); err != nil {

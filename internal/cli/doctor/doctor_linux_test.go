@@ -151,7 +151,8 @@ func TestInsideSandbox(t *testing.T) {
 	defer host.Close()
 	c, err := host.Start(t.Context(), &executor.Spec{
 		Args: []string{program}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin", checksVar + "=1"},
-		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
+		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws},
+			SlashTmp: "/tmp"}),
 	}, [3]*os.File{null, w, w})
 	w.Close()
 	if err != nil {
@@ -205,7 +206,8 @@ func TestDescribe(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			detail, fix := describe(test.err)
-			if !strings.Contains(detail, test.detail) || !strings.HasPrefix(fix, test.fix) || test.fix == "" && fix != "" {
+			if !strings.Contains(detail, test.detail) || !strings.HasPrefix(fix, test.fix) ||
+				test.fix == "" && fix != "" {
 				t.Errorf("%q %q", detail, fix)
 			}
 		})

@@ -38,14 +38,17 @@ func TestUpstream(t *testing.T) {
 		{name: "a malformed one", setting: "ftp://dev:s3cret@x", says: "invalid upstream proxy: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			u, err := network.ParseUpstream(tt.setting, func(name string) string { return tt.variables[name] })
+			u, err := network.ParseUpstream(tt.setting,
+				func(name string) string { return tt.variables[name] })
 			c := Upstream(t.Context(), u, err)
-			if c.OK != tt.ok || !strings.HasPrefix(c.Detail, tt.says) || (c.Fix == "") != tt.ok || c.Needed || strings.Contains(c.Detail+c.Fix, "s3cret") {
+			if c.OK != tt.ok || !strings.HasPrefix(c.Detail, tt.says) || (c.Fix == "") != tt.ok || c.Needed ||
+				strings.Contains(c.Detail+c.Fix, "s3cret") {
 				t.Errorf("%+v", c)
 			}
 		})
 	}
-	if c := Upstream(t.Context(), nil, errors.New("the file is not readable")); c.OK || c.Detail != "the file is not readable" {
+	if c := Upstream(t.Context(), nil, errors.New("the file is not readable")); c.OK ||
+		c.Detail != "the file is not readable" {
 		t.Errorf("%+v", c)
 	}
 }

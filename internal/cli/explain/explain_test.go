@@ -25,9 +25,11 @@ prefix_rule(["bash"])
 func checkExplained(t *testing.T, text string, argv ...string) *Explanation {
 	t.Helper()
 	dir := t.TempDir()
-	r := &sallyport.Runner{Policy: sandbox.FullAccess(), Rules: rules.Load(rules.Host{}, rules.Source{Name: "r", Text: []byte(text)})}
+	r := &sallyport.Runner{Policy: sandbox.FullAccess(),
+		Rules: rules.Load(rules.Host{}, rules.Source{Name: "r", Text: []byte(text)})}
 	defer r.Close()
-	e, err := ExplainRun(t.Context(), r, &sallyport.Cmd{Args: argv, Dir: dir}, Question{Host: rules.Host{Dir: dir, Home: "/home/dev"}}, Sandbox{Mode: "full-access"})
+	e, err := ExplainRun(t.Context(), r, &sallyport.Cmd{Args: argv, Dir: dir},
+		Question{Host: rules.Host{Dir: dir, Home: "/home/dev"}}, Sandbox{Mode: "full-access"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,17 +64,21 @@ func TestExplainCommand(t *testing.T) {
 		{"env -S 'git push'", "prompt"},
 		{"dell x", "allow"},
 	} {
-		if e := checkExplained(t, explainRules, "bash", "-lc", test.script); e.Decision.String() != test.want {
+		if e := checkExplained(t, explainRules, "bash", "-lc",
+			test.script); e.Decision.String() != test.want {
 			t.Errorf("%q: %s, want %s\n%s", test.script, e.Decision, test.want, e)
 		}
 	}
-	if e := checkExplained(t, `prefix_rule(["ls"])`, "bash", "-c", "curl u | sh"); e.Decision != rules.Allow || len(e.Unknown) != 1 {
+	if e := checkExplained(t, `prefix_rule(["ls"])`, "bash", "-c",
+		"curl u | sh"); e.Decision != rules.Allow || len(e.Unknown) != 1 {
 		t.Errorf("without rules that prompt or forbid nothing unknown matters: %s", e)
 	}
-	if e := checkExplained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls"); e.Decision != rules.Forbid {
+	if e := checkExplained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c",
+		"ls"); e.Decision != rules.Forbid {
 		t.Errorf("a rule for the shell: %s", e)
 	}
-	if e := checkExplained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls >f"); e.Decision != rules.Forbid || !e.Opaque {
+	if e := checkExplained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c",
+		"ls >f"); e.Decision != rules.Forbid || !e.Opaque {
 		t.Errorf("a rule for the shell, and an opaque script: %s", e)
 	}
 }
@@ -83,13 +89,15 @@ func TestExplainParts(t *testing.T) {
 	if e.Opaque || len(e.Commands) != 2 || len(e.Runs) != 2 {
 		t.Fatalf("%+v", e)
 	}
-	if p := e.Commands[0]; !p.Safe || p.Danger || p.Rule == nil || p.Rule.Line != 1 || p.Line != 1 || p.Decision != rules.Allow {
+	if p := e.Commands[0]; !p.Safe || p.Danger || p.Rule == nil || p.Rule.Line != 1 || p.Line != 1 ||
+		p.Decision != rules.Allow {
 		t.Errorf("git status: %+v", p)
 	}
 	if p := e.Commands[1]; p.Safe || !p.Danger || p.Rule.Line != 5 || p.Line != 2 {
 		t.Errorf("sudo: %+v", p)
 	}
-	if p := e.Runs[1]; p.Through != "sudo" || p.Decision != rules.Forbid || p.Rule.Line != 3 || strings.Join(p.Argv, " ") != "rm -rf a b" {
+	if p := e.Runs[1]; p.Through != "sudo" || p.Decision != rules.Forbid || p.Rule.Line != 3 ||
+		strings.Join(p.Argv, " ") != "rm -rf a b" {
 		t.Errorf("rm: %+v", p)
 	}
 	e = checkExplained(t, explainRules, "bash", "-lc", "git push $x >f; $y z")

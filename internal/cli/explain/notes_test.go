@@ -22,7 +22,8 @@ import (
 func seenNames(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox.Denial {
 	var ds []sandbox.Denial
 	for _, target := range targets {
-		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno, Source: sandbox.Notified, Rule: rule, Grant: grant}
+		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno,
+			Source: sandbox.Notified, Rule: rule, Grant: grant}
 		if op == sandbox.Connect || op == sandbox.Bind {
 			d.Path, d.Addr = "", target
 		}
@@ -42,7 +43,8 @@ func numbered(directory string, n int) []string {
 
 // guessNote is a denial that was inferred.
 func guessNote(grant string) []sandbox.Denial {
-	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS",
+		Rule: "/=read", Grant: grant}}
 }
 
 func TestDenialNotes(t *testing.T) {
@@ -50,11 +52,13 @@ func TestDenialNotes(t *testing.T) {
 	hosts := seenNames(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
 	often := seenNames(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
 	often[0].Count = 3
-	net := seenNames(sandbox.Connect, "network=none", "", "ENETUNREACH", "93.184.216.34:443", "93.184.216.34:80")
+	net := seenNames(sandbox.Connect, "network=none", "", "ENETUNREACH", "93.184.216.34:443",
+		"93.184.216.34:80")
 	for i := range net {
 		net[i].Wider = "--net host"
 	}
-	host := append(seenNames(sandbox.Connect, "network=proxy", "--allow-host a.example:443", "", "a.example:443"),
+	host := append(seenNames(sandbox.Connect, "network=proxy", "--allow-host a.example:443", "",
+		"a.example:443"),
 		seenNames(sandbox.Connect, "deny b.example (--deny-host)", "", "", "b.example:443")...)
 	for i := range host {
 		host[i].Source = sandbox.Proxied
@@ -66,7 +70,8 @@ func TestDenialNotes(t *testing.T) {
 	counters := seenNames(sandbox.Write, root, "", "EROFS", "/home/a/.config/go")
 	counters[0].Harmless = "telemetry counters of Go"
 	calls := seenNames(sandbox.Syscall, "system call filter", "--allow icmp", "EPROTONOSUPPORT", "", "")
-	calls[0].Call, calls[1].Call = "socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6)", "socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP)"
+	calls[0].Call, calls[1].Call = "socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6)",
+		"socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP)"
 	for _, test := range []struct {
 		name    string
 		ds      []sandbox.Denial
@@ -154,7 +159,8 @@ func TestOfflineLine(t *testing.T) {
 		{"", "\x1b[2J", "", `("\x1b[2J")`},
 		{"", "", "", ""},
 	} {
-		d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: test.addr}, Name: test.name, Program: test.program}
+		d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: test.addr}, Name: test.name,
+			Program: test.program}
 		want := strings.Join(strings.Fields("network is off "+test.want), " ") + "; allow with --net host"
 		if got := Offline(&d); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -178,7 +184,8 @@ func TestTilde(t *testing.T) {
 // the quoted one moves a terminal.
 func FuzzShellWord(f *testing.F) {
 	testenv.NeedProgram(f, "bash")
-	for _, s := range []string{"", "plain", "a b", "it's", "$HOME `x` \\", "\x1b[2J", "\xff\xfe'", "a\nb", "é\u202e", "!x"} {
+	for _, s := range []string{"", "plain", "a b", "it's", "$HOME `x` \\", "\x1b[2J", "\xff\xfe'", "a\nb",
+		"é\u202e", "!x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -32,12 +32,15 @@ func TestLimitWords(t *testing.T) {
 	if got, _ := Exceeded("pids", held); got != "failed: process limit exceeded (200)" {
 		t.Errorf("%q", got)
 	}
-	if got, want := Limits(held[:2]), "limits: memory by cgroup-v1 (reached), pids by cgroup-v2"; got != want || Limits(nil) != "" {
+	if got, want := Limits(held[:2]),
+		"limits: memory by cgroup-v1 (reached), pids by cgroup-v2"; got != want || Limits(nil) != "" {
 		t.Errorf("%q", got)
 	}
 	cpu, peak, bytes, n := 1500*time.Millisecond, int64(3<<20), int64(0), 4
-	u := executor.Usage{CPU: &cpu, PeakMemory: &peak, PeakMemoryBy: executor.ByRusage, Read: &bytes, Written: &peak, Processes: &n}
-	if got, want := Usage(u), "used: 1.5s CPU, 3 MiB peak memory (by rusage), 0 B read and 3 MiB written, 4 processes and threads at once"; got != want || Usage(executor.Usage{}) != "" {
+	u := executor.Usage{CPU: &cpu, PeakMemory: &peak, PeakMemoryBy: executor.ByRusage, Read: &bytes,
+		Written: &peak, Processes: &n}
+	if got, want := Usage(u),
+		"used: 1.5s CPU, 3 MiB peak memory (by rusage), 0 B read and 3 MiB written, 4 processes and threads at once"; got != want || Usage(executor.Usage{}) != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -45,7 +48,8 @@ func TestLimitWords(t *testing.T) {
 // TestPIDsLine: a limit on processes is suspected only where nothing tells whether it was
 // reached, and something was said about it or as many processes were left.
 func TestPIDsLine(t *testing.T) {
-	const forked, guess = "bash: fork: retry: Resource temporarily unavailable\n", "probably: process limit reached (10); raise --pids"
+	const forked, guess = "bash: fork: retry: Resource temporarily unavailable\n",
+		"probably: process limit reached (10); raise --pids"
 	for _, test := range []struct {
 		name, limit, by, said string
 		left                  int

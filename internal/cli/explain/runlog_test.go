@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		for i := range count {
-			if err := AppendRecord(words[0], entry(fmt.Sprintf("%s-%d", words[1], i), strings.Repeat("x", size))); err != nil {
+			if err := AppendRecord(words[0], entry(fmt.Sprintf("%s-%d", words[1], i),
+				strings.Repeat("x", size))); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -51,7 +52,8 @@ func TestMain(m *testing.M) {
 var begin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 func entry(run string, args ...string) Record {
-	return Record{Start: begin, Flags: []string{"-s", "read-only"}, Result: sallyport.Result{Run: run, Args: args, Dir: "/w", End: "exited"}}
+	return Record{Start: begin, Flags: []string{"-s", "read-only"},
+		Result: sallyport.Result{Run: run, Args: args, Dir: "/w", End: "exited"}}
 }
 
 // runs lists what a directory has.
@@ -81,7 +83,8 @@ func TestAppend(t *testing.T) {
 	}
 	e.ExitCode, e.Duration, e.Stdout = 3, 1500*time.Millisecond, printed.Stdout
 	e.Sandbox = event.Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Observed: true}}
-	e.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
+	e.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS",
+		Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
 	e.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
 	e.Survivors, e.Attempts = []executor.Survivor{{PID: 3, Name: "x"}}, make([]sallyport.Attempt, 1)
 	if err := AppendRecord(directory, e); err != nil {
@@ -95,7 +98,8 @@ func TestAppend(t *testing.T) {
 		t.Fatalf("%+v %v", log, err)
 	}
 	got := log.Records[0]
-	if bytes.Contains(got.Line, []byte("printed")) || bytes.Contains(got.Line, []byte("abc")) || bytes.Contains(got.Line, []byte("secret")) {
+	if bytes.Contains(got.Line, []byte("printed")) || bytes.Contains(got.Line, []byte("abc")) ||
+		bytes.Contains(got.Line, []byte("secret")) {
 		t.Errorf("too much in %s", got.Line)
 	}
 	got.Line = nil
@@ -105,7 +109,8 @@ func TestAppend(t *testing.T) {
 	want.Args = []string{"curl", "--token=***", "https://a:***@h/"}
 	want.Stdout, want.Output = want.Stdout.WithoutText(), sallyport.Output{Total: 7}
 	want.Sandbox.Mechanism = []string{}
-	if diff := cmp.Diff(toJSON(t, want.Result), toJSON(t, got.Result)); diff != "" || got.Version != 1 || !got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
+	if diff := cmp.Diff(toJSON(t, want.Result), toJSON(t, got.Result)); diff != "" || got.Version != 1 ||
+		!got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
 		t.Errorf("%d %v %q %s", got.Version, got.Start, got.Flags, diff)
 	}
 	st, err := os.Stat(filepath.Join(directory, fileName))
@@ -139,7 +144,8 @@ func TestLimits(t *testing.T) {
 	long := strings.Repeat("\x01", 4000) // takes six bytes in JSON
 	var ds []sandbox.Denial
 	for i := range 200 {
-		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: fmt.Sprintf("/%d%s", i, long)}, Source: sandbox.Notified})
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write,
+			Path: fmt.Sprintf("/%d%s", i, long)}, Source: sandbox.Notified})
 	}
 	many := slices.Repeat([]string{long}, 400)
 	var moved []executor.Quarantined
@@ -153,10 +159,14 @@ func TestLimits(t *testing.T) {
 	}{
 		{"denials", func(e *Record) { e.SetDenials(ds, 5) },
 			func(r Record) bool {
-				return len(r.Denials()) >= 5 && len(r.Denials())+r.DenialsOmitted == 205 && r.Denials()[0].Path == ds[0].Path
+				return len(r.Denials()) >= 5 && len(r.Denials())+r.DenialsOmitted == 205 &&
+					r.Denials()[0].Path == ds[0].Path
 			}},
 		{"arguments", func(e *Record) { e.Args = many },
-			func(r Record) bool { return len(r.Args) > 5 && len(r.Args) < 20 && r.Args[len(r.Args)-1] == gap }},
+			func(r Record) bool {
+				return len(r.Args) > 5 && len(r.Args) < 20 &&
+					r.Args[len(r.Args)-1] == gap
+			}},
 		{"one argument", func(e *Record) { e.Args = []string{"x", strings.Repeat("y", 1<<20)} },
 			func(r Record) bool { return len(r.Args) == 2 && len(r.Args[1]) == maxWord+len(gap) }},
 		{"warnings", func(e *Record) { e.Warnings, e.Withheld = many, many }, func(r Record) bool { return r.Warnings == nil }},
@@ -234,7 +244,8 @@ func TestProcesses(t *testing.T) {
 			var all []*exec.Cmd
 			for i := range test.processes {
 				cmd := exec.CommandContext(t.Context(), os.Args[0])
-				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, directory, i, test.count, test.size))
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, directory, i,
+					test.count, test.size))
 				cmd.Stderr = os.Stderr
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
@@ -298,7 +309,8 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{"", "{", string(good), string(good[:len(good)/2]), "\n", `{"v":1,"run":"x","start":"never"}`, `{"v":1,"run":1}`} {
+	for _, s := range []string{"", "{", string(good), string(good[:len(good)/2]), "\n",
+		`{"v":1,"run":"x","start":"never"}`, `{"v":1,"run":1}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -319,7 +331,8 @@ func TestMaskSurvivors(t *testing.T) {
 	r := entry("a")
 	r.Survivors = []executor.Survivor{{PID: 1, Name: "x", Command: "x --token abc"}, {PID: 2}}
 	got, err := r.line()
-	if err != nil || strings.Contains(string(got), "abc") || !strings.Contains(string(got), `"command":"x --token ***"`) {
+	if err != nil || strings.Contains(string(got), "abc") ||
+		!strings.Contains(string(got), `"command":"x --token ***"`) {
 		t.Errorf("%s %v", got, err)
 	}
 	if r.Survivors[0].Command != "x --token abc" {

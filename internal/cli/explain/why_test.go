@@ -21,7 +21,8 @@ import (
 func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox.Denial {
 	var ds []sandbox.Denial
 	for _, target := range targets {
-		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno, Source: sandbox.Notified, Rule: rule, Grant: grant}
+		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno,
+			Source: sandbox.Notified, Rule: rule, Grant: grant}
 		if op == sandbox.Connect || op == sandbox.Bind {
 			d.Path, d.Addr = "", target
 		}
@@ -32,7 +33,8 @@ func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox
 
 // guess is a denial that was inferred.
 func guess(grant string) []sandbox.Denial {
-	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS",
+		Rule: "/=read", Grant: grant}}
 }
 
 // aRun is a record of a run that exited with 1.
@@ -41,7 +43,9 @@ func aRun(change func(*Record)) Record {
 	r.Result = sallyport.Result{
 		Run: "abc123", Args: []string{"make", "all"}, Dir: "/home/a/w",
 		ExitCode: 1, End: "exited", Duration: 1500 * time.Millisecond, Attempts: make([]sallyport.Attempt, 1),
-		Sandbox: event.Sandbox{Mode: "workspace-write", Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true}},
+		Sandbox: event.Sandbox{Mode: "workspace-write",
+			Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"},
+				Observed: true}},
 	}
 	if change != nil {
 		change(&r)
@@ -155,10 +159,12 @@ func TestExplainHost(t *testing.T) {
 func TestExplain(t *testing.T) {
 	r := aRun(func(r *Record) {
 		r.Flags = []string{"-s", "read-only"}
-		r.Limits = []executor.Enforced{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true}, {Limit: "pids", Value: 9}}
+		r.Limits = []executor.Enforced{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true},
+			{Limit: "pids", Value: 9}}
 		r.Sandbox.Weaker = []string{"the clock"}
 		r.HardLinks, r.HardLinksOmitted = []executor.HardLink{{Path: "/w/f", Links: 2}}, 3
-		r.Quarantined = []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "a new git repository", Grant: "--grant git"}}
+		r.Quarantined = []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "a new git repository",
+			Grant: "--grant git"}}
 		r.Survivors = []executor.Survivor{{PID: 7, Name: "sleep"}, {PID: 8, Name: "x"}}
 		ds := slices.Concat(
 			seen(sandbox.Write, "/=read", "--rw /etc/hosts", "EROFS", "/etc/hosts"),
@@ -179,7 +185,8 @@ func TestExplain(t *testing.T) {
 	}{
 		{"nothing refused", nil, "\nNothing was refused.\n"},
 		{"a limit", func(r *Record) {
-			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit, Hit: true}}
+			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10,
+				By: executor.ByRlimit, Hit: true}}
 		}, "\nBeside what the limit refused, nothing was refused.\n"},
 		{"a limit that was not reached", func(r *Record) {
 			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit}}
@@ -193,7 +200,8 @@ func TestExplain(t *testing.T) {
 		}, "(userns, seccomp).\n\nBlocked, and known to be harmless:\n  write ~/.config (EROFS): telemetry counters of Go\n"},
 		{"nothing known", func(r *Record) { r.Sandbox.Observed = false }, "\nNo denial is known, but the program was not observed.\n"},
 		{"no sandbox", func(r *Record) {
-			r.Sandbox = event.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
+			r.Sandbox = event.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost,
+				Sandbox: executor.Sandbox{Level: "none"}}
 		},
 			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was refused.\n"},
 		{"a guess", func(r *Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
@@ -300,7 +308,11 @@ func TestKeep(t *testing.T) {
 		}(), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := aRun(func(r *Record) { r.Flags = []string{"-s", "read-only", "--ro", "/a"}; r.SetDenials(test.ds, 0) })
+			r := aRun(func(r *Record) {
+				r.Flags = []string{"-s", "read-only", "--ro",
+					"/a"}
+				r.SetDenials(test.ds, 0)
+			})
 			want := ""
 			if test.want != "" {
 				want = "sallyport config allow " + test.want

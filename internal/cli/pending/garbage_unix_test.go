@@ -61,7 +61,8 @@ func TestListenerGarbage(t *testing.T) {
 	dir := directory(t)
 	name := func(i int) string { return fmt.Sprintf("%s/1%d-0123456789abcdef.sock", dir, i) }
 	answers := []string{
-		`{"id":2,"result":{"questions":[{"digest":"a","request":null}]}}`, `{"id":2,"result":{"questions":[{"digest":"a","request":1}]}}`,
+		`{"id":2,"result":{"questions":[{"digest":"a","request":null}]}}`,
+		`{"id":2,"result":{"questions":[{"digest":"a","request":1}]}}`,
 		`{"id":2,"result":7}`, `{"id":2,"error":{"code":-1,"message":"what"}}`, "x", "",
 	}
 	for i, text := range answers {
@@ -85,7 +86,8 @@ func TestListenerGarbage(t *testing.T) {
 	}
 	p := newPost(t, passes)
 	out := p.ask(t, request("abc-1"))
-	if l := list(t); len(l.Silent) != len(answers)+3 || len(l.Pending) != 1 || strings.Contains(strings.Join(l.Silent, ""), "\n") {
+	if l := list(t); len(l.Silent) != len(answers)+3 || len(l.Pending) != 1 ||
+		strings.Contains(strings.Join(l.Silent, ""), "\n") {
 		t.Errorf("%q", l.Silent)
 	}
 	serving.Wait()
@@ -101,7 +103,8 @@ func session(t *testing.T) (questionSocket, *execclient.Client) {
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{URL: "unix://" + found[0].path}, execclient.Options{Name: "test", Extensions: true, Resume: -1})
+	c, err := execclient.Dial(t.Context(), execclient.Target{URL: "unix://" + found[0].path},
+		execclient.Options{Name: "test", Extensions: true, Resume: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +138,13 @@ func TestCallerGarbage(t *testing.T) {
 		{"a part of the ID", `{"id":"abc","digest":"` + own + `","decision":"approved"}`, "not open"},
 		{"not offered", `{"id":"abc-1","digest":"` + own + `","decision":"network_policy_amendment"}`, "not offered"},
 	} {
-		if err := c.Call(t.Context(), "question/answer", json.RawMessage(test.params), nil); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := c.Call(t.Context(), "question/answer", json.RawMessage(test.params), nil); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 	}
-	for _, says := range []string{"x\n", `{"version":1,"do":"answer","id":"abc-1","decision":"approved"}` + "\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""} {
+	for _, says := range []string{"x\n", `{"version":1,"do":"answer","id":"abc-1","decision":"approved"}` +
+		"\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""} {
 		raw, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: at.path, Net: "unix"})
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +156,8 @@ func TestCallerGarbage(t *testing.T) {
 		}
 		raw.Close()
 	}
-	if err := list(t).Answer("abc-1", approval.Denied, ""); err != nil || (<-out).d.Answer != approval.Denied {
+	if err := list(t).Answer("abc-1", approval.Denied, ""); err != nil ||
+		(<-out).d.Answer != approval.Denied {
 		t.Error(err)
 	}
 }
@@ -172,7 +178,8 @@ func TestIdleCallers(t *testing.T) {
 	}
 	at, _ := session(t)
 	flood(t, at.path)
-	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).d.Answer != approval.Approved {
+	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil ||
+		(<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
 	start := time.Now()

@@ -29,7 +29,8 @@ func FuzzTake(f *testing.F) {
 			return
 		}
 		l := &Listing{}
-		if err := l.take(questionSocket{pid: 1}, &list); err != nil && (len(l.Pending) > 0 || len(l.Session) > 0) {
+		if err := l.take(questionSocket{pid: 1}, &list); err != nil &&
+			(len(l.Pending) > 0 || len(l.Session) > 0) {
 			t.Errorf("%v, and a part of it is listed", err)
 		}
 		if strings.ContainsAny(l.String(), "\x1b\r\u202e") {
@@ -40,7 +41,8 @@ func FuzzTake(f *testing.F) {
 
 func TestPick(t *testing.T) {
 	ids := [][2]string{{"abc-1"}, {"abc-10"}, {"abd-1"}, {"rule-0a"}}
-	for id, want := range map[string]int{"abc-1": 0, "abc-10": 1, "abd": 2, "r": 3, "ab": -1, "abc": -1, "x": -1, "": -1, "bc-1": -1, "abd-12": -1} {
+	for id, want := range map[string]int{"abc-1": 0, "abc-10": 1, "abd": 2, "r": 3, "ab": -1, "abc": -1,
+		"x": -1, "": -1, "bc-1": -1, "abd-12": -1} {
 		if got, err := pick(ids, id); got != want || (err != nil) != (want < 0) {
 			t.Errorf("%q: %d, %v, want %d", id, got, err, want)
 		}
@@ -55,8 +57,10 @@ func TestPick(t *testing.T) {
 func TestRuleLines(t *testing.T) {
 	const written = `prefix_rule(pattern=["git", "push"], decision="allow")`
 	text := strings.Join([]string{
-		written, "# " + written, "  " + written, written + " # mine", `prefix_rule(pattern=["a"], decision="forbidden")`,
-		`prefix_rule(pattern=[x], decision="allow")`, written + "\r", `network_rule(host="example.com", protocol="https", decision="allow")`, `network_rule(host=`, "",
+		written, "# " + written, "  " + written, written + " # mine",
+		`prefix_rule(pattern=["a"], decision="forbidden")`,
+		`prefix_rule(pattern=[x], decision="allow")`, written + "\r",
+		`network_rule(host="example.com", protocol="https", decision="allow")`, `network_rule(host=`, "",
 	}, "\n")
 	want := []string{written, `network_rule(host="example.com", protocol="https", decision="allow")`}
 	if got := ruleLines([]byte(text)); !slices.Equal(got, want) {
@@ -71,8 +75,10 @@ func TestRuleLines(t *testing.T) {
 func TestListingText(t *testing.T) {
 	hostile := "x\x1b[2J\nquestion 1 of process 1:\u202e"
 	l := &Listing{
-		Pending: []Question{{PID: 1, Request: &approval.Request{ID: hostile, Args: []string{hostile}, Script: "a\nquestion 2 of process 1:\n", Dir: hostile, Reason: hostile, Justification: hostile}}},
-		Session: []Session{{Approved: wire.Approved{ID: hostile, Argv: []string{hostile}}}}, Rules: []Rule{{"rule-1", hostile}},
+		Pending: []Question{{PID: 1, Request: &approval.Request{ID: hostile, Args: []string{hostile},
+			Script: "a\nquestion 2 of process 1:\n", Dir: hostile, Reason: hostile, Justification: hostile}}},
+		Session: []Session{{Approved: wire.Approved{ID: hostile, Argv: []string{hostile}}}},
+		Rules:   []Rule{{"rule-1", hostile}},
 	}
 	text := l.String()
 	if strings.Count("\n"+text, "\nquestion") != 1 || strings.ContainsAny(text, "\x1b\u202e") {

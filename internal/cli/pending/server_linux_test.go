@@ -15,7 +15,8 @@ import (
 // TestLongPath: the limit of socket addresses is no limit of the state directory.
 func TestLongPath(t *testing.T) {
 	home(t)
-	t.Setenv("XDG_STATE_HOME", filepath.Join(os.Getenv("XDG_STATE_HOME"), strings.Repeat("long", 30), strings.Repeat("long", 30)))
+	t.Setenv("XDG_STATE_HOME", filepath.Join(os.Getenv("XDG_STATE_HOME"), strings.Repeat("long", 30),
+		strings.Repeat("long", 30)))
 	p := newPost(t, passes)
 	out := p.ask(t, request("abc-1"))
 	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).err != nil {

@@ -61,9 +61,11 @@ func home(t *testing.T) {
 
 func request(id string) *approval.Request {
 	return &approval.Request{
-		ID: id, Kind: approval.KindCommand, Args: []string{"git", "push"}, Dir: "/w", Reason: "a rule prompts",
-		Offers:    []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"git", "push"}}},
-		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
+		ID: id, Kind: approval.KindCommand, Args: []string{"git", "push"}, Dir: "/w",
+		Reason: "a rule prompts",
+		Offers: []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"git", "push"}}},
+		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied,
+			approval.Abort},
 	}
 }
 
@@ -113,14 +115,16 @@ func TestAnswer(t *testing.T) {
 			p := newPost(t, waits(why))
 			out := p.ask(t, request("abc-1"))
 			l := list(t)
-			if len(l.Pending) != 1 || l.Pending[0].PID != os.Getpid() || l.Pending[0].Request.Reason != "a rule prompts" || len(l.Silent) > 0 {
+			if len(l.Pending) != 1 || l.Pending[0].PID != os.Getpid() ||
+				l.Pending[0].Request.Reason != "a rule prompts" || len(l.Silent) > 0 {
 				t.Fatalf("%+v", l)
 			}
 			if err := l.Answer(test.id, test.answer, test.message); err != nil {
 				t.Fatal(err)
 			}
 			got := <-out
-			if d := got.d; got.err != nil || d.Answer != test.want.Answer || d.Message != test.want.Message || !slices.Equal(d.Rule, test.want.Rule) || d.Source != approval.FromUser {
+			if d := got.d; got.err != nil || d.Answer != test.want.Answer || d.Message != test.want.Message ||
+				!slices.Equal(d.Rule, test.want.Rule) || d.Source != approval.FromUser {
 				t.Errorf("%+v", got)
 			}
 			if cause := <-why; !errors.Is(cause, approval.ErrAnswered) {
@@ -146,7 +150,8 @@ func TestOneAnswer(t *testing.T) {
 	results := make([]error, 10)
 	for i := range results {
 		done.Go(func() {
-			results[i] = l.Answer("abc-1", []approval.Answer{approval.Denied, approval.Approved}[i%2], fmt.Sprint(i))
+			results[i] = l.Answer("abc-1", []approval.Answer{approval.Denied, approval.Approved}[i%2],
+				fmt.Sprint(i))
 		})
 	}
 	done.Wait()
@@ -283,7 +288,8 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := list(t)
-	if len(l.Session) != 1 || l.Session[0].ID != "abc-1" || !slices.Equal(l.Session[0].Argv, r.Args) || l.Session[0].Time.IsZero() {
+	if len(l.Session) != 1 || l.Session[0].ID != "abc-1" || !slices.Equal(l.Session[0].Argv, r.Args) ||
+		l.Session[0].Time.IsZero() {
 		t.Fatalf("%+v", l)
 	}
 	if err := l.Forget("abc"); err != nil || len(memory.List()) != 0 {
@@ -354,7 +360,8 @@ func TestModes(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
-	for path, want := range map[string]os.FileMode{dir: os.ModeDir | 0o700, filepath.Join(dir, names[0].Name()): os.ModeSocket | 0o600} {
+	for path, want := range map[string]os.FileMode{dir: os.ModeDir | 0o700,
+		filepath.Join(dir, names[0].Name()): os.ModeSocket | 0o600} {
 		if info, err := os.Lstat(path); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
 		}
@@ -375,7 +382,9 @@ func TestStrangers(t *testing.T) {
 	name := func(pid int) string { return fmt.Sprintf("%s/%d-0123456789abcdef.sock", dir, pid) }
 	listenAt(t, name(11)).Close() // of a killed process
 	target := listenAt(t, filepath.Dir(dir)+"/target")
-	if err := errors.Join(os.Symlink(filepath.Dir(dir)+"/target", name(12)), os.WriteFile(name(13), nil, 0o600), os.Mkdir(name(14), 0o700), os.WriteFile(dir+"/notes", nil, 0o600)); err != nil {
+	if err := errors.Join(os.Symlink(filepath.Dir(dir)+"/target", name(12)),
+		os.WriteFile(name(13), nil, 0o600), os.Mkdir(name(14), 0o700),
+		os.WriteFile(dir+"/notes", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	l := list(t)
@@ -432,7 +441,8 @@ func TestNothingElse(t *testing.T) {
 		"process/list": nil, "environment/info": nil, "http/request": map[string]any{},
 	} {
 		var refused *wire.Error
-		if err := c.Call(t.Context(), method, params, nil); !errors.As(err, &refused) || refused.Code != wire.CodeNoMethod {
+		if err := c.Call(t.Context(), method, params, nil); !errors.As(err, &refused) ||
+			refused.Code != wire.CodeNoMethod {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
@@ -460,7 +470,8 @@ func TestChanged(t *testing.T) {
 	if err := l.Answer("abc-1", approval.Approved, ""); !errors.Is(err, ErrOther) {
 		t.Errorf("the answer to another question: %v", err)
 	}
-	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).d.Answer != approval.Approved {
+	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil ||
+		(<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
 }
@@ -470,7 +481,8 @@ func TestHost(t *testing.T) {
 	home(t)
 	p := newPost(t, passes)
 	r := request("abc-1")
-	r.Kind, r.Offers = approval.KindNetwork, []approval.Offer{{Answer: approval.ApprovedHost, Host: "example.com", Protocol: "https"}}
+	r.Kind, r.Offers = approval.KindNetwork,
+		[]approval.Offer{{Answer: approval.ApprovedHost, Host: "example.com", Protocol: "https"}}
 	out := p.ask(t, r)
 	l := list(t)
 	if !strings.Contains(l.String(), "answers: approve; approve --rule; approve --session; deny\n") {
@@ -501,7 +513,8 @@ func TestLarge(t *testing.T) {
 		if len(l.Pending) != 1 || len(l.Silent) != min(1, len(out)-1-i) {
 			t.Fatalf("%d questions, %q", len(l.Pending), l.Silent)
 		}
-		if err := l.Answer(fmt.Sprint("abc-", i), approval.Approved, ""); err != nil || (<-out[i]).err != nil {
+		if err := l.Answer(fmt.Sprint("abc-", i), approval.Approved, ""); err != nil ||
+			(<-out[i]).err != nil {
 			t.Error(err)
 		}
 	}
@@ -519,7 +532,8 @@ func TestTwoPosts(t *testing.T) {
 	if err := l.Answer("ab", approval.Approved, ""); err == nil {
 		t.Error("one of two was answered")
 	}
-	if err := errors.Join(l.Answer("abd", approval.Approved, ""), l.Answer("abc", approval.Denied, "")); err != nil {
+	if err := errors.Join(l.Answer("abd", approval.Approved, ""),
+		l.Answer("abc", approval.Denied, "")); err != nil {
 		t.Error(err)
 	}
 	if a, b := <-first, <-second; a.d.Answer != approval.Denied || b.d.Answer != approval.Approved {

@@ -34,7 +34,8 @@ func TestStartedBytes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var said string
 			env := &Env{
-				Env:  &args.Env{Stdin: null, Stdout: null, Dir: test.dir, Environ: []string{"A=1", "BAD=\xff", "A=2", "C="}},
+				Env: &args.Env{Stdin: null, Stdout: null, Dir: test.dir,
+					Environ: []string{"A=1", "BAD=\xff", "A=2", "C="}},
 				Tell: func(lines ...string) { said += strings.Join(lines, " ") },
 			}
 			run := new(args.Options)
@@ -43,7 +44,8 @@ func TestStartedBytes(t *testing.T) {
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("%v, want %q", err, test.want)
 			}
-			if got != nil && got.Env != nil && (!maps.Equal(got.Env, map[string]string{"A": "2", "C": ""}) || !strings.Contains(said, "BAD")) {
+			if got != nil && got.Env != nil && (!maps.Equal(got.Env, map[string]string{"A": "2", "C": ""}) ||
+				!strings.Contains(said, "BAD")) {
 				t.Errorf("%v, said %q", got.Env, said)
 			}
 		})
@@ -56,9 +58,13 @@ func TestSandboxes(t *testing.T) {
 		t.Errorf("%q for none", got)
 	}
 	left := int64(599_900)
-	got := Sandboxes{{Name: "db", Workspace: "/w", Network: "none", Running: 2}, {Name: "web", Workspace: "/a b", Network: "host", IdleLeft: &left}}.String()
+	got := Sandboxes{{Name: "db", Workspace: "/w", Network: "none", Running: 2},
+		{Name: "web", Workspace: "/a b", Network: "host", IdleLeft: &left}}.String()
 	lines := strings.Split(got, "\n")
-	if len(lines) != 4 || !strings.HasPrefix(lines[0], "NAME   NETWORK   STARTED") || !strings.HasSuffix(lines[1], " ago   2         -           /w") || !strings.HasSuffix(lines[2], `   0         10m         "/a b"`) && !strings.HasSuffix(lines[2], `   0         10m         /a b`) {
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "NAME   NETWORK   STARTED") ||
+		!strings.HasSuffix(lines[1], " ago   2         -           /w") ||
+		!strings.HasSuffix(lines[2], `   0         10m         "/a b"`) &&
+			!strings.HasSuffix(lines[2], `   0         10m         /a b`) {
 		t.Errorf("%s", got)
 	}
 }

@@ -96,8 +96,10 @@ func TestFilterUnfinished(t *testing.T) {
 // out: no sequence is made of the parts beside another one.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{
-		"text", "a\x1b[6nb", "\x1b]11;?\x07", "\x1bP" + strings.Repeat("q", 600) + "\x1b\\\x1b[c", "\x1b\x1b\x1b[c\x05",
-		"\xc2\x1b[6n\x9b6n", "\x1b[\x1b[6n6n", "\x1b]52;c;\x1b[6n?\x07", "\x1b_Ga=T;A\x1b\\", "\xe2\x82\xac\x9b",
+		"text", "a\x1b[6nb", "\x1b]11;?\x07", "\x1bP" + strings.Repeat("q", 600) + "\x1b\\\x1b[c",
+		"\x1b\x1b\x1b[c\x05",
+		"\xc2\x1b[6n\x9b6n", "\x1b[\x1b[6n6n", "\x1b]52;c;\x1b[6n?\x07", "\x1b_Ga=T;A\x1b\\",
+		"\xe2\x82\xac\x9b",
 	} {
 		f.Add([]byte(seed), 3)
 	}

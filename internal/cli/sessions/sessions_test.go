@@ -59,13 +59,15 @@ func TestReplay(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			said := ""
 			env := &Env{Env: new(args.Env), Tell: func(lines ...string) { said += strings.Join(lines, "\n") }}
-			a := &attachment{env: env, c: &test.pages, run: &wire.ListedRun{RunID: "7"}, out: printer{env: env}}
+			a := &attachment{env: env, c: &test.pages, run: &wire.ListedRun{RunID: "7"},
+				out: printer{env: env}}
 			chunks, _, err := a.replay(t.Context(), &reader{c: a.c, id: "7"})
 			shown := 0
 			for _, c := range chunks {
 				shown += len(c.Chunk)
 			}
-			if err != nil || shown != test.shown || (test.said == "") != (said == "") || !strings.HasPrefix(said, test.said) {
+			if err != nil || shown != test.shown || (test.said == "") != (said == "") ||
+				!strings.HasPrefix(said, test.said) {
 				t.Errorf("%d bytes, %q, %v", shown, said, err)
 			}
 		})
@@ -93,7 +95,8 @@ func TestShow(t *testing.T) {
 	}
 	out, _ := os.ReadFile(filepath.Join(dir, "out"))
 	errs, _ := os.ReadFile(filepath.Join(dir, "err"))
-	if string(out) != "ac" || string(errs) != "2 bytes of output are not retained any more\nb\n1 byte of output is not retained any more\n" {
+	if string(out) != "ac" ||
+		string(errs) != "2 bytes of output are not retained any more\nb\n1 byte of output is not retained any more\n" {
 		t.Errorf("%q, %q", out, errs)
 	}
 }
@@ -123,8 +126,10 @@ func (l lists) Close() error { return nil }
 
 // TestServerLines: what a server sends as one line is one line, and an ID is a number.
 func TestServerLines(t *testing.T) {
-	for _, id := range []string{"", "1\nsallyport: forged", "1\x1b[2J", "1;rm -rf x", "-1", "+1", "1 ", "0x1", "99999999999999999999999", "\u0661"} {
-		if _, err := find(t.Context(), lists{"1", id}, "1"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no number") {
+	for _, id := range []string{"", "1\nsallyport: forged", "1\x1b[2J", "1;rm -rf x", "-1", "+1", "1 ", "0x1",
+		"99999999999999999999999", "\u0661"} {
+		if _, err := find(t.Context(), lists{"1", id}, "1"); err == nil ||
+			strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no number") {
 			t.Errorf("a list with the ID %q: %v", id, err)
 		}
 		if _, _, err := start(t.Context(), lists{id}, new(wire.RunStart)); err == nil {
@@ -177,7 +182,8 @@ func TestLeave(t *testing.T) {
 	} {
 		t.Run(test.result, func(t *testing.T) {
 			said := ""
-			err := leave(&Env{Tell: func(lines ...string) { said = lines[0] }}, json.RawMessage(test.result), false)
+			err := leave(&Env{Tell: func(lines ...string) { said = lines[0] }},
+				json.RawMessage(test.result), false)
 			var code explain.ExitCode
 			if !errors.As(err, &code) || int(code) != test.code || said != test.said {
 				t.Errorf("%v, %q", err, said)
@@ -198,14 +204,17 @@ func TestTable(t *testing.T) {
 		{RunID: "3", Argv: []string{"y"}, Started: now.Add(time.Second).UnixMilli()},
 	}, now)
 	if strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "ID   STATE") ||
-		!strings.Contains(got, "20   timed out (137)   1m ago    x\n") || !strings.Contains(got, "3h ago") || !strings.Contains(got, "3    ended             0s ago    y\n") {
+		!strings.Contains(got, "20   timed out (137)   1m ago    x\n") || !strings.Contains(got, "3h ago") ||
+		!strings.Contains(got, "3    ended             0s ago    y\n") {
 		t.Errorf("%s", got)
 	}
 }
 
-// TestSignalName: what kill -s takes, as the protocol names it. What is no signal is for the server to refuse.
+// TestSignalName: what kill -s takes, as the protocol names it. What is no signal is for the server to
+// refuse.
 func TestSignalName(t *testing.T) {
-	for given, want := range map[string]string{"TERM": "SIGTERM", "SIGINT": "SIGINT", "usr1": "SIGUSR1", "sighup": "SIGHUP", "9": "SIGKILL", "15": "SIGTERM", "0": "SIG", "-9": "SIG", "NONE": "SIGNONE"} {
+	for given, want := range map[string]string{"TERM": "SIGTERM", "SIGINT": "SIGINT", "usr1": "SIGUSR1",
+		"sighup": "SIGHUP", "9": "SIGKILL", "15": "SIGTERM", "0": "SIG", "-9": "SIG", "NONE": "SIGNONE"} {
 		if got := signalName(given); got != want {
 			t.Errorf("%s is %s, want %s", given, got, want)
 		}

@@ -66,7 +66,8 @@ func TestCommand(t *testing.T) {
 				t.Errorf("it got %s, want %s", got, tt.want)
 			}
 			text := "|" + strings.Join(own, "|")
-			for _, entry := range []string{"SALLYPORT=1", "SALLYPORT_NETWORK=none", "SALLYPORT_SANDBOX=read-only"} {
+			for _, entry := range []string{"SALLYPORT=1", "SALLYPORT_NETWORK=none",
+				"SALLYPORT_SANDBOX=read-only"} {
 				text = strings.Replace(text, "|"+entry, "", 1)
 			}
 			if text = strings.TrimPrefix(text, "|"); text != tt.own {

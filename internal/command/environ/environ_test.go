@@ -14,7 +14,8 @@ import (
 
 func TestApply(t *testing.T) {
 	base := []string{
-		"PATH=/bin", "HOME=/h", "API_KEY=k", "SECRET_TOKEN=s", "EDITOR=vi", "LC_TIME=C", "TERM=xterm", "TZ=UTC",
+		"PATH=/bin", "HOME=/h", "API_KEY=k", "SECRET_TOKEN=s", "EDITOR=vi", "LC_TIME=C",
+		"TERM=xterm", "TZ=UTC",
 	}
 	for _, tt := range []struct {
 		name     string
@@ -32,7 +33,8 @@ func TestApply(t *testing.T) {
 		{"row 30: default excludes on", Policy{Inherit: InheritAll}, []string{"API_KEY=k", "SECRET_TOKEN=s", "A=1"},
 			"A=1", "API_KEY SECRET_TOKEN"},
 		{"row 31: include_only keeps PATH and the thread id",
-			Policy{Inherit: InheritAll, KeepSecrets: true, IncludeOnly: []string{"*PATH"}, Runtime: map[string]string{"CODEX_THREAD_ID": "7"}},
+			Policy{Inherit: InheritAll, KeepSecrets: true, IncludeOnly: []string{"*PATH"},
+				Runtime: map[string]string{"CODEX_THREAD_ID": "7"}},
 			[]string{"PATH=/bin", "HOME=/h"}, "CODEX_THREAD_ID=7 PATH=/bin", "HOME"},
 		{"row 31: include_only filters what was set", Policy{IncludeOnly: []string{"*PATH"}, Set: map[string]string{"NEW": "1", "MANPATH": "2"}},
 			[]string{"PATH=/bin"}, "MANPATH=2 PATH=/bin", "NEW"},
@@ -48,7 +50,8 @@ func TestApply(t *testing.T) {
 			[]string{"OPENAI_IDENTITY_TOKEN_FILE=z", "A=1"}, "A=1",
 			"OPENAI_IDENTITY_TOKEN_FILE OpenAI_Federation_Rule_Id openai_identity_token_file"},
 		{"row 33: a stale runtime variable is replaced",
-			Policy{Inherit: InheritAll, RuntimeOnly: []string{"CODEX_PERMISSION_PROFILE"}, Runtime: map[string]string{"CODEX_PERMISSION_PROFILE": "new"}},
+			Policy{Inherit: InheritAll, RuntimeOnly: []string{"CODEX_PERMISSION_PROFILE"},
+				Runtime: map[string]string{"CODEX_PERMISSION_PROFILE": "new"}},
 			[]string{"CODEX_PERMISSION_PROFILE=old"}, "CODEX_PERMISSION_PROFILE=new", ""},
 		{"row 33: or removed", Policy{Inherit: InheritAll, RuntimeOnly: []string{"CODEX_PERMISSION_PROFILE"}},
 			[]string{"CODEX_PERMISSION_PROFILE=old"}, "", "CODEX_PERMISSION_PROFILE"},

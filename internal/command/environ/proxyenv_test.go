@@ -46,7 +46,8 @@ func TestTable(t *testing.T) {
 		}
 		seen[r.name] = true
 	}
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "WS_PROXY", "WSS_PROXY", "GRPC_PROXY", "NO_PROXY"} {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "WS_PROXY",
+		"WSS_PROXY", "GRPC_PROXY", "NO_PROXY"} {
 		if !seen[name] || !seen[strings.ToLower(name)] {
 			t.Errorf("%s is not there in both cases", name)
 		}
@@ -56,7 +57,8 @@ func TestTable(t *testing.T) {
 // TestStale: what was inherited leads nowhere, and other variables stay as they are.
 func TestStale(t *testing.T) {
 	env := []string{
-		"A=1", "HTTPS_PROXY=http://user:secret@proxy.example:8080", "no_proxy=localhost,10.0.0.0/8", "npm_config_noproxy=*",
+		"A=1", "HTTPS_PROXY=http://user:secret@proxy.example:8080", "no_proxy=localhost,10.0.0.0/8",
+		"npm_config_noproxy=*",
 		"http_proxy", "B=HTTP_PROXY=x", "HTTP_PROXY_X=stays", "SALLYPORT_PROXY_PORT=1",
 	}
 	before := slices.Clone(env)
@@ -68,7 +70,8 @@ func TestStale(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if text := strings.Join(got, "\n"); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0.0") {
+	if text := strings.Join(got, "\n"); strings.Contains(text, "secret") ||
+		strings.Contains(text, "10.0.0.0") {
 		t.Error("a stale value is left")
 	}
 	if again := SetProxy(got, Proxy{At: at}); !slices.Equal(again, got) {
@@ -97,7 +100,8 @@ func TestJava(t *testing.T) {
 
 // TestWithoutLogins: variables that have a password for a proxy go, and others stay.
 func TestWithoutLogins(t *testing.T) {
-	env := []string{"A=x@y", "HTTP_PROXY=http://u:p@h", "https_proxy=u:p@h:1", "ALL_PROXY=http://h", "RSYNC_PROXY=u:p@h:1", "NO_PROXY=a,b", "no=http_proxy=u@h"}
+	env := []string{"A=x@y", "HTTP_PROXY=http://u:p@h", "https_proxy=u:p@h:1", "ALL_PROXY=http://h",
+		"RSYNC_PROXY=u:p@h:1", "NO_PROXY=a,b", "no=http_proxy=u@h"}
 	given := slices.Clone(env)
 	want := []string{"A=x@y", "ALL_PROXY=http://h", "NO_PROXY=a,b", "no=http_proxy=u@h"}
 	if diff := cmp.Diff(want, WithoutLogins(env)); diff != "" || !slices.Equal(env, given) {
@@ -140,13 +144,16 @@ func TestLogins(t *testing.T) {
 			if diff := cmp.Diff(want, WithoutLogins([]string{c.entry}), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			if text := strings.Join(SetProxy([]string{c.entry}, Proxy{At: at}), "\n"); strings.Contains(text, "hunter2") {
+			if text := strings.Join(SetProxy([]string{c.entry}, Proxy{At: at}),
+				"\n"); strings.Contains(text, "hunter2") {
 				t.Error("with a network it is there")
 			}
 		})
 	}
-	env := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://u:hunter2@h:1", "GIT_CONFIG_KEY_0=http.proxy", "GIT_CONFIG_VALUE_1=u@h"}
-	want := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://h:1", "GIT_CONFIG_KEY_0=http.proxy", "GIT_CONFIG_VALUE_1=u@h"}
+	env := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://u:hunter2@h:1",
+		"GIT_CONFIG_KEY_0=http.proxy", "GIT_CONFIG_VALUE_1=u@h"}
+	want := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://h:1", "GIT_CONFIG_KEY_0=http.proxy",
+		"GIT_CONFIG_VALUE_1=u@h"}
 	if diff := cmp.Diff(want, WithoutLogins(env)); diff != "" {
 		t.Error(diff)
 	}
@@ -161,12 +168,14 @@ func FuzzLogins(f *testing.F) {
 		if strings.ContainsAny(before, "\"'\\") && !strings.HasSuffix(before, " ") {
 			return
 		}
-		for _, entry := range WithoutLogins([]string{"X_OPTS=" + before + " -Dhttp.proxyPassword=Qz7Jx " + after}) {
+		for _, entry := range WithoutLogins([]string{"X_OPTS=" + before +
+			" -Dhttp.proxyPassword=Qz7Jx " + after}) {
 			if strings.Contains(entry, "Qz7Jx") && !strings.Contains(before+after, "Qz7Jx") {
 				t.Errorf("%q", entry)
 			}
 		}
-		if plain := "X_OPTS=" + before + after; !strings.Contains(strings.ToLower(plain), "proxy") && !strings.Contains(strings.ToLower(plain), "socks") {
+		if plain := "X_OPTS=" + before + after; !strings.Contains(strings.ToLower(plain), "proxy") &&
+			!strings.Contains(strings.ToLower(plain), "socks") {
 			if got := WithoutLogins([]string{plain}); len(got) != 1 || got[0] != plain {
 				t.Errorf("%q became %q", plain, got)
 			}

@@ -134,7 +134,8 @@ func FuzzSecretValue(f *testing.F) {
 				t.Errorf("%q is no secret between %q and %q", secret, before, after)
 			}
 		}
-		if got := maskValues(before + " " + fakeKey + " " + after); strings.Count(got, "MIIEhidden") > strings.Count(after, "MIIEhidden")+strings.Count(before, "MIIEhidden") {
+		if got := maskValues(before + " " + fakeKey + " " + after); strings.Count(got,
+			"MIIEhidden") > strings.Count(after, "MIIEhidden")+strings.Count(before, "MIIEhidden") {
 			t.Errorf("the key is not masked in %q", got)
 		}
 		masked := maskValues(before)

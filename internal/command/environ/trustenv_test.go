@@ -21,7 +21,8 @@ func TestWithJava(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			given := slices.Clone(tt.env)
-			if got := WithJavaTrust(given, "/s.p12"); !slices.Equal(got, tt.want) || !slices.Equal(given, tt.env) {
+			if got := WithJavaTrust(given, "/s.p12"); !slices.Equal(got, tt.want) ||
+				!slices.Equal(given, tt.env) {
 				t.Errorf("%q, want %q; given %q", got, tt.want, given)
 			}
 		})

@@ -147,10 +147,12 @@ func TestProgramDigest(t *testing.T) {
 // TestUnreadable: what a command runs and cannot be read is an error, and has no digest by other means.
 func TestUnreadable(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	dir := workspace(t, map[string]string{"run.sh": "#!/bin/sh\n", "interp": "#!/bin/sh\n", "by": "#!./interp\n", "large": "x", "venv/none": "x"})
+	dir := workspace(t, map[string]string{"run.sh": "#!/bin/sh\n", "interp": "#!/bin/sh\n",
+		"by": "#!./interp\n", "large": "x", "venv/none": "x"})
 	for _, err := range []error{
 		os.Chmod(filepath.Join(dir, "run.sh"), 0o311), os.Chmod(filepath.Join(dir, "interp"), 0o311),
-		os.Truncate(filepath.Join(dir, "large"), maxBytes+1), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o700),
+		os.Truncate(filepath.Join(dir, "large"), maxBytes+1),
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)

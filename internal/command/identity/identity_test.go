@@ -45,7 +45,8 @@ func TestKey(t *testing.T) {
 		}
 	}
 	write("one")
-	base := Command{Local: true, Args: []string{"sh", "x.sh"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}, Policy: sandbox.WorkspaceWrite(dir)}
+	base := Command{Local: true, Args: []string{"sh", "x.sh"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"},
+		Policy: sandbox.WorkspaceWrite(dir)}
 	seen := map[string]string{Of(&base).Key(): "the command"}
 	for name, change := range map[string]func(*Command){
 		"machine":   func(c *Command) { c.Environment = "other" },
@@ -76,7 +77,8 @@ func TestKey(t *testing.T) {
 // TestVersion: a policy has a short name of its own.
 func TestVersion(t *testing.T) {
 	name := Version(sandbox.ReadOnly())
-	if len(name) != 12 || name == Version(sandbox.WorkspaceWrite()) || name == Version(sandbox.ReadOnly(), 1) || name != Version(sandbox.ReadOnly()) {
+	if len(name) != 12 || name == Version(sandbox.WorkspaceWrite()) ||
+		name == Version(sandbox.ReadOnly(), 1) || name != Version(sandbox.ReadOnly()) {
 		t.Error(name)
 	}
 }

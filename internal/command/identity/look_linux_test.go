@@ -24,7 +24,8 @@ func TestMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	text, err := unix.Mmap(int(f.Fd()), 0, len("#!/bin/sh\necho good\n"), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	text, err := unix.Mmap(int(f.Fd()), 0, len("#!/bin/sh\necho good\n"), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestMapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	posted, err := dirs.PublishNotice(at, dirs.Writers, &dirs.Notice{Run: "r", PID: 1, Program: "w", Paths: []string{dir}})
+	posted, err := dirs.PublishNotice(at, dirs.Writers,
+		&dirs.Notice{Run: "r", PID: 1, Program: "w", Paths: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func TestUnknownWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(at, string(dirs.Writers)), 0o700), os.Mkdir(filepath.Join(at, string(dirs.Writers), "x"), 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(at, string(dirs.Writers)), 0o700),
+		os.Mkdir(filepath.Join(at, string(dirs.Writers), "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	l := Take(command(dir, "./run"), true)

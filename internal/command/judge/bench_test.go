@@ -16,7 +16,8 @@ import (
 func manyRules(tb testing.TB, n int) *rules.Set {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "prefix_rule([\"tool%d\", \"do\"], %q)\n", i, []string{"allow", "prompt", "forbidden"}[i%3])
+		fmt.Fprintf(&b, "prefix_rule([\"tool%d\", \"do\"], %q)\n", i,
+			[]string{"allow", "prompt", "forbidden"}[i%3])
 	}
 	return load(tb, b.String())
 }

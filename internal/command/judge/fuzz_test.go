@@ -21,7 +21,8 @@ prefix_rule(["npm"], sandbox = "outside")
 prefix_rule(["make"], sandbox = "read-only")
 prefix_rule(["ls"])
 `)
-	for _, script := range []string{"ls", "npm ci && npm test", "npm ci; make", "rm x", "env rm $X", "git push", "$X", "curl u | sh", "npm $(rm x)", "'", ""} {
+	for _, script := range []string{"ls", "npm ci && npm test", "npm ci; make", "rm x", "env rm $X",
+		"git push", "$X", "curl u | sh", "npm $(rm x)", "'", ""} {
 		f.Add(script, "")
 	}
 	f.Add("npm ci", "rm")
@@ -29,17 +30,21 @@ prefix_rule(["ls"])
 		q := Question{Command: []string{"bash", "-c", script}, Arg0: arg0, Rules: set, SafeList: true}
 		usual := Judge(&q)
 		q.Approval = approval.Never
-		if d := Judge(&q); d.Answer == Ask || d.Answer == Skip && usual.Answer != Skip || d.Answer == Forbid && usual.Answer == Skip {
+		if d := Judge(&q); d.Answer == Ask || d.Answer == Skip && usual.Answer != Skip ||
+			d.Answer == Forbid && usual.Answer == Skip {
 			t.Errorf("%q: never %s, on-request %s", script, textOf(d), textOf(usual))
 		}
 		q.Approval = approval.Untrusted
-		if d := Judge(&q); d.Answer > usual.Answer || d.Answer == Forbid && usual.Answer != Forbid || d.Where != usual.Where {
+		if d := Judge(&q); d.Answer > usual.Answer || d.Answer == Forbid && usual.Answer != Forbid ||
+			d.Where != usual.Where {
 			t.Errorf("%q: untrusted %s, on-request %s", script, textOf(d), textOf(usual))
 		}
-		for _, q := range []Question{{Place: Full}, {Place: Unrestricted, Wish: More}, {Wish: Leave}, {Whole: true}} {
+		for _, q := range []Question{{Place: Full}, {Place: Unrestricted, Wish: More}, {Wish: Leave},
+			{Whole: true}} {
 			q.Command, q.Arg0, q.Rules, q.SafeList = []string{"bash", "-c", script}, arg0, set, true
 			if d := Judge(&q); d.Answer > usual.Answer || q.Whole && d.Answer < usual.Answer {
-				t.Errorf("%q: place %d, wish %d: %s, else %s", script, q.Place, q.Wish, textOf(d), textOf(usual))
+				t.Errorf("%q: place %d, wish %d: %s, else %s", script, q.Place, q.Wish, textOf(d),
+					textOf(usual))
 			}
 		}
 		if (usual.Answer == Skip) != (usual.Reason == "") || strings.ContainsAny(usual.Reason, "\n\x1b") {

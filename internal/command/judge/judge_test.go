@@ -106,7 +106,8 @@ func TestTable(t *testing.T) {
 		}},
 	} {
 		for name, policy := range policies {
-			d := Judge(&Question{Command: bash(test.script), Rules: load(t, tableRules), Approval: policy, SafeList: true, Wish: map[bool]Wish{true: Leave}[test.outside]})
+			d := Judge(&Question{Command: bash(test.script), Rules: load(t, tableRules), Approval: policy,
+				SafeList: true, Wish: map[bool]Wish{true: Leave}[test.outside]})
 			if got := textOf(d); got != test.want[name] {
 				t.Errorf("%s, %s:\n%s, want\n%s", test.name, name, got, test.want[name])
 			}
@@ -129,11 +130,14 @@ func textOf(d Decision) string {
 // TestWithoutRules: only untrusted and the wish to leave make a difference, and a rule set that
 // does not load forbids whatever the policy.
 func TestWithoutRules(t *testing.T) {
-	broken := rules.Load(rules.Host{}, rules.Source{Name: "good", Text: []byte(`prefix_rule(["ls"])`)}, rules.Source{Name: "bad", Text: []byte("x(")})
+	broken := rules.Load(rules.Host{}, rules.Source{Name: "good", Text: []byte(`prefix_rule(["ls"])`)},
+		rules.Source{Name: "bad", Text: []byte("x(")})
 	for name, policy := range policies {
 		for _, set := range []*rules.Set{nil, rules.Load(rules.Host{}), load(t, "")} {
-			want := map[bool]string{true: "ask: no rule allows `make`, and it is not known to read only", false: "skip"}[policy == approval.Untrusted]
-			if got := textOf(Judge(&Question{Command: []string{"make"}, Rules: set, Approval: policy})); got != want {
+			want := map[bool]string{true: "ask: no rule allows `make`, and it is not known to read only",
+				false: "skip"}[policy == approval.Untrusted]
+			if got := textOf(Judge(&Question{Command: []string{"make"}, Rules: set,
+				Approval: policy})); got != want {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
@@ -193,7 +197,8 @@ prefix_rule(["/w/own", "x"])
 		{"restricted behind an allowed program", []string{"sudo", "git", "push"}, true, Ask},
 		{"forbidden behind an allowed program", []string{"sudo", "rm", "x"}, true, Forbid},
 	} {
-		d := Judge(&Question{Command: test.argv, Rules: load(t, text), Approval: approval.Untrusted, SafeList: test.safeList, Host: rules.Host{Dir: "/w"}})
+		d := Judge(&Question{Command: test.argv, Rules: load(t, text), Approval: approval.Untrusted,
+			SafeList: test.safeList, Host: rules.Host{Dir: "/w"}})
 		if d.Answer != test.want {
 			t.Errorf("%s: %s", test.name, fmt.Sprint(d.Answer, " ", d.Reason))
 		}

@@ -63,20 +63,25 @@ func TestLeave(t *testing.T) {
 			q.Command = []string{"cargo"}
 			q.Want(true, false)
 			asked := Judge(&q)
-			if (asked.Answer == Ask) != (test.want != "") || asked.Answer == Ask && !slices.Equal(asked.Requires(nil), required) || test.want == "" && asked.Retry == RetryOutside {
+			if (asked.Answer == Ask) != (test.want != "") || asked.Answer == Ask &&
+				!slices.Equal(asked.Requires(nil), required) || test.want == "" &&
+				asked.Retry == RetryOutside {
 				t.Errorf("the caller asks: %s, %v", textOf(asked), asked.Requires(nil))
 			}
 			q.Wish, q.Command = Stay, []string{"npm", "ci"}
-			if ruled := Judge(&q); (ruled.Where == rules.Outside) != (test.want == outside) || ruled.Answer != Skip {
+			if ruled := Judge(&q); (ruled.Where == rules.Outside) != (test.want == outside) ||
+				ruled.Answer != Skip {
 				t.Errorf("a rule: %s, %v", textOf(ruled), ruled.Where)
 			}
 			q.Ceiling = true
 			if ruled := Judge(&q); ruled.Where != rules.Unsaid {
 				t.Errorf("a rule under a ceiling: %v", ruled.Where)
 			}
-			for _, given := range [][]string{nil, {outside}, {approval.Network}, {outside, approval.Network}} {
+			for _, given := range [][]string{nil, {outside}, {approval.Network},
+				{outside, approval.Network}} {
 				left, err := Outside(p, test.hosts, given)
-				fits := test.want != "" && !slices.ContainsFunc(required, func(word string) bool { return !slices.Contains(given, word) })
+				fits := test.want != "" && !slices.ContainsFunc(required,
+					func(word string) bool { return !slices.Contains(given, word) })
 				if (err == nil) != fits || fits && left.Mode() != sandbox.Full || !fits && !left.Equal(p) {
 					t.Errorf("%v: %v, %v", given, left, err)
 				}

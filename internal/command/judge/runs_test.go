@@ -18,7 +18,8 @@ func TestRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forbids, prompts, other := load(t, `prefix_rule(["zap"], "forbidden")`), load(t, `prefix_rule(["zap"], "prompt")`), load(t, `prefix_rule(["zap"])`)
+	forbids, prompts, other := load(t, `prefix_rule(["zap"], "forbidden")`),
+		load(t, `prefix_rule(["zap"], "prompt")`), load(t, `prefix_rule(["zap"])`)
 	for line := range strings.Lines(string(lines)) {
 		line = strings.TrimSuffix(line[2:], "\n")
 		q := Question{Command: []string{"bash", "-c", line}, Host: rules.Host{Dir: "/w"}}
@@ -38,14 +39,21 @@ func TestRuns(t *testing.T) {
 func TestQuietWords(t *testing.T) {
 	set := load(t, `prefix_rule([["rm", "touch", "curl", "docker", "git", "sudo", "python3", "node", "make", "sh", "ssh"]], "forbidden")`)
 	for _, line := range []string{
-		"grep -n rm file", "which docker", "man git", "apt-get install -y curl git", "pip install docker", "npm install node", "brew install make",
-		"echo sudo rm", "ls docker", "cp rm touch", "cat ssh", "find . -name docker", "pgrep node", "pkill -f python3",
-		"cargo build --bin rm", "go test -run touch ./...", "kill 1", "sed -n '/rm/p' f", "awk '{print $1}' docker", "jq .docker package.json",
-		"tar czf docker.tgz docker", "systemctl status docker", "npm run docker", "just docker", "printf '%s' git", "mkdir -p git", "type sudo",
-		"rg 'sudo rm' src", "grep -rn 'docker run' .", "chmod +x make", "tee docker", "sort git", "uv pip install docker", "gh pr list --search git",
-		"poetry add node", "terraform plan -target docker", "journalctl -u docker", "dpkg -l git", "export A=git", "test -d git", "pytest -k docker",
+		"grep -n rm file", "which docker", "man git", "apt-get install -y curl git", "pip install docker",
+		"npm install node", "brew install make",
+		"echo sudo rm", "ls docker", "cp rm touch", "cat ssh", "find . -name docker", "pgrep node",
+		"pkill -f python3",
+		"cargo build --bin rm", "go test -run touch ./...", "kill 1", "sed -n '/rm/p' f",
+		"awk '{print $1}' docker", "jq .docker package.json",
+		"tar czf docker.tgz docker", "systemctl status docker", "npm run docker", "just docker",
+		"printf '%s' git", "mkdir -p git", "type sudo",
+		"rg 'sudo rm' src", "grep -rn 'docker run' .", "chmod +x make", "tee docker", "sort git",
+		"uv pip install docker", "gh pr list --search git",
+		"poetry add node", "terraform plan -target docker", "journalctl -u docker", "dpkg -l git",
+		"export A=git", "test -d git", "pytest -k docker",
 	} {
-		if d := Judge(&Question{Command: []string{"bash", "-c", line}, Rules: set, Host: rules.Host{Dir: "/w"}}); d.Answer != Skip {
+		if d := Judge(&Question{Command: []string{"bash", "-c", line}, Rules: set,
+			Host: rules.Host{Dir: "/w"}}); d.Answer != Skip {
 			t.Errorf("%s: %s", line, textOf(d))
 		}
 	}

@@ -57,7 +57,8 @@ prefix_rule(["make"])
 		{"safe in a script of a planted shell", []string{"bash", "-c", "cd x"}, approval.Untrusted, planted{false, false}, rules.Unsaid, Ask, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := Judge(&Question{Command: c.command, Rules: set, Host: rules.Host{Dir: "/w"}, Approval: c.policy, SafeList: true, Site: c.site})
+			d := Judge(&Question{Command: c.command, Rules: set, Host: rules.Host{Dir: "/w"},
+				Approval: c.policy, SafeList: true, Site: c.site})
 			if d.Where != c.where || d.Answer != c.answer || (d.Held != nil) != c.held {
 				t.Errorf("%v, %v, %v", d.Where, d.Answer, d.Held)
 			}

@@ -87,7 +87,8 @@ const (
 	asksOutside = "on-failure is granular with every question, so that a denial may lead outside"
 )
 
-var differences = []string{asksOutside, contained, nothing, allowStays, opens, spelling, ruleFirst, moreAsks, narrow, narrowDenies}
+var differences = []string{asksOutside, contained, nothing, allowStays, opens, spelling, ruleFirst, moreAsks,
+	narrow, narrowDenies}
 
 // overruled are cells of the peer that a difference replaces wholly.
 var overruled = map[string]string{"11 with_additional_permissions, untrusted": moreAsks}
@@ -108,25 +109,31 @@ type cell struct {
 func (c cell) String() string {
 	policy := c.policy
 	if policy == "granular" {
-		policy = fmt.Sprintf("granular rules=%t sandbox_approval=%t request_permissions=%t", c.granular.Rules, c.granular.SandboxApproval, c.granular.RequestPermissions)
+		policy = fmt.Sprintf("granular rules=%t sandbox_approval=%t request_permissions=%t", c.granular.Rules,
+			c.granular.SandboxApproval, c.granular.RequestPermissions)
 	}
 	form := map[bool]string{false: "plain script", true: "complex script"}[c.complex]
 	return fmt.Sprintf("rule %s, %s, %s; %s; %s, denies=%t; wish %s", c.rule, c.kind, form, policy,
-		[...]string{"restricted", "unrestricted", "external", "full"}[c.place], c.denies, [...]string{"none", "more", "outside"}[c.wish])
+		[...]string{"restricted", "unrestricted", "external", "full"}[c.place], c.denies,
+		[...]string{"none", "more", "outside"}[c.wish])
 }
 
 // cells returns every combination.
 func cells() (all []cell) {
-	policies := []cell{{policy: "untrusted"}, {policy: "on-request"}, {policy: "on-failure"}, {policy: "never"}}
+	policies := []cell{{policy: "untrusted"}, {policy: "on-request"}, {policy: "on-failure"},
+		{policy: "never"}}
 	for i := range 8 {
-		policies = append(policies, cell{policy: "granular", granular: approval.Granular{Rules: i&1 > 0, SandboxApproval: i&2 > 0, RequestPermissions: i&4 > 0}})
+		policies = append(policies, cell{policy: "granular",
+			granular: approval.Granular{Rules: i&1 > 0, SandboxApproval: i&2 > 0,
+				RequestPermissions: i&4 > 0}})
 	}
 	for _, c := range policies {
 		for _, c.rule = range []string{"none", "allow", "outside", "prompt", "forbid"} {
 			for _, c.kind = range []string{"safe", "plain", "dangerous"} {
 				for i := range 4 * 4 * 3 {
 					c.complex, c.denies, c.place, c.wish = i&1 > 0, i&2 > 0, Place(i>>2&3), Wish(i>>4)
-					c.prefix = map[string]string{"safe": "cat", "plain": "make", "dangerous": "rm -f"}[c.kind] + " " + c.rule
+					c.prefix = map[string]string{"safe": "cat", "plain": "make",
+						"dangerous": "rm -f"}[c.kind] + " " + c.rule
 					c.command = rules.JoinWords(bash(c.script()))
 					all = append(all, c)
 				}
@@ -165,7 +172,8 @@ func (c cell) question(t testing.TB, set *rules.Set) Question {
 			t.Fatal(err)
 		}
 	}
-	return Question{Command: bash(c.script()), Rules: set, Approval: policy, SafeList: true, Place: c.place, Denies: c.denies, Wish: c.wish}
+	return Question{Command: bash(c.script()), Rules: set, Approval: policy, SafeList: true, Place: c.place,
+		Denies: c.denies, Wish: c.wish}
 }
 
 // A sheet is the peer's tables with the differences that are on.
@@ -181,7 +189,8 @@ func (s *sheet) want(c cell) (answer string, retry Retry) {
 	if c.policy == "on-failure" {
 		c.policy = "on-request" // 1: its alias
 		if s.on(asksOutside) {
-			c.policy, c.granular = "granular", approval.Granular{Rules: true, SandboxApproval: true, RequestPermissions: true}
+			c.policy, c.granular = "granular", approval.Granular{Rules: true, SandboxApproval: true,
+				RequestPermissions: true}
 		}
 	}
 	if c.complex && (c.rule == "allow" || c.rule == "outside" || !s.on(spelling)) {
@@ -191,7 +200,8 @@ func (s *sheet) want(c cell) (answer string, retry Retry) {
 		c.kind = "plain" // 3.2: known safe, and parse not complex
 	}
 	if c.denies && c.wish == Leave && s.cells["4 denied reads, require_escalated"] == "use_default" ||
-		c.denies && c.wish == More && s.cells["4 denied reads, with_additional_permissions"] == "use_default" {
+		c.denies && c.wish == More &&
+			s.cells["4 denied reads, with_additional_permissions"] == "use_default" {
 		c.wish = Stay
 	}
 	unconfined := c.place >= External || c.rule == "outside" && !c.denies // 4: Skip(bypass)
@@ -212,7 +222,8 @@ func (s *sheet) want(c cell) (answer string, retry Retry) {
 	switch {
 	case c.wish == Leave: // 4: the first attempt has no sandbox
 		return answer, RetryNone
-	case c.policy == "on-request" && !unconfined && s.cells["6.1 on denial, on-request"] == "return" && s.on(narrow):
+	case c.policy == "on-request" && !unconfined &&
+		s.cells["6.1 on denial, on-request"] == "return" && s.on(narrow):
 		if c.denies && !s.on(narrowDenies) {
 			return answer, RetryNone
 		}
@@ -277,7 +288,8 @@ func (s *sheet) wished(c cell) string {
 		return s.unasked(c)
 	case More:
 	}
-	if s.on(moreAsks) && (c.policy == "untrusted" || c.policy == "granular" && c.granular.RequestPermissions) {
+	if s.on(moreAsks) && (c.policy == "untrusted" || c.policy == "granular" &&
+		c.granular.RequestPermissions) {
 		return "ask"
 	}
 	return s.cells["11 with_additional_permissions, "+c.policy]
@@ -293,7 +305,8 @@ func (s *sheet) unasked(c cell) string {
 
 // unruled is what becomes of a command that no rule is about.
 func (s *sheet) unruled(c cell, wished string) string {
-	if c.kind == "dangerous" && c.place == Restricted && c.policy != "untrusted" && c.wish != Leave && s.on(contained) {
+	if c.kind == "dangerous" && c.place == Restricted && c.policy != "untrusted" && c.wish != Leave &&
+		s.on(contained) {
 		c.kind = "plain"
 	}
 	column := c.policy
@@ -324,7 +337,8 @@ func (s *sheet) unruled(c cell, wished string) string {
 		return s.cells["3.1 allow"]
 	case said == "forbidden":
 		return s.cells["3.4 forced rm"]
-	case c.policy == "granular" && !c.granular.SandboxApproval && (c.wish != More || wished != "ask" || c.kind == "dangerous"):
+	case c.policy == "granular" && !c.granular.SandboxApproval &&
+		(c.wish != More || wished != "ask" || c.kind == "dangerous"):
 		return s.unasked(c)
 	}
 	return s.cells["3.1 prompt not by a rule, otherwise"]
@@ -342,7 +356,8 @@ func (s *sheet) wrong(all []cell, decided []Decision) (n int, first string) {
 		}
 		if got != want || d.Retry != retry || d.state == 0 {
 			if n++; n == 1 {
-				first = fmt.Sprintf("%v:\n%s, retry %d, want\n%s, retry %d (%s)", c, got, d.Retry, want, retry, d.Path())
+				first = fmt.Sprintf("%v:\n%s, retry %d, want\n%s, retry %d (%s)", c, got, d.Retry, want,
+					retry, d.Path())
 			}
 		}
 	}
@@ -370,7 +385,8 @@ func TestEveryCell(t *testing.T) {
 	for name := range peer {
 		off := overruled[name]
 		before, _ := (&sheet{cells: peer, off: off}).wrong(all, decided)
-		for _, value := range []string{"skip", "ask", "forbid: x", "allow", "prompt", "forbidden", "use_default", "return"} {
+		for _, value := range []string{"skip", "ask", "forbid: x", "allow", "prompt", "forbidden",
+			"use_default", "return"} {
 			if value == peer[name] || strings.HasPrefix(peer[name], value+":") {
 				continue
 			}
@@ -467,7 +483,8 @@ func TestAnswerMutants(t *testing.T) {
 		return n
 	}
 	if len(decides) != len(table) || len(leads) != len(retries) {
-		t.Fatalf("%d of %d, and %d of %d rows decide a cell", len(decides), len(table), len(leads), len(retries))
+		t.Fatalf("%d of %d, and %d of %d rows decide a cell", len(decides), len(table),
+			len(leads), len(retries))
 	}
 	mutants := 0
 	for i, c := range decides {

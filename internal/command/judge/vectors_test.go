@@ -56,9 +56,12 @@ prefix_rule(pattern=["Del"], decision="forbidden", canonical_matching=True)
 // stricter are the scripts that the peer runs, or asks about, and that a rule stops here, however
 // they are spelled.
 var stricter = []string{
-	"git -C . push", "(rm /nonexistent/x)", `r""m /nonexistent/x`, `"rm" /nonexistent/x`, "X=1 rm /nonexistent/x", "env rm /nonexistent/x",
-	`sh -c "rm /nonexistent/x"`, "coproc rm /nonexistent/x", "time rm /nonexistent/x", "zzz <<EOF\nEOF", "ls & zzz", "echo `zzz`", "! zzz",
-	"rm -rf $X", "(rm -f /nonexistent/x)", "command rm -rf /nonexistent/x", "sudo rm -f /nonexistent/x", "ls && (rm -rf /nonexistent/x)",
+	"git -C . push", "(rm /nonexistent/x)", `r""m /nonexistent/x`, `"rm" /nonexistent/x`,
+	"X=1 rm /nonexistent/x", "env rm /nonexistent/x",
+	`sh -c "rm /nonexistent/x"`, "coproc rm /nonexistent/x", "time rm /nonexistent/x", "zzz <<EOF\nEOF",
+	"ls & zzz", "echo `zzz`", "! zzz",
+	"rm -rf $X", "(rm -f /nonexistent/x)", "command rm -rf /nonexistent/x", "sudo rm -f /nonexistent/x",
+	"ls && (rm -rf /nonexistent/x)",
 	`trap "rm -f /nonexistent/x" EXIT`, `echo "unclosed`, "&& foo",
 }
 
@@ -79,7 +82,8 @@ func TestDecisionVectors(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%+v: %v", r, err)
 		}
-		d := Judge(&Question{Command: bash(r.Script), Rules: set, Host: rules.Host{Dir: "/w"}, Approval: policy, SafeList: true, Place: Full})
+		d := Judge(&Question{Command: bash(r.Script), Rules: set, Host: rules.Host{Dir: "/w"},
+			Approval: policy, SafeList: true, Place: Full})
 		differs := false
 		for _, s := range stricter {
 			differs = differs || s == r.Script
@@ -90,7 +94,8 @@ func TestDecisionVectors(t *testing.T) {
 		case differs:
 			used[r.Script] = used[r.Script] || d.Answer < want
 		case d.Answer != want:
-			t.Errorf("%s, %q: %s; the peer's outcome is %s, and the difference is not recorded", r.Approval, r.Script, textOf(d), r.Outcome)
+			t.Errorf("%s, %q: %s; the peer's outcome is %s, and the difference is not recorded", r.Approval,
+				r.Script, textOf(d), r.Outcome)
 		case r.Reason != "" && d.Reason != text.Line(r.Reason):
 			t.Errorf("%s, %q: %s, want %s", r.Approval, r.Script, d.Reason, r.Reason)
 		}
@@ -145,7 +150,8 @@ func TestBenign(t *testing.T) {
 		if r.Found != "" {
 			want = Ask
 		}
-		if d := Judge(&Question{Command: []string{"bash", "-c", r.Script}, Rules: set, Host: rules.Host{Dir: "/w"}}); d.Answer != want {
+		if d := Judge(&Question{Command: []string{"bash", "-c", r.Script}, Rules: set,
+			Host: rules.Host{Dir: "/w"}}); d.Answer != want {
 			t.Errorf("%q: %s", r.Script, textOf(d))
 		}
 	}
@@ -153,8 +159,10 @@ func TestBenign(t *testing.T) {
 
 // TestLongCommand: a reason stays short, and on one line.
 func TestLongCommand(t *testing.T) {
-	d := Judge(&Question{Command: []string{"rm", "é\n" + strings.Repeat("é", 100_000)}, Rules: load(t, decisionRules)})
-	if d.Answer != Forbid || len(d.Reason) > 2*maxLine || strings.Contains(d.Reason, "\n") || !strings.Contains(d.Reason, "é…` rejected") {
+	d := Judge(&Question{Command: []string{"rm", "é\n" + strings.Repeat("é", 100_000)},
+		Rules: load(t, decisionRules)})
+	if d.Answer != Forbid || len(d.Reason) > 2*maxLine || strings.Contains(d.Reason, "\n") ||
+		!strings.Contains(d.Reason, "é…` rejected") {
 		t.Errorf("%d bytes: %.100q", len(d.Reason), d.Reason)
 	}
 }

@@ -73,7 +73,8 @@ host_executable("docker", ["/opt/docker"])
 			line = d.Rule.Line
 		}
 		if d.Where != test.want || test.line != 0 && line != test.line {
-			t.Errorf("%s: %v by line %d, want %v by line %d; %s", test.name, d.Where, line, test.want, test.line, d.Reason)
+			t.Errorf("%s: %v by line %d, want %v by line %d; %s", test.name, d.Where, line, test.want,
+				test.line, d.Reason)
 		}
 	}
 }
@@ -94,14 +95,16 @@ func TestArg0(t *testing.T) {
 		{"one that no rule is about", "mv", approval.OnRequest, Skip, rules.Unsaid},
 		{"one that no rule is about, under untrusted", "mv", approval.Untrusted, Ask, rules.Unsaid},
 	} {
-		d := Judge(&Question{Command: []string{"tool", "x"}, Arg0: test.arg0, Rules: set, Approval: test.policy})
+		d := Judge(&Question{Command: []string{"tool", "x"}, Arg0: test.arg0, Rules: set,
+			Approval: test.policy})
 		if d.Answer != test.want || d.Where != test.where {
 			t.Errorf("%s: %s, %v", test.name, textOf(d), d.Where)
 		}
 	}
 }
 
-var places = sandbox.Places{Dir: "/w", TmpDir: "/var/tmp/x", SlashTmp: "/tmp", Minimal: []string{"/usr", "/lib"}, Home: "/home/dev"}
+var places = sandbox.Places{Dir: "/w", TmpDir: "/var/tmp/x", SlashTmp: "/tmp",
+	Minimal: []string{"/usr", "/lib"}, Home: "/home/dev"}
 
 // TestConfine: what a rule makes of the policy of a run.
 func TestConfine(t *testing.T) {
@@ -114,9 +117,12 @@ func TestConfine(t *testing.T) {
 	}
 	deny := sandbox.PathEntry("/w/secret", sandbox.LevelDeny)
 	glob := sandbox.GlobEntry("/w/**/.env")
-	everywhere := policy(sandbox.Managed, sandbox.NetworkHost, sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelWrite))
-	home := policy(sandbox.Managed, sandbox.NetworkHost, sandbox.PathEntry("/w", sandbox.LevelRead), sandbox.PathEntry("/home", sandbox.LevelWrite))
-	granted := sandbox.WorkspaceWrite().Bind(places).With(sandbox.Grant{Level: sandbox.LevelWrite, Path: "/data"}, sandbox.Grant{Name: "git"}).WithNetwork(sandbox.NetworkHost)
+	everywhere := policy(sandbox.Managed, sandbox.NetworkHost,
+		sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelWrite))
+	home := policy(sandbox.Managed, sandbox.NetworkHost, sandbox.PathEntry("/w", sandbox.LevelRead),
+		sandbox.PathEntry("/home", sandbox.LevelWrite))
+	granted := sandbox.WorkspaceWrite().Bind(places).With(sandbox.Grant{Level: sandbox.LevelWrite,
+		Path: "/data"}, sandbox.Grant{Name: "git"}).WithNetwork(sandbox.NetworkHost)
 	for _, test := range []struct {
 		name   string
 		policy sandbox.Policy
@@ -160,7 +166,8 @@ func TestConfine(t *testing.T) {
 			if p.String() != test.want || len(p.Named()) > 0 {
 				t.Errorf("%v with %v, want %s", p, p.Named(), test.want)
 			}
-			for level, paths := range map[sandbox.Level][]string{sandbox.LevelWrite: test.writes, sandbox.LevelRead: test.reads, sandbox.LevelDeny: test.denies} {
+			for level, paths := range map[sandbox.Level][]string{sandbox.LevelWrite: test.writes,
+				sandbox.LevelRead: test.reads, sandbox.LevelDeny: test.denies} {
 				for _, name := range paths {
 					if got := p.LevelAt(name); got != level {
 						t.Errorf("%s: %v, want %v", name, got, level)
@@ -179,12 +186,14 @@ func TestConfineNarrows(t *testing.T) {
 		var entries []sandbox.Entry
 		for range rapid.IntRange(0, 6).Draw(t, "entries") {
 			name := rapid.SampledFrom(paths).Draw(t, "path")
-			entries = append(entries, sandbox.PathEntry(name, sandbox.Level(rapid.IntRange(0, 2).Draw(t, "level"))))
+			entries = append(entries, sandbox.PathEntry(name,
+				sandbox.Level(rapid.IntRange(0, 2).Draw(t, "level"))))
 		}
 		if rapid.Bool().Draw(t, "glob") {
 			entries = append(entries, sandbox.GlobEntry("/w/**/.env"))
 		}
-		p, err := sandbox.New(sandbox.Managed, sandbox.Network(rapid.IntRange(0, 2).Draw(t, "network")), entries...)
+		p, err := sandbox.New(sandbox.Managed,
+			sandbox.Network(rapid.IntRange(0, 2).Draw(t, "network")), entries...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,9 +202,12 @@ func TestConfineNarrows(t *testing.T) {
 		if err != nil || !p.Covers(got) || p.Denies() != got.Denies() {
 			t.Fatalf("%v with %v becomes %v with %v, %v", p, p.Entries(), got, got.Entries(), err)
 		}
-		preset := map[rules.Sandbox]sandbox.Policy{rules.ReadOnly: sandbox.ReadOnly(), rules.WorkspaceWrite: sandbox.WorkspaceWrite()}[where].Bind(places)
-		if names := []string{"read-only", "workspace-write"}; !slices.Contains(names, basis(p)) && !preset.Covers(got) {
-			t.Fatalf("%v with %v becomes %v with %v, which is wider than %v", p, p.Entries(), got, got.Entries(), where)
+		preset := map[rules.Sandbox]sandbox.Policy{rules.ReadOnly: sandbox.ReadOnly(),
+			rules.WorkspaceWrite: sandbox.WorkspaceWrite()}[where].Bind(places)
+		if names := []string{"read-only", "workspace-write"}; !slices.Contains(names, basis(p)) &&
+			!preset.Covers(got) {
+			t.Fatalf("%v with %v becomes %v with %v, which is wider than %v", p, p.Entries(), got,
+				got.Entries(), where)
 		}
 	})
 }

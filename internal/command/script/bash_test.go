@@ -34,7 +34,8 @@ func checkBash(t *testing.T, bash, text string) {
 	t.Helper()
 	sh := parse(text)
 	commands, why := sh.plain()
-	if why != "" || strings.Contains(text, "||") || strings.Contains(text, "\x01") || len(commands) > 50 || len(text) > 4096 {
+	if why != "" || strings.Contains(text, "||") || strings.Contains(text, "\x01") || len(commands) > 50 ||
+		len(text) > 4096 {
 		return
 	}
 	var want []string
@@ -69,7 +70,8 @@ func TestUsesBash(t *testing.T) {
 	commands := 0
 	for _, text := range all {
 		// Names with a slash would run programs, and some builtins end or stop this bash.
-		if text == "" || strings.ContainsAny(text, "/~&") || regexp.MustCompile(`while|until|exec|kill|wait|suspend`).MatchString(text) {
+		if text == "" || strings.ContainsAny(text, "/~&") ||
+			regexp.MustCompile(`while|until|exec|kill|wait|suspend`).MatchString(text) {
 			continue
 		}
 		r := Read([]string{"bash", "-c", text})

@@ -47,7 +47,8 @@ func FuzzRead(f *testing.F) {
 		for i := range r.Uses {
 			if len(r.Uses[i].Args) == 0 {
 				t.Error("a command without words")
-			} else if r.Uses[i].Args[0] != Rest && r.Uses[i].Begins([][]string{{r.Uses[i].Args[0]}}, nil) == No && r.Uses[i].Exact() {
+			} else if r.Uses[i].Args[0] != Rest && r.Uses[i].Begins([][]string{{r.Uses[i].Args[0]}},
+				nil) == No && r.Uses[i].Exact() {
 				t.Errorf("%q does not begin with itself", r.Uses[i].Args)
 			}
 		}

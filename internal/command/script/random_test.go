@@ -156,7 +156,10 @@ func TestRandomScripts(t *testing.T) {
 
 // limited reports whether a limit was reached, behind which there may be other commands.
 func limited(r *Reading) bool {
-	return slices.ContainsFunc(r.Unknown, func(u Unknown) bool { return u.Why == TooMany || u.Why == TooDeep })
+	return slices.ContainsFunc(r.Unknown, func(u Unknown) bool {
+		return u.Why == TooMany ||
+			u.Why == TooDeep
+	})
 }
 
 // exactly is how sure it is that a command line runs a command with these words first.

@@ -40,7 +40,9 @@ var hostile = []string{
 	strings.Repeat("env\x00", 50) + "rm",
 	strings.Repeat("unshare\x00", 50) + "rm",
 	"parallel\x00:::\x00" + strings.Repeat("x\x00", 500),
-	"sh\x00-c\x00if;&", "sh\x00-c\x00a \u0080; rm", "sh.\x00-c\x00A", "sh\x00-c\x00-", "sh\x00-c\x00+0", "bash\x00-c\x00-x", "", "\x00", "rm", "git\x00-c", "git\x00-C\x00-c\x00status", "xargs\x00-I", "bash\x00-c", "bash\x00-o", "find\x00-exec",
+	"sh\x00-c\x00if;&", "sh\x00-c\x00a \u0080; rm", "sh.\x00-c\x00A", "sh\x00-c\x00-", "sh\x00-c\x00+0",
+	"bash\x00-c\x00-x", "", "\x00", "rm", "git\x00-c", "git\x00-C\x00-c\x00status", "xargs\x00-I",
+	"bash\x00-c", "bash\x00-o", "find\x00-exec",
 	Rest + "\x00" + Gap, "bash\x00-c\x00" + Rest + " " + Gap,
 }
 
@@ -57,7 +59,8 @@ func fan(letters string) string {
 func chain(n int) string {
 	var b strings.Builder
 	for i := n; i > 0; i-- {
-		b.WriteString("x" + strconv.Itoa(i) + "() { x" + strconv.Itoa(i-1) + " $1; x" + strconv.Itoa(i-1) + " $1 y; }; ")
+		b.WriteString("x" + strconv.Itoa(i) + "() { x" + strconv.Itoa(i-1) + " $1; x" +
+			strconv.Itoa(i-1) + " $1 y; }; ")
 	}
 	return b.String()
 }
@@ -81,7 +84,8 @@ func TestLimits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := Read(test.argv)
 			if r.Opaque != test.want || r.Plain != nil {
-				t.Errorf("opaque because of %q with %d plain commands, want %q", r.Opaque, len(r.Plain), test.want)
+				t.Errorf("opaque because of %q with %d plain commands, want %q", r.Opaque,
+					len(r.Plain), test.want)
 			}
 			if len(r.Unknown) == 0 || len(r.Uses) == 0 {
 				t.Errorf("%d uses, unknown %v: want both", len(r.Uses), r.Unknown)
@@ -102,7 +106,8 @@ func scriptsOf(size, n int) string {
 func manyCommands(n int) string {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString("c" + strings.Repeat("x", i%7) + strings.Repeat("y", i/7%30) + strings.Repeat("z", i/210) + "\n")
+		b.WriteString("c" + strings.Repeat("x", i%7) + strings.Repeat("y", i/7%30) + strings.Repeat("z",
+			i/210) + "\n")
 	}
 	return b.String()
 }
@@ -170,7 +175,8 @@ func TestWrapper(t *testing.T) {
 // TestPositions says where commands stand in the outermost script, and what runs them.
 func TestPositions(t *testing.T) {
 	r := Read([]string{"bash", "-c", "ls\n  env A=1 nice \\\n  rm x && sh -c 'a; b'"})
-	want := map[string]string{"ls": "1:1 ", "env": "2:3 ", "nice": "2:3 env", "rm": "2:3 env", "sh": "3:11 ", "a": "3:11 sh -c", "b": "3:11 sh -c", "bash": "0:0 "}
+	want := map[string]string{"ls": "1:1 ", "env": "2:3 ", "nice": "2:3 env", "rm": "2:3 env", "sh": "3:11 ",
+		"a": "3:11 sh -c", "b": "3:11 sh -c", "bash": "0:0 "}
 	for _, c := range r.Uses {
 		got := strings.TrimSpace(strings.Join([]string{itoa(c.Line) + ":" + itoa(c.Column), c.Through}, " "))
 		if w, ok := want[c.Args[0]]; !ok || got != strings.TrimSpace(w) {
@@ -221,7 +227,8 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%q: unknown %v, want %q", text, r.Unknown, want)
 		}
 	}
-	for _, text := range []string{"a | b", "bash f", ". f", "x=a; $x b", "bash --version", "[ -f x ]", "a <(b)", "f() { \"$@\"; }; f a; f b",
+	for _, text := range []string{"a | b", "bash f", ". f", "x=a; $x b", "bash --version", "[ -f x ]",
+		"a <(b)", "f() { \"$@\"; }; f a; f b",
 		"f() { ls | while read -r d; do f \"$d\"; done; }; f .", "f() { f; g; }; g() { f; }; f"} {
 		if r := Read([]string{"bash", "-c", text}); len(r.Unknown) > 0 {
 			t.Errorf("%q: unknown %v, want all known", text, r.Unknown)

@@ -35,7 +35,8 @@ func readRuns(t *testing.T) (lines []string, run []bool) {
 
 // covers reports whether a reading has the marker among what runs, or says that it does not know.
 func covers(r *Reading) bool {
-	return len(r.Unknown) > 0 || match(r, []string{marker}) != No || match(&Reading{Uses: r.Perhaps()}, []string{marker}) != No
+	return len(r.Unknown) > 0 || match(r, []string{marker}) != No ||
+		match(&Reading{Uses: r.Perhaps()}, []string{marker}) != No
 }
 
 // TestRuns: whatever a line has a program run, the reading says so or says that it does not know.
@@ -95,7 +96,8 @@ func prepare(t *testing.T, dir, log string) {
 	if err := os.WriteFile(filepath.Join(dir, "bin", marker), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	setup := exec.Command("bash", "-c", "git init -q .; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm x; echo y >> f")
+	setup := exec.Command("bash", "-c",
+		"git init -q .; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm x; echo y >> f")
 	setup.Dir, setup.Env = dir, environment(dir)
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("no repository: %v: %s", err, out)
@@ -103,7 +105,9 @@ func prepare(t *testing.T, dir, log string) {
 }
 
 func environment(dir string) []string {
-	return []string{"PATH=" + filepath.Join(dir, "bin") + ":/usr/bin:/bin", "HOME=" + dir, "LC_ALL=C.UTF-8", "TERM=dumb", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
+	return []string{"PATH=" + filepath.Join(dir, "bin") + ":/usr/bin:/bin", "HOME=" + dir, "LC_ALL=C.UTF-8",
+		"TERM=dumb", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@b"}
 }
 
 // ranIn reports whether a shell that gets a line runs the marker.
@@ -128,17 +132,24 @@ func ranIn(t *testing.T, shell, dir, log, line string) bool {
 // TestRunsNothing: lines that speak of the marker and run something else are not asked about.
 func TestRunsNothing(t *testing.T) {
 	for _, line := range []string{
-		`python3 -m pip install zap`, `python3 -m pytest tests -k 'zap and x'`, `python3 -m json.tool <<< '{"a": "zap x"}'`,
-		`awk -v name='zap x' '{print name}' f`, `awk '/zap|x/ {print}' <<< 'zap x'`, `awk -f prog.awk <(echo 'zap x')`,
-		`sed 's/2e zap/x/' f`, `sed 's/the/e/' <<< 'zap x'`, `sed -n '/done/p' <<< 'zap x'`, `perl -ne 'print if /x/' <<< 'zap x'`,
-		`./tool 'print("hello zap")'`, `./tool --filter "name in ('zap', 'x')"`, `sqlite3 x.db "select * from t where c in ('zap x')"`,
+		`python3 -m pip install zap`, `python3 -m pytest tests -k 'zap and x'`,
+		`python3 -m json.tool <<< '{"a": "zap x"}'`,
+		`awk -v name='zap x' '{print name}' f`, `awk '/zap|x/ {print}' <<< 'zap x'`,
+		`awk -f prog.awk <(echo 'zap x')`,
+		`sed 's/2e zap/x/' f`, `sed 's/the/e/' <<< 'zap x'`, `sed -n '/done/p' <<< 'zap x'`,
+		`perl -ne 'print if /x/' <<< 'zap x'`,
+		`./tool 'print("hello zap")'`, `./tool --filter "name in ('zap', 'x')"`,
+		`sqlite3 x.db "select * from t where c in ('zap x')"`,
 		`apt-get -o Dpkg::Options::=--force-confdef install zap`, `apt-get -o Acquire::Retries=3 update`,
-		`aws s3 zap s3://x`, `gcloud storage zap gs://x`, `heroku ps zap`, `ip link set zap up`, `consul kv get zap`, `bazel build //x:zap`,
+		`aws s3 zap s3://x`, `gcloud storage zap gs://x`, `heroku ps zap`, `ip link set zap up`,
+		`consul kv get zap`, `bazel build //x:zap`,
 		`cmake --build . --target zap`, `cmake -DCMAKE_PREFIX_PATH=zap .`, `mise install zap`, `rake -P zap`,
-		`c='zap x' awk '{print ENVIRON["c"]}'`, `TAR_OPTIONS="--exclude='zap x'" tar cf x.tar f`, `diff <(ls a) <(echo zap x)`,
+		`c='zap x' awk '{print ENVIRON["c"]}'`, `TAR_OPTIONS="--exclude='zap x'" tar cf x.tar f`,
+		`diff <(ls a) <(echo zap x)`,
 	} {
 		r := Read([]string{"bash", "-c", line})
-		if len(r.Unknown) > 0 || match(r, []string{marker}) != No || match(&Reading{Uses: r.Perhaps()}, []string{marker}) != No {
+		if len(r.Unknown) > 0 || match(r, []string{marker}) != No ||
+			match(&Reading{Uses: r.Perhaps()}, []string{marker}) != No {
 			t.Errorf("%s: would be asked about, for %s", line, marker)
 		}
 	}

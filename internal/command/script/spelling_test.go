@@ -44,7 +44,8 @@ func match(r *Reading, words []string) Certainty {
 	}
 	found := No
 	for i := range r.Uses {
-		found = max(found, r.Uses[i].Begins(pattern, func(token, word string) bool { return token == path.Base(word) }))
+		found = max(found, r.Uses[i].Begins(pattern,
+			func(token, word string) bool { return token == path.Base(word) }))
 	}
 	return found
 }
@@ -76,7 +77,8 @@ func TestSpellings(t *testing.T) {
 		r := Read(s.words())
 		got := answers[match(r, s.Rule)]
 		if got == "" || got != s.Found && !*update {
-			t.Errorf("%q: %q, want %q, that it runs %q; found %q", s.words(), got, s.Found, s.Rule, argvs(r.Uses))
+			t.Errorf("%q: %q, want %q, that it runs %q; found %q", s.words(), got, s.Found, s.Rule,
+				argvs(r.Uses))
 		}
 		if s.Rule[0] == "rm" && got == "yes" && !r.Dangerous() {
 			t.Errorf("%q is not called dangerous", s.words())
@@ -110,7 +112,8 @@ func TestBenign(t *testing.T) {
 			asked++
 		}
 		if got != b && !*update {
-			t.Errorf("%q: %d plain commands, %q; want %d, %q", b.Script, got.Plain, got.Found, b.Plain, b.Found)
+			t.Errorf("%q: %d plain commands, %q; want %d, %q", b.Script, got.Plain, got.Found,
+				b.Plain, b.Found)
 		}
 		all[i] = got
 	}

@@ -73,7 +73,8 @@ func TestPlainVectors(t *testing.T) {
 		if why, ok := stricter[r.Script]; ok {
 			used++
 			if !r.Plain || got.Opaque != why {
-				t.Errorf("%q: opaque because of %q, want %q, and that the peer splits it", r.Script, got.Opaque, why)
+				t.Errorf("%q: opaque because of %q, want %q, and that the peer splits it", r.Script,
+					got.Opaque, why)
 			}
 			continue
 		}
@@ -90,7 +91,8 @@ func TestPlainVectors(t *testing.T) {
 
 // safe reports whether all commands are known to read only.
 func safe(r *Reading) bool {
-	return len(r.Plain) > 0 && !slices.ContainsFunc(r.Plain, func(c Command) bool { return !programs.Safe(c.Args) })
+	return len(r.Plain) > 0 && !slices.ContainsFunc(r.Plain,
+		func(c Command) bool { return !programs.Safe(c.Args) })
 }
 
 // Differences to the peer in rows.jsonl, all of them stricter. The words of a row are joined by
@@ -186,7 +188,8 @@ func TestDecisionVectors(t *testing.T) {
 	}
 	n := 0
 	for _, r := range readLines[row](t, "decisions.jsonl") {
-		byRule := strings.Contains(r.Reason, "policy forbids") || strings.Contains(r.Reason, "use trash") || strings.Contains(r.Reason, "deep") ||
+		byRule := strings.Contains(r.Reason, "policy forbids") || strings.Contains(r.Reason, "use trash") ||
+			strings.Contains(r.Reason, "deep") ||
 			strings.Contains(r.Reason, "shared history") || strings.Contains(r.Reason, "by policy")
 		if !byRule || r.Outcome == "run" {
 			continue
@@ -200,7 +203,8 @@ func TestDecisionVectors(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%q: the peer's outcome is %s (%s), nothing is found in %q", r.Script, r.Outcome, r.Reason, argvs(got.Uses))
+			t.Errorf("%q: the peer's outcome is %s (%s), nothing is found in %q", r.Script, r.Outcome,
+				r.Reason, argvs(got.Uses))
 		}
 	}
 	if n < 30 {

@@ -92,7 +92,8 @@ func TestLogin(t *testing.T) {
 			}
 		})
 	}
-	if got, want := ErrLoginDisabled.Error(), "login shell is disabled by config; omit `login` or set it to false."; got != want {
+	if got, want := ErrLoginDisabled.Error(),
+		"login shell is disabled by config; omit `login` or set it to false."; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
 }

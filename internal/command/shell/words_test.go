@@ -27,8 +27,10 @@ func word(t *testing.T, text string) *syntax.Word {
 // pattern, "…" what is not known.
 func TestBraces(t *testing.T) {
 	for text, want := range map[string]string{
-		`abc`: "abc", `a\bc`: "abc", `'a b'"c\"d"`: `a bc"d`, `$'\x61\t'`: "a\t", `"$x"y`: "$y", `a*[bc]?`: "a**[bc]*?",
-		`a{b,c}d`: "abd acd", `{a,b}{c,d}`: "ac ad bc bd", `{a,{b,c}}`: "a b c", `{a}`: "{a}", `'{a,b}'`: "{a,b}", `\{a,b}`: "{a,b}",
+		`abc`: "abc", `a\bc`: "abc", `'a b'"c\"d"`: `a bc"d`, `$'\x61\t'`: "a\t", `"$x"y`: "$y",
+		`a*[bc]?`: "a**[bc]*?",
+		`a{b,c}d`: "abd acd", `{a,b}{c,d}`: "ac ad bc bd", `{a,{b,c}}`: "a b c", `{a}`: "{a}",
+		`'{a,b}'`: "{a,b}", `\{a,b}`: "{a,b}",
 		`x{1..3}`: "x… x…", `{a..}`: "{a..}", `$x{a,b}`: "too many",
 	} {
 		var got []string
@@ -65,7 +67,8 @@ func TestLiteral(t *testing.T) {
 		literal string
 		fixed   bool
 	}{
-		`rm`: {"rm", true}, `r\m`: {"rm", true}, `"r"'m'`: {"rm", true}, `$'\x72m'`: {"rm", true}, `r$x`: {"", false}, `"$x"`: {"", false}, `a*`: {"a*", true},
+		`rm`: {"rm", true}, `r\m`: {"rm", true}, `"r"'m'`: {"rm", true}, `$'\x72m'`: {"rm", true},
+		`r$x`: {"", false}, `"$x"`: {"", false}, `a*`: {"a*", true},
 	} {
 		if w := word(t, text); Literal(w) != want.literal || Fixed(w) != want.fixed {
 			t.Errorf("%s: %q, fixed %v; want %+v", text, Literal(w), Fixed(w), want)
@@ -75,7 +78,8 @@ func TestLiteral(t *testing.T) {
 
 // TestQuote: a shell reads the words again, with unknown ones as an unknown text.
 func TestQuote(t *testing.T) {
-	if got, want := Quote([]string{"a", "b c", "it's", "", Rest}), `'a' 'b c' 'it'\''s' '' `+Gap; got != want {
+	if got, want := Quote([]string{"a", "b c", "it's", "", Rest}), `'a' 'b c' 'it'\''s' '' `+
+		Gap; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if Dynamic("a") || !Dynamic("a"+Gap) || !Dynamic(Rest) {

@@ -35,7 +35,8 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		_, _ = version(s)
-		if code, ok := exitCode([]byte(s)); ok && !strings.Contains(s, "exit-code") && !strings.Contains(strings.ToLower(s), "exit") && !strings.Contains(s, "\\") {
+		if code, ok := exitCode([]byte(s)); ok && !strings.Contains(s, "exit-code") &&
+			!strings.Contains(strings.ToLower(s), "exit") && !strings.Contains(s, "\\") {
 			t.Errorf("code %d", code)
 		}
 	})

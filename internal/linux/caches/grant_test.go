@@ -67,7 +67,8 @@ func TestJoin(t *testing.T) {
 		{"a part and the whole", of("cache:pip"), of("cache:python", "cache:npm"), "pip uv npm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if len(test.granted) == 1 && len(test.found) == 1 && Covers(test.found, GrantPrefix+test.granted[0].Name) != (test.name == "both the same") {
+			if len(test.granted) == 1 && len(test.found) == 1 &&
+				Covers(test.found, GrantPrefix+test.granted[0].Name) != (test.name == "both the same") {
 				t.Error("Covers says otherwise")
 			}
 			if got := names(Join(test.found, test.granted)); got != test.want {

@@ -16,8 +16,9 @@ import (
 // TestFits: layers serve runs of their class in their workspace, and no others.
 func TestFits(t *testing.T) {
 	r := Request{
-		Plan: &plan.Request{Rules: []plan.Rule{{Spot: plan.Spot{Path: "/w", Kind: plan.KindDirectory}, Level: sandbox.LevelWrite}}},
-		Dir:  "/w/in", Policy: &sandbox.Resolved{Root: sandbox.LevelRead},
+		Plan: &plan.Request{Rules: []plan.Rule{{Spot: plan.Spot{Path: "/w", Kind: plan.KindDirectory},
+			Level: sandbox.LevelWrite}}},
+		Dir: "/w/in", Policy: &sandbox.Resolved{Root: sandbox.LevelRead},
 	}
 	class := classOf(&r, "/w")
 	other := class
@@ -45,10 +46,12 @@ func TestCacheLink(t *testing.T) {
 	must(t, os.Symlink("cache", root+"/link"))
 	p := preparation{
 		store: new(Store), slot: new(slot), env: []string{"HOME=/none", "npm_config_cache=" + root + "/link"},
-		pr: plan.Request{Rules: []plan.Rule{{Spot: plan.Spot{Path: root, Kind: plan.KindDirectory}, Level: sandbox.LevelWrite}}},
+		pr: plan.Request{Rules: []plan.Rule{{Spot: plan.Spot{Path: root, Kind: plan.KindDirectory},
+			Level: sandbox.LevelWrite}}},
 	}
 	var unsupported *sandbox.UnsupportedError
-	if err := p.add(find(t, "npm")); !errors.As(err, &unsupported) || !strings.Contains(unsupported.Have, root+"/link") {
+	if err := p.add(find(t, "npm")); !errors.As(err, &unsupported) ||
+		!strings.Contains(unsupported.Have, root+"/link") {
 		t.Errorf("%v", err)
 	}
 }

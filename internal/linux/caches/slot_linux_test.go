@@ -41,7 +41,8 @@ func TestSlots(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	state := t.TempDir()
 	a := acquired(t, state, "/w")
-	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))), "write-none-slot-0"; got != want {
+	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))),
+		"write-none-slot-0"; got != want {
 		t.Errorf("the first run has %s", got)
 	}
 	b := acquired(t, state, "/w")
@@ -49,7 +50,8 @@ func TestSlots(t *testing.T) {
 		t.Error("two runs have one slot")
 	}
 	other := acquired(t, state, "/w2")
-	if filepath.Dir(filepath.Dir(layers(t, other, "npm").upper)) == filepath.Dir(filepath.Dir(layers(t, a, "npm").upper)) {
+	if filepath.Dir(filepath.Dir(layers(t, other, "npm").upper)) == filepath.Dir(filepath.Dir(layers(t, a,
+		"npm").upper)) {
 		t.Error("two workspaces have one slot")
 	}
 	first := layers(t, a, "npm")
@@ -110,7 +112,8 @@ func TestAllSlotsTaken(t *testing.T) {
 func TestAcquireFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	for name, state := range map[string]string{"a file": file, "nothing": filepath.Join(t.TempDir(), "none")} {
+	for name, state := range map[string]string{"a file": file,
+		"nothing": filepath.Join(t.TempDir(), "none")} {
 		t.Run(name, func(t *testing.T) {
 			if s, err := acquire(state, "/w", class{writes: true}); err == nil || s != nil {
 				t.Errorf("got %v, %v", s, err)
@@ -149,7 +152,8 @@ func TestListAndClear(t *testing.T) {
 		t.Errorf("the list is %v, %v; want %v", list, err, want)
 	}
 	done, err := Clear(state, "/w")
-	if err != nil || !slices.Equal(done.InUse, []string{"/w"}) || len(done.Removed) != 0 || !exists(filepath.Join(l.upper, "five")) {
+	if err != nil || !slices.Equal(done.InUse, []string{"/w"}) || len(done.Removed) != 0 ||
+		!exists(filepath.Join(l.upper, "five")) {
 		t.Errorf("in use: %v, %v", done, err)
 	}
 	w.release()

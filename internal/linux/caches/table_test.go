@@ -155,7 +155,8 @@ func FuzzRedirectTo(f *testing.F) {
 func TestDetect(t *testing.T) {
 	ws := t.TempDir()
 	for _, n := range []string{
-		"go.mod", "a/package.json", "a/b/c/Cargo.toml", "a/b/c/d/e/f/g/pom.xml", "a/b/c/d/e/f/g/h/i/uv.lock", "x/build.gradle.kts/in",
+		"go.mod", "a/package.json", "a/b/c/Cargo.toml", "a/b/c/d/e/f/g/pom.xml", "a/b/c/d/e/f/g/h/i/uv.lock",
+		"x/build.gradle.kts/in",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(ws, n)), 0o755))
 		must(t, os.WriteFile(filepath.Join(ws, n), nil, 0o644))

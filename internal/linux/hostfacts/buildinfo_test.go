@@ -27,7 +27,8 @@ func TestVersionLine(t *testing.T) {
 
 // TestVersion: the version is that of sallyport, in its own program and in others.
 func TestVersion(t *testing.T) {
-	own, other := debug.Module{Path: module, Version: "v1.2.0"}, debug.Module{Path: "example.org/agent", Version: "v7.0.0"}
+	own, other := debug.Module{Path: module, Version: "v1.2.0"},
+		debug.Module{Path: "example.org/agent", Version: "v7.0.0"}
 	for _, test := range []struct {
 		name string
 		main debug.Module

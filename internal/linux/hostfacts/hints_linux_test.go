@@ -21,7 +21,8 @@ func TestStrangeKernel(t *testing.T) {
 			if got := StrangeKernel(c.version); got != c.want {
 				t.Errorf("%q", got)
 			}
-			if got := StrangeHint(c.version); (got == "") != (c.hint == "") || !strings.Contains(got, c.hint) {
+			if got := StrangeHint(c.version); (got == "") != (c.hint == "") ||
+				!strings.Contains(got, c.hint) {
 				t.Errorf("%q", got)
 			}
 		})
@@ -36,7 +37,8 @@ func TestFilterHint(t *testing.T) {
 		{"another", "a container (/run/systemd/container)", "outside of it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := FilterHint(c.container); !strings.Contains(got, c.want) || !strings.Contains(got, "system call filter") {
+			if got := FilterHint(c.container); !strings.Contains(got, c.want) ||
+				!strings.Contains(got, "system call filter") {
 				t.Errorf("%q", got)
 			}
 		})

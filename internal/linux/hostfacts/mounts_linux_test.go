@@ -99,7 +99,8 @@ func FuzzMounts(f *testing.F) {
 	f.Add("1 1 8:1 / / rw\n2 1 8:1 /a\\040b /c rw\n3 2 8:1 / /c/d rw\n", "/a b")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		mounts := ParseMounts(text)
-		if !cleanPath(name) || slices.ContainsFunc(mounts, func(m Mount) bool { return !cleanPath(m.Point) }) {
+		if !cleanPath(name) || slices.ContainsFunc(mounts,
+			func(m Mount) bool { return !cleanPath(m.Point) }) {
 			return // the kernel and the callers have no others
 		}
 		table := NewMountTable(mounts)

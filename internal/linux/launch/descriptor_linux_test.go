@@ -36,9 +36,11 @@ func TestMoreDescriptors(t *testing.T) {
 	}
 	w.Close()
 	large := strings.Repeat("x", 1<<20)
-	got, st := outputWith(t, l, Files{Status: r}, more(`cat <&3; echo; cat <&4; echo; wc -c <&5; cat <&6; ls /proc/self/fd | wc -l`,
-		Step{Op: OpPass, Value: 3}, Step{Op: OpCloseFiles, Value: 4},
-		Step{Op: OpMemory, Value: 4, Data: []byte("a\x00b")}, Step{Op: OpMemory, Value: 5, Data: []byte(large)}, Step{Op: OpMemory, Value: 6}))
+	got, st := outputWith(t, l, Files{Status: r},
+		more(`cat <&3; echo; cat <&4; echo; wc -c <&5; cat <&6; ls /proc/self/fd | wc -l`,
+			Step{Op: OpPass, Value: 3}, Step{Op: OpCloseFiles, Value: 4},
+			Step{Op: OpMemory, Value: 4, Data: []byte("a\x00b")},
+			Step{Op: OpMemory, Value: 5, Data: []byte(large)}, Step{Op: OpMemory, Value: 6}))
 	// Seven, and the one that ls reads the directory through.
 	if want := "through the pipe\na\x00b\n1048576\n8\n"; got != want || st.ExitStatus() != 0 {
 		t.Errorf("%q, %v", got, st.ExitStatus())
@@ -58,13 +60,16 @@ func TestKeptDescriptors(t *testing.T) {
 		w.Close()
 		extra[n] = r
 	}
-	got, st := outputWith(t, l, Files{Extra: extra}, more(`cat <&3; cat <&4; cat </dev/fd/63; ls /proc/self/fd | wc -l`, Step{Op: OpCloseFiles, Keep: []int{3, 4, 63}}))
+	got, st := outputWith(t, l, Files{Extra: extra},
+		more(`cat <&3; cat <&4; cat </dev/fd/63; ls /proc/self/fd | wc -l`,
+			Step{Op: OpCloseFiles, Keep: []int{3, 4, 63}}))
 	// Six, and the one that ls reads the directory through.
 	if want := "threefoursixty-three7\n"; got != want || st.ExitStatus() != 0 {
 		t.Errorf("%q, %v", got, st.ExitStatus())
 	}
 	n := null(t)
-	if _, err := l.StartWith(more(`:`, Step{Op: OpCloseFiles, Keep: []int{5}}), Files{Stdin: n, Stdout: n, Stderr: n}); err == nil {
+	if _, err := l.StartWith(more(`:`, Step{Op: OpCloseFiles, Keep: []int{5}}),
+		Files{Stdin: n, Stdout: n, Stderr: n}); err == nil {
 		t.Error("a descriptor that was not given is kept")
 	}
 }
@@ -80,7 +85,9 @@ func TestRuleIdentity(t *testing.T) {
 	}
 	l := launcher(t)
 	start := func(id ID) error {
-		s := more(`:`, Step{Op: OpNoNewPrivs}, Step{Op: OpLandlock, Ruleset: &Ruleset{Handled: 2, Rules: []Rule{{Path: dir, Access: 2, ID: id}}}})
+		s := more(`:`, Step{Op: OpNoNewPrivs},
+			Step{Op: OpLandlock, Ruleset: &Ruleset{Handled: 2,
+				Rules: []Rule{{Path: dir, Access: 2, ID: id}}}})
 		n := null(t)
 		p, err := l.Start(s, n, n, n)
 		if err == nil {

@@ -306,7 +306,8 @@ func TestBadStandardFiles(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			before := openFiles(t)
-			if _, err := l.Start(script(plain, shStep("exit 0")), c.files[0], c.files[1], c.files[2]); err == nil {
+			if _, err := l.Start(script(plain, shStep("exit 0")), c.files[0], c.files[1],
+				c.files[2]); err == nil {
 				t.Error("no error")
 			}
 			if now := openFiles(t); now != before {

@@ -222,13 +222,15 @@ func TestSignalsAreDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	each(t, func(t *testing.T, k kind, l *starter) {
-		out, _ := output(t, l, script(k, Step{Op: OpExec, Path: "/bin/cat", Argv: []string{"cat", "/proc/self/status"}}))
+		out, _ := output(t, l, script(k, Step{Op: OpExec, Path: "/bin/cat",
+			Argv: []string{"cat", "/proc/self/status"}}))
 		for _, field := range []string{"SigPnd", "ShdPnd", "SigBlk", "SigCgt"} {
 			if got := statusField(out, field); strings.Trim(got, "0") != "" {
 				t.Errorf("%s is %s, want zeros", field, got)
 			}
 		}
-		if got, was := statusField(out, "SigIgn"), statusField(string(mine), "SigIgn"); got != was && !l.old.Load() {
+		if got, was := statusField(out, "SigIgn"), statusField(string(mine), "SigIgn"); got != was &&
+			!l.old.Load() {
 			t.Errorf("SigIgn is %s, the caller's is %s", got, was)
 		}
 	})
@@ -242,7 +244,8 @@ func TestSignalMasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range all {
-			if b, err := os.ReadFile(name); err == nil && strings.Trim(statusField(string(b), "SigBlk"), "0") != "" {
+			if b, err := os.ReadFile(name); err == nil &&
+				strings.Trim(statusField(string(b), "SigBlk"), "0") != "" {
 				n++
 			}
 		}

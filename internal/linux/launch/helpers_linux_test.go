@@ -106,7 +106,8 @@ func queued(pid int, sig int, whom, with int32) error {
 	le.PutUint32(info[8:], uint32(code))
 	le.PutUint32(info[24:], uint32(whom))
 	le.PutUint32(info[28:], uint32(with))
-	_, _, errno := unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(sig), uintptr(unsafe.Pointer(&info)))
+	_, _, errno := unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(sig),
+		uintptr(unsafe.Pointer(&info)))
 	if errno != 0 {
 		return errno
 	}

@@ -53,7 +53,8 @@ func helperDial(args []string) int {
 		fmt.Printf("%s: %q %v\n", at, b, err)
 	}
 	for n := range 256 {
-		if link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", n)); err == nil && strings.HasPrefix(link, "socket:") {
+		if link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", n)); err == nil &&
+			strings.HasPrefix(link, "socket:") {
 			fmt.Println("a socket is open:", n)
 		}
 	}
@@ -180,7 +181,8 @@ func TestListenApart(t *testing.T) {
 		s := helperStep(t, "dial", listen4)
 		wait := shStep("")
 		wait.Argv = append([]string{"sh", "-c", `read -r x; exec "$0" "$@"`, s.Path}, s.Argv...)
-		p, err := l.StartWith(listening(wait, listen4), Files{Stdin: in, Stdout: w, Stderr: w, Listen: sent.Theirs()})
+		p, err := l.StartWith(listening(wait, listen4),
+			Files{Stdin: in, Stdout: w, Stderr: w, Listen: sent.Theirs()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,8 @@ func TestListenApart(t *testing.T) {
 	}
 	for i := range all {
 		b, err := io.ReadAll(all[i].out)
-		if want := fmt.Sprintf("%s: %q <nil>\n", listen4, fmt.Sprint("command ", i)); string(b) != want || err != nil {
+		if want := fmt.Sprintf("%s: %q <nil>\n", listen4,
+			fmt.Sprint("command ", i)); string(b) != want || err != nil {
 			t.Errorf("command %d printed %q, %v; want %q", i, b, err, want)
 		}
 		finishAll(t, all[i].process)

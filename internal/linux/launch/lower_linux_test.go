@@ -48,14 +48,16 @@ func (d *drawn) step() Step {
 	s.Recursive, s.Private, s.Own = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	s.Value, s.From, s.Mode = d.number(), int(int8(d.byte()))%6, uint32(d.number())
 	s.Stdio, s.Resource = int(int8(d.byte())), int(int8(d.byte()))
-	s.Soft, s.Hard, s.Set, s.Clear, s.Offset = d.number(), d.number(), d.number(), d.number(), int64(d.number())
+	s.Soft, s.Hard, s.Set, s.Clear, s.Offset = d.number(), d.number(), d.number(), d.number(),
+		int64(d.number())
 	if flags&8 != 0 {
 		s.ID = ID{Dev: d.number(), Ino: d.number()}
 	}
 	if flags&16 != 0 {
 		s.Ruleset = &Ruleset{Handled: d.number(), HandledNet: d.number(), Scoped: d.number()}
 		for range d.byte() % 8 {
-			s.Ruleset.Rules = append(s.Ruleset.Rules, Rule{Path: d.word(), Stdio: int(int8(d.byte())), Access: d.number()})
+			s.Ruleset.Rules = append(s.Ruleset.Rules, Rule{Path: d.word(), Stdio: int(int8(d.byte())),
+				Access: d.number()})
 		}
 	}
 	if flags&32 != 0 {
@@ -83,14 +85,16 @@ func FuzzLower(f *testing.F) {
 		for len(d.data) > 0 && len(s.Steps) < 40 {
 			s.Steps = append(s.Steps, d.step())
 		}
-		whole := &Script{Namespaces: s.Namespaces & namespaceMask, Steps: append(s.Steps[:len(s.Steps):len(s.Steps)],
-			Step{Op: OpStartCommand}, Step{Op: OpExec, Path: "/x"})}
+		whole := &Script{Namespaces: s.Namespaces & namespaceMask,
+			Steps: append(s.Steps[:len(s.Steps):len(s.Steps)],
+				Step{Op: OpStartCommand}, Step{Op: OpExec, Path: "/x"})}
 		for _, script := range []*Script{s, whole} {
 			if len(script.Steps) == 0 {
 				continue // Start refuses it before
 			}
 			for _, old := range []bool{false, true} {
-				low, err := lower(script, fds{stdio: [3]int{3, 4, 5}, self: 6, status: 7, reaper: 8, numbers: [layerCount]int{9, 10, 11, 12, 13, 14, 15, 16, 17}}, old, notBegun)
+				low, err := lower(script, fds{stdio: [3]int{3, 4, 5}, self: 6, status: 7, reaper: 8,
+					numbers: [layerCount]int{9, 10, 11, 12, 13, 14, 15, 16, 17}}, old, notBegun)
 				var mistake *ScriptError
 				if err != nil {
 					if !errors.As(err, &mistake) || mistake.Step < 0 || mistake.Step >= len(script.Steps) {
@@ -113,7 +117,8 @@ func wellFormed(t *testing.T, s *Script, low *lowering) {
 	isSlot := func(at uintptr) bool {
 		return slices.ContainsFunc(low.keep, func(kept any) bool {
 			words, ok := kept.([]uint64)
-			return ok && at >= uintptr(unsafe.Pointer(&words[0])) && at <= uintptr(unsafe.Pointer(&words[len(words)-1])) && at%8 == 0
+			return ok && at >= uintptr(unsafe.Pointer(&words[0])) &&
+				at <= uintptr(unsafe.Pointer(&words[len(words)-1])) && at%8 == 0
 		})
 	}
 	if low.fork < 0 || low.calls[low.fork].flags&flagFork == 0 {
@@ -137,7 +142,8 @@ func wellFormed(t *testing.T, s *Script, low *lowering) {
 			t.Errorf("call %d uses want for two things", i)
 		}
 		if i > 0 && low.origin[i].step < low.origin[i-1].step {
-			t.Errorf("call %d belongs to step %d, the one before to %d", i, low.origin[i].step, low.origin[i-1].step)
+			t.Errorf("call %d belongs to step %d, the one before to %d", i, low.origin[i].step,
+				low.origin[i-1].step)
 		}
 		if low.origin[i].step >= len(s.Steps) {
 			t.Errorf("call %d belongs to step %d of %d", i, low.origin[i].step, len(s.Steps))

@@ -56,7 +56,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	whole := goflag.Lookup("test.run").Value.String() == "" && goflag.Lookup("test.fuzz").Value.String() == "" &&
+	whole := goflag.Lookup("test.run").Value.String() == "" &&
+		goflag.Lookup("test.fuzz").Value.String() == "" &&
 		goflag.Lookup("test.skip").Value.String() == "" && goflag.Lookup("test.list").Value.String() == ""
 	for name := range helpers {
 		if _, used := usedHelpers.Load(name); !used && whole && code == 0 && !testing.Short() {

@@ -28,7 +28,8 @@ import (
 func hasIPv6(t testing.TB, l *starter) bool {
 	t.Helper()
 	n := null(t)
-	p, err := l.StartWith(listening(shStep(":"), "[::1]:15001"), Files{Stdin: n, Stdout: n, Stderr: n, Listen: handover(t).Theirs()})
+	p, err := l.StartWith(listening(shStep(":"), "[::1]:15001"),
+		Files{Stdin: n, Stdout: n, Stderr: n, Listen: handover(t).Theirs()})
 	if err != nil {
 		return false
 	}
@@ -80,13 +81,15 @@ func originalDestination(c net.Conn) (at netip.AddrPort, err error) {
 	err2 := raw.Control(func(fd uintptr) {
 		const originalDst = 80 // SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST
 		if local.IP.To4() == nil {
-			info, e := unix.GetsockoptIPv6MTUInfo(int(fd), unix.IPPROTO_IPV6, originalDst) // struct sockaddr_in6 comes first
+			// struct sockaddr_in6 comes first
+			info, e := unix.GetsockoptIPv6MTUInfo(int(fd), unix.IPPROTO_IPV6, originalDst)
 			if err = e; e == nil {
 				at = netip.AddrPortFrom(netip.AddrFrom16(info.Addr.Addr), info.Addr.Port>>8|info.Addr.Port<<8)
 			}
 			return
 		}
-		m, e := unix.GetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IP, originalDst) // 16 bytes of struct sockaddr_in
+		// 16 bytes of struct sockaddr_in
+		m, e := unix.GetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IP, originalDst)
 		if err = e; e == nil {
 			b := m.Multiaddr
 			at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3]))
@@ -101,19 +104,23 @@ func originalDestination(c net.Conn) (at netip.AddrPort, err error) {
 func TestRedirect(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	steps := []Step{{Op: OpLoopback}, {Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)}}
+	steps := []Step{{Op: OpLoopback}, {Op: OpNetlink, Value: unix.NETLINK_ROUTE,
+		Data: sockets.Routes(unix.AF_INET)}}
 	listen := []string{"127.0.0.1:15001"}
 	// What a connection reads is the address that it was going to.
-	same := []string{"tcp 192.0.2.1:80", "tcp 8.8.8.8:443", "tcp 127.0.0.1:3000", "tcp 127.0.0.1:15001", "tcp 10.0.0.1:53"}
+	same := []string{"tcp 192.0.2.1:80", "tcp 8.8.8.8:443", "tcp 127.0.0.1:3000", "tcp 127.0.0.1:15001",
+		"tcp 10.0.0.1:53"}
 	refused := []string{"tcp 127.0.0.1:4000", "udp 192.0.2.1:443", "udp 127.0.0.1:9", "udp 10.0.0.1:53"}
 	l := launcher(t)
 	if hasIPv6(t, l) {
-		steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET6)})
+		steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_ROUTE,
+			Data: sockets.Routes(unix.AF_INET6)})
 		listen = append(listen, "[::1]:15001")
 		same = append(same, "tcp [2001:db8::1]:443", "tcp [::1]:3000")
 		refused = append(refused, "tcp [::1]:4000", "udp [2001:db8::1]:443")
 	}
-	steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_NETFILTER, Data: sockets.Rules(sockets.Redirection{TCP: 15001, DNS: 15053, Local: []uint16{3000}})})
+	steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_NETFILTER,
+		Data: sockets.Rules(sockets.Redirection{TCP: 15001, DNS: 15053, Local: []uint16{3000}})})
 	want := ""
 	for _, to := range same {
 		_, at, _ := strings.Cut(to, " ")
@@ -129,7 +136,8 @@ func TestRedirect(t *testing.T) {
 	s.Namespaces |= NewNet
 	sent := handover(t)
 	r, w := pipe(t)
-	p, err := l.StartWith(before(s, steps...), Files{Stdin: null(t), Stdout: w, Stderr: w, Listen: sent.Theirs()})
+	p, err := l.StartWith(before(s, steps...), Files{Stdin: null(t), Stdout: w, Stderr: w,
+		Listen: sent.Theirs()})
 	var step *StepError
 	if errors.As(err, &step) && step.Step.Op == OpNetlink && step.Step.Value == unix.NETLINK_NETFILTER {
 		testenv.Lack(t, testenv.Redirect, err.Error())
@@ -190,7 +198,9 @@ func TestNetlinkErrors(t *testing.T) {
 			s := script(own, shStep(":"))
 			s.Namespaces |= NewNet
 			n := null(t)
-			p, err := launcher(t).StartWith(before(s, Step{Op: OpLoopback}, Step{Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: data}), Files{Stdin: n, Stdout: n, Stderr: n})
+			p, err := launcher(t).StartWith(before(s, Step{Op: OpLoopback},
+				Step{Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: data}),
+				Files{Stdin: n, Stdout: n, Stderr: n})
 			if err == nil {
 				finishAll(t, p)
 				t.Error("the command ran")

@@ -27,7 +27,8 @@ type overlaid struct {
 // that they give.
 func overlay(t *testing.T, base, line string) *overlaid {
 	t.Helper()
-	o := &overlaid{lower: filepath.Join(base, "lower"), upper: filepath.Join(base, "upper"), work: filepath.Join(base, "work")}
+	o := &overlaid{lower: filepath.Join(base, "lower"), upper: filepath.Join(base, "upper"),
+		work: filepath.Join(base, "work")}
 	for _, d := range []string{o.lower, o.upper, o.work} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -44,7 +45,8 @@ func overlay(t *testing.T, base, line string) *overlaid {
 		Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true},
 		Step{
 			Op: OpOverlay, Tree: 1, Path: o.lower, ID: identity(t, o.lower), Set: AttrNoSuid | AttrNoDev,
-			Layers: &Layers{Upper: Layer{o.upper, identity(t, o.upper)}, Work: Layer{o.work, identity(t, o.work)}},
+			Layers: &Layers{Upper: Layer{o.upper, identity(t, o.upper)},
+				Work: Layer{o.work, identity(t, o.work)}},
 		},
 		Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true, Set: AttrReadOnly},
 		Step{Op: OpAttach, Tree: 1, Path: o.lower, ID: identity(t, o.lower)},
@@ -59,10 +61,12 @@ func TestOverlay(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	for _, name := range []string{
-		"plain", "a,b", "a:b", `a\b`, `a\:b`, "a b", "a\nb", "lowerdir=,upperdir=:", "\xff\xfe", strings.Repeat("x", 200), "%s", "é\u202e",
+		"plain", "a,b", "a:b", `a\b`, `a\:b`, "a b", "a\nb", "lowerdir=,upperdir=:", "\xff\xfe",
+		strings.Repeat("x", 200), "%s", "é\u202e",
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := overlay(t, filepath.Join(t.TempDir(), name), "cat file; echo changed >file; echo new >new; rm -f gone; mkdir -p d; cat file new; ls")
+			o := overlay(t, filepath.Join(t.TempDir(), name),
+				"cat file; echo changed >file; echo new >new; rm -f gone; mkdir -p d; cat file new; ls")
 			l := launcher(t)
 			for range 2 { // the second time with what the first has left
 				before := o.list(t)
@@ -71,7 +75,8 @@ func TestOverlay(t *testing.T) {
 				if after := o.list(t); after != before {
 					t.Errorf("the shown directory was changed from %s to %s", before, after)
 				}
-				if b, err := os.ReadFile(filepath.Join(o.upper, "file")); err != nil || string(b) != "changed\n" {
+				if b, err := os.ReadFile(filepath.Join(o.upper, "file")); err != nil ||
+					string(b) != "changed\n" {
 					t.Errorf("the upper directory has %q, %v", b, err)
 				}
 				if !strings.Contains(out, "changed\nnew\nd\nfile\nnew\n") {
@@ -92,7 +97,8 @@ func TestOverlayLower(t *testing.T) {
 	var lower [MaxLower]Layer
 	for i, name := range []string{"over", "under"} {
 		dir := filepath.Join(base, "more-"+name)
-		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o644),
+		if err := errors.Join(os.Mkdir(dir, 0o755),
+			os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o644),
 			os.WriteFile(filepath.Join(dir, "both"), []byte("both "+name+"\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +115,8 @@ func TestOverlayLower(t *testing.T) {
 	}
 	for i, name := range []string{"over", "under"} {
 		for file, want := range map[string]string{name: name + "\n", "both": "both " + name + "\n"} {
-			if text, err := os.ReadFile(filepath.Join(lower[i].Path, file)); err != nil || string(text) != want {
+			if text, err := os.ReadFile(filepath.Join(lower[i].Path, file)); err != nil ||
+				string(text) != want {
 				t.Errorf("%s in %s: %q, %v", file, name, text, err)
 			}
 		}

@@ -43,22 +43,26 @@ func TestPin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.WriteFile(filepath.Join(other, "file"), []byte("in the mount\n"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(other, "file"), []byte("in the mount\n"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 			work := filepath.Join(dir, "work")
 			steps := append(ownSteps(),
-				Step{Op: OpClone, Tree: 1, Path: work}, Step{Op: OpSetTree, Tree: 1, Private: true, Set: AttrNoSuid | AttrNoDev},
+				Step{Op: OpClone, Tree: 1, Path: work},
+				Step{Op: OpSetTree, Tree: 1, Private: true, Set: AttrNoSuid | AttrNoDev},
 				Step{Op: OpAttach, Tree: 1, Path: work})
 			if one.name == "mount in it" {
-				steps = append(steps, Step{Op: OpClone, Tree: 2, Path: other}, Step{Op: OpSetTree, Tree: 2, Private: true, Set: AttrReadOnly},
+				steps = append(steps, Step{Op: OpClone, Tree: 2, Path: other},
+					Step{Op: OpSetTree, Tree: 2, Private: true, Set: AttrReadOnly},
 					Step{Op: OpAttach, Tree: 2, Path: filepath.Join(middle, "inner")})
 			}
 			if one.pin {
 				steps = append(steps, Step{Op: OpPin, Path: middle, ID: identity(t, middle)})
 			}
 			steps = append(steps, Step{Op: OpStartCommand})
-			s := &Script{Namespaces: NewUser | NewMount | NewPID, Steps: append(steps, second(shStep("cd "+work+" && { "+one.script+"; }"))...)}
+			s := &Script{Namespaces: NewUser | NewMount | NewPID,
+				Steps: append(steps, second(shStep("cd "+work+" && { "+one.script+"; }"))...)}
 			out, _ := output(t, launcher(t), s)
 			if got := strings.TrimSpace(out); got != one.want {
 				t.Errorf("got %q, want %q", got, one.want)

@@ -244,7 +244,8 @@ func TestPreforkFirstSteps(t *testing.T) {
 	w.Close()
 	out, err := io.ReadAll(r)
 	finishAll(t, p)
-	if int64(p.PID()) != pre.pid || err != nil || statusField(string(out), "NoNewPrivs") != "1" || strings.Trim(statusField(string(out), "CapBnd")[8:], "0") != "" {
+	if int64(p.PID()) != pre.pid || err != nil || statusField(string(out), "NoNewPrivs") != "1" ||
+		strings.Trim(statusField(string(out), "CapBnd")[8:], "0") != "" {
 		t.Errorf("process %d of %d, %v, %s", p.PID(), pre.pid, err, out)
 	}
 	if err := l.Close(); err != nil {
@@ -281,7 +282,8 @@ func TestPreforkErrors(t *testing.T) {
 	if err == nil || plainErr == nil || err.Error() != plainErr.Error() {
 		t.Errorf("%v, and without %v", err, plainErr)
 	}
-	if _, err := l.StartFrom(prefork(t, l, s.Namespaces), &Script{Namespaces: s.Namespaces}, n, n, n); err == nil {
+	if _, err := l.StartFrom(prefork(t, l, s.Namespaces), &Script{Namespaces: s.Namespaces}, n, n,
+		n); err == nil {
 		t.Error("an empty script ran")
 	}
 	if err := l.Close(); err != nil {

@@ -372,7 +372,8 @@ func TestForgedRequests(t *testing.T) {
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
-	outside := []string{fmt.Sprint(victim.Process.Pid), fmt.Sprint(-victim.Process.Pid), fmt.Sprint(os.Getpid())}
+	outside := []string{fmt.Sprint(victim.Process.Pid), fmt.Sprint(-victim.Process.Pid),
+		fmt.Sprint(os.Getpid())}
 	for _, args := range [][]string{outside, {"2"}, {"-1"}, {"-2"}, {"1"}, {"0"}} {
 		for _, k := range []kind{own, walled} {
 			t.Run(strings.Join(args, " ")+"/"+kinds[k].name, func(t *testing.T) {

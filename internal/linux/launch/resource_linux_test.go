@@ -75,7 +75,8 @@ func TestAffinity(t *testing.T) {
 	mask := make([]byte, first/8+1)
 	mask[first/8] = 1 << (first % 8)
 	each(t, func(t *testing.T, k kind, l *starter) {
-		got, _ := output(t, l, script(k, shStep(`grep Cpus_allowed_list /proc/self/status`), Step{Op: OpAffinity, Data: mask}))
+		got, _ := output(t, l, script(k, shStep(`grep Cpus_allowed_list /proc/self/status`),
+			Step{Op: OpAffinity, Data: mask}))
 		if want := fmt.Sprintf("Cpus_allowed_list:\t%d\n", first); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -83,7 +84,8 @@ func TestAffinity(t *testing.T) {
 	for _, data := range [][]byte{nil, make([]byte, 2048)} {
 		n := null(t)
 		var bad *ScriptError
-		if _, err := launcher(t).Start(script(plain, shStep(`:`), Step{Op: OpAffinity, Data: data}), n, n, n); !errors.As(err, &bad) {
+		if _, err := launcher(t).Start(script(plain, shStep(`:`), Step{Op: OpAffinity, Data: data}), n, n,
+			n); !errors.As(err, &bad) {
 			t.Errorf("%d bytes: %v", len(data), err)
 		}
 	}
@@ -130,7 +132,8 @@ func TestIntoCgroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil || len(strings.Fields(string(b))) != 2 || !strings.Contains(string(b), strconv.Itoa(p.PID())) {
+		if err != nil || len(strings.Fields(string(b))) != 2 ||
+			!strings.Contains(string(b), strconv.Itoa(p.PID())) {
 			t.Errorf("in the group are %q, %v; the reaper is %d", b, err, p.PID())
 		}
 		gone := make(chan struct{})
@@ -152,7 +155,8 @@ func TestIntoCgroup(t *testing.T) {
 		s := script(own, shStep(`:`))
 		n := null(t)
 		var no *CgroupError // the directory is no group
-		if _, err := l.StartWith(s, Files{Stdin: n, Stdout: n, Stderr: n, Cgroup: gone}); !errors.As(err, &no) {
+		if _, err := l.StartWith(s, Files{Stdin: n, Stdout: n, Stderr: n,
+			Cgroup: gone}); !errors.As(err, &no) {
 			t.Errorf("old %v: %v", old, err)
 		}
 	}
@@ -254,7 +258,8 @@ func TestStorage(t *testing.T) {
 	switch {
 	case !u.Known:
 		t.Error("it is not known")
-	case st.Type == unix.TMPFS_MAGIC || st.Type == unix.OVERLAYFS_SUPER_MAGIC: // counted elsewhere, or nowhere
+	// counted elsewhere, or nowhere
+	case st.Type == unix.TMPFS_MAGIC || st.Type == unix.OVERLAYFS_SUPER_MAGIC:
 	case u.Written < onDisk || u.Written > 2*onDisk:
 		t.Errorf("%d bytes written", u.Written)
 	}

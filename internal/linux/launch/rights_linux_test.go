@@ -72,7 +72,8 @@ func TestAmbientSet(t *testing.T) {
 		}
 		out, err := cmd.CombinedOutput()
 		var set uint64
-		if _, scan := fmt.Sscanf(string(out), "CapAmb: %x", &set); err != nil || scan != nil || set != c.want {
+		if _, scan := fmt.Sscanf(string(out), "CapAmb: %x", &set); err != nil || scan != nil ||
+			set != c.want {
 			t.Errorf("%v: %q, %v; want %#x", c.args, out, err, c.want)
 		}
 	}

@@ -152,10 +152,14 @@ func FuzzStepString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, op uint8, path, label string, value uint64, offset int64) {
 		s := Step{
-			Op: Op(op%uint8(opEnd-1)) + 1, Path: path, Label: label, Dest: label, Tree: int(op), From: int(offset),
-			ID: ID{Dev: value, Ino: uint64(offset)}, Set: value, Clear: uint64(offset), Value: value, Mode: uint32(value),
-			Soft: value, Hard: value + 1, Offset: offset, Filter: Filter{value}, Argv: []string{path, label}, Env: []string{label},
-			Ruleset: &Ruleset{Handled: value, Rules: []Rule{{Path: path, Access: value}}}, Layers: &Layers{Upper: Layer{Path: path}},
+			Op: Op(op%uint8(opEnd-1)) + 1, Path: path, Label: label, Dest: label, Tree: int(op),
+			From: int(offset),
+			ID:   ID{Dev: value, Ino: uint64(offset)}, Set: value, Clear: uint64(offset), Value: value,
+			Mode: uint32(value),
+			Soft: value, Hard: value + 1, Offset: offset, Filter: Filter{value}, Argv: []string{path, label},
+			Env:     []string{label},
+			Ruleset: &Ruleset{Handled: value, Rules: []Rule{{Path: path, Access: value}}},
+			Layers:  &Layers{Upper: Layer{Path: path}},
 		}
 		if line := s.String(); strings.ContainsAny(line, "\n\r\x00\x1b") || !utf8.ValidString(line) {
 			t.Errorf("the step prints as %q", line)
@@ -166,7 +170,8 @@ func FuzzStepString(f *testing.F) {
 // TestSameSteps: what a step points to counts, too.
 func TestSameSteps(t *testing.T) {
 	steps := func() []Step {
-		return []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")}, {Op: OpAttach, Path: "/b"}}
+		return []Step{{Op: OpClone, Path: "/a", Layers: &Layers{Upper: Layer{Path: "/u"}}, Data: []byte("x")},
+			{Op: OpAttach, Path: "/b"}}
 	}
 	base := steps()
 	if !SameSteps(base, steps()) || !SameSteps(nil, base[:0]) || SameSteps(base, base[:1]) {

@@ -29,8 +29,10 @@ type holding struct {
 func hold(t *testing.T, l *starter) *holding {
 	t.Helper()
 	s := &Script{Namespaces: NewUser | NewPID | NewMount | NewIPC | NewUTS, Steps: append(ownSteps(),
-		Step{Op: OpShare, Path: "/proc/self/ns/user"}, Step{Op: OpShare, Path: "/proc/self/ns/ipc"}, Step{Op: OpShare, Path: "/proc/self/ns/uts"},
-		Step{Op: OpTmpfs, Tree: 1, Mode: 0o755}, Step{Op: OpMkfile, Tree: 1, Path: "made", Mode: 0o600}, Step{Op: OpShare, Tree: 1},
+		Step{Op: OpShare, Path: "/proc/self/ns/user"}, Step{Op: OpShare, Path: "/proc/self/ns/ipc"},
+		Step{Op: OpShare, Path: "/proc/self/ns/uts"},
+		Step{Op: OpTmpfs, Tree: 1, Mode: 0o755}, Step{Op: OpMkfile, Tree: 1, Path: "made", Mode: 0o600},
+		Step{Op: OpShare, Tree: 1},
 		Step{Op: OpHold})}
 	sent, err := NewHandover("test")
 	if err != nil {
@@ -39,7 +41,8 @@ func hold(t *testing.T, l *starter) *holding {
 	defer sent.Close()
 	n := null(t)
 	h := &holding{null: n}
-	if h.holder, err = l.Launcher.Start(nil, s, Files{Stdin: n, Stdout: n, Stderr: n, Share: sent.Theirs()}); err != nil {
+	if h.holder, err = l.Launcher.Start(nil, s, Files{Stdin: n, Stdout: n, Stderr: n,
+		Share: sent.Theirs()}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
@@ -76,14 +79,16 @@ func inside(last Step, steps ...Step) *Script {
 }
 
 // output starts a script and returns what it prints.
-func (h *holding) output(t *testing.T, l *starter, pre *Preforked, s *Script, enter ...*os.File) (string, error) {
+func (h *holding) output(t *testing.T, l *starter, pre *Preforked, s *Script,
+	enter ...*os.File) (string, error) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := l.Launcher.Start(pre, s, Files{Stdin: h.null, Stdout: w, Stderr: w, Enter: append(h.enter, enter...), Trees: h.trees})
+	p, err := l.Launcher.Start(pre, s, Files{Stdin: h.null, Stdout: w, Stderr: w,
+		Enter: append(h.enter, enter...), Trees: h.trees})
 	w.Close()
 	if err != nil {
 		return "", err
@@ -152,7 +157,8 @@ func TestEnterErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := h.output(t, l, nil, test.s, test.enter...)
-			if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(test.want, "take 1 from 1 none: ")) {
+			if err == nil || !strings.Contains(err.Error(),
+				strings.TrimPrefix(test.want, "take 1 from 1 none: ")) {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 		})
@@ -179,10 +185,12 @@ func TestKeptMounts(t *testing.T) {
 	n := null(t)
 	r, w := pipe(t)
 	s := inside(shStep("ls /mnt /media"),
-		Step{Op: OpShare, Path: "/proc/self/ns/mnt"}, Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true},
+		Step{Op: OpShare, Path: "/proc/self/ns/mnt"}, Step{Op: OpSetMount, Path: "/", Recursive: true,
+			Private: true},
 		Step{Op: OpTake, Tree: 1, From: 1}, Step{Op: OpAttach, Tree: 1, Path: "/mnt"},
 		Step{Op: OpPart}, Step{Op: OpTake, Tree: 2, From: 1}, Step{Op: OpAttach, Tree: 2, Path: "/media"})
-	p, err := l.Launcher.Start(nil, s, Files{Stdin: n, Stdout: w, Stderr: w, Enter: h.enter, Trees: h.trees, Share: sent.Theirs()})
+	p, err := l.Launcher.Start(nil, s, Files{Stdin: n, Stdout: w, Stderr: w, Enter: h.enter, Trees: h.trees,
+		Share: sent.Theirs()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,17 +203,20 @@ func TestKeptMounts(t *testing.T) {
 	}
 	defer mounts.Close()
 	for range 2 {
-		next := inside(shStep("ls /mnt /media; echo changed >/mnt/made"), Step{Op: OpExpectMount, Path: "/mnt"},
+		next := inside(shStep("ls /mnt /media; echo changed >/mnt/made"),
+			Step{Op: OpExpectMount, Path: "/mnt"},
 			Step{Op: OpSetMount, Path: "/mnt", Set: AttrReadOnly})
 		got, err := h.output(t, l, nil, next, mounts)
-		if err != nil || strings.Count(got, "made") < 1 || strings.Contains(got, "media:\nmade") || !strings.Contains(got, "cannot create /mnt/made") {
+		if err != nil || strings.Count(got, "made") < 1 || strings.Contains(got, "media:\nmade") ||
+			!strings.Contains(got, "cannot create /mnt/made") {
 			t.Errorf("%v, %s", err, got)
 		}
 	}
 }
 
 // TestPreforkInside: a task that waits in the namespaces of a sandbox, with its own mounts, takes a script;
-// one that is dropped, that does not fit or that fails leaves no descriptor in this process, whose table it shares.
+// one that is dropped, that does not fit or that fails leaves no descriptor in this process, whose table
+// it shares.
 func TestPreforkInside(t *testing.T) {
 	testenv.NeedUserNS(t)
 	l := launcher(t)
@@ -218,9 +229,11 @@ func TestPreforkInside(t *testing.T) {
 	from := Files{Enter: h.enter, Trees: h.trees}
 	begin := func() *Preforked { return l.Prefork(NewPID|NewMount, first, from) }
 	s := inside(shStep("ls /mnt; cut -d' ' -f1 /proc/self/stat >/dev/null; echo $$"), first[1:]...)
-	other := inside(shStep("ls /mnt"), Step{Op: OpTake, Tree: 1, From: 1}, Step{Op: OpAttach, Tree: 1, Path: "/mnt"})
+	other := inside(shStep("ls /mnt"), Step{Op: OpTake, Tree: 1, From: 1},
+		Step{Op: OpAttach, Tree: 1, Path: "/mnt"})
 	fails := func() *Preforked {
-		return l.Prefork(NewPID|NewMount, []Step{first[0], first[1], {Op: OpProc, Tree: 2}, {Op: OpAttach, Tree: 2, Path: "/nowhere"}}, from)
+		return l.Prefork(NewPID|NewMount, []Step{first[0], first[1], {Op: OpProc, Tree: 2},
+			{Op: OpAttach, Tree: 2, Path: "/nowhere"}}, from)
 	}
 	h.round(t, l, begin(), s, "made\n2")
 	before := openFiles(t)

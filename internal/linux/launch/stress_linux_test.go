@@ -63,7 +63,8 @@ func TestManyAtOnce(t *testing.T) {
 				wg.Go(func() {
 					for i := first; i < count; i += starters {
 						grow(i)
-						p, err := l.Start(script(k, shStep(fmt.Sprintf("read x; exit %d", i%251))), hold, n, n)
+						p, err := l.Start(script(k,
+							shStep(fmt.Sprintf("read x; exit %d", i%251))), hold, n, n)
 						if err != nil {
 							t.Error(err)
 							return

@@ -109,11 +109,13 @@ func TestPrivateTrees(t *testing.T) {
 			Step{Op: OpSetTree, Tree: 2, Private: private, Set: AttrNoSuid | AttrNoDev},
 			Step{Op: OpAttach, Tree: 2, Path: dir},
 			Step{Op: OpStartCommand})}
-		s.Steps = append(s.Steps, second(shStep("grep "+filepath.Base(filepath.Dir(dir))+" /proc/self/mountinfo | tail -1"))...)
+		s.Steps = append(s.Steps,
+			second(shStep("grep "+filepath.Base(filepath.Dir(dir))+" /proc/self/mountinfo | tail -1"))...)
 		out, _ := output(t, launcher(t), s)
 		return out
 	}
-	if out := run(true); !strings.Contains(out, "nosuid,nodev") || strings.Contains(out, "shared:") || strings.Contains(out, "master:") {
+	if out := run(true); !strings.Contains(out, "nosuid,nodev") || strings.Contains(out, "shared:") ||
+		strings.Contains(out, "master:") {
 		t.Errorf("the mount is %q", out)
 	}
 }
@@ -283,7 +285,8 @@ func TestReaperImage(t *testing.T) {
 		t.Fatalf("header %+v with %d segments", f.FileHeader, len(f.Progs))
 	}
 	seg := f.Progs[0]
-	if seg.Type != elf.PT_LOAD || seg.Flags != elf.PF_R|elf.PF_X || seg.Off != 0 || seg.Filesz != uint64(len(image)) || seg.Memsz != seg.Filesz {
+	if seg.Type != elf.PT_LOAD || seg.Flags != elf.PF_R|elf.PF_X || seg.Off != 0 ||
+		seg.Filesz != uint64(len(image)) || seg.Memsz != seg.Filesz {
 		t.Errorf("segment %+v of %d bytes", seg.ProgHeader, len(image))
 	}
 	if at := f.Entry - seg.Vaddr; at >= seg.Filesz || !bytes.Equal(image[at:], code) {
@@ -318,13 +321,16 @@ func TestProcessOneIsClosed(t *testing.T) {
 	testenv.NeedUserNS(t)
 	l := launcher(t)
 	// Not even its command line: for a moment that is still the caller's.
-	if out, _ := output(t, l, script(walled, shStep("cat /proc/1/cmdline /proc/1/status 2>/dev/null; ls -d /proc/1 2>/dev/null"))); out != "" {
+	if out, _ := output(t, l,
+		script(walled, shStep("cat /proc/1/cmdline /proc/1/status 2>/dev/null; ls -d /proc/1 2>/dev/null"))); out != "" {
 		t.Errorf("process 1 is seen from inside: %q", out)
 	}
-	if out, _ := output(t, l, script(walled, shStep("test -d /proc/$$ && test -d /proc/2 && sleep 0 & wait; ls -d /proc/2"))); out != "/proc/2\n" {
+	if out, _ := output(t, l,
+		script(walled, shStep("test -d /proc/$$ && test -d /proc/2 && sleep 0 & wait; ls -d /proc/2"))); out != "/proc/2\n" {
 		t.Errorf("the command does not see itself: %q", out)
 	}
-	for _, name := range []string{"mem", "environ", "maps", "auxv", "fd/0", "exe", "root/etc", "cwd/", "map_files/", "syscall", "stack", "ns/pid"} {
+	for _, name := range []string{"mem", "environ", "maps", "auxv", "fd/0", "exe", "root/etc", "cwd/",
+		"map_files/", "syscall", "stack", "ns/pid"} {
 		t.Run(name, func(t *testing.T) {
 			text := fmt.Sprintf("cd /; f=/proc/1/%s; if [ -h ${f%%/} ]; then readlink ${f%%/}; ls $f/; else cat $f; fi > /dev/null 2>&1 && echo open", name)
 			if out, _ := output(t, l, script(walled, shStep(text))); out != "" {
@@ -333,7 +339,8 @@ func TestProcessOneIsClosed(t *testing.T) {
 		})
 	}
 	// The same text opens a process that is ours.
-	if out, _ := output(t, l, script(walled, shStep("cat /proc/self/maps > /dev/null && echo open"))); out != "open\n" {
+	if out, _ := output(t, l,
+		script(walled, shStep("cat /proc/self/maps > /dev/null && echo open"))); out != "open\n" {
 		t.Errorf("a process of its own is closed too: %q", out)
 	}
 }

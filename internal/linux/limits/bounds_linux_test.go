@@ -92,7 +92,8 @@ func TestAtWithGroup(t *testing.T) {
 		if b.Files(&files); files.Cgroup == nil || len(files.Join) != len(e.Reaper) {
 			t.Fatalf("%s: %+v", test.level, files)
 		}
-		if got := read(files.Cgroup.Name(), "pids.max"); !strings.HasPrefix(got, test.pids) { // a plain file keeps its length
+		if got := read(files.Cgroup.Name(), "pids.max"); !strings.HasPrefix(got, test.pids) {
+			// a plain file keeps its length
 			t.Errorf("%s: pids.max is %q, want %s", test.level, got, test.pids)
 		}
 	}
@@ -102,11 +103,13 @@ func TestAtWithGroup(t *testing.T) {
 	for _, l := range held {
 		by = append(by, l.By)
 	}
-	if want := []string{executor.ByCgroupV2, executor.ByAffinity, executor.ByCgroupV2, executor.ByWatch}; !cmp.Equal(by, want) {
+	if want := []string{executor.ByCgroupV2, executor.ByAffinity, executor.ByCgroupV2,
+		executor.ByWatch}; !cmp.Equal(by, want) {
 		t.Errorf("%q, want %q", by, want)
 	}
 	// The fake counts two processes that were killed and four that were refused.
-	if limit != executor.LimitMemory || !held[0].Hit || !held[2].Hit || *used.PeakMemory != 4096 || used.PeakMemoryBy != executor.ByCgroupV2 {
+	if limit != executor.LimitMemory || !held[0].Hit || !held[2].Hit || *used.PeakMemory != 4096 ||
+		used.PeakMemoryBy != executor.ByCgroupV2 {
 		t.Errorf("limit %q, %+v, %+v", limit, held, used)
 	}
 	b.Release()
@@ -132,7 +135,8 @@ func TestExceeded(t *testing.T) {
 			b.Watch(func() []int { return []int{os.Getpid()} }, func() { close(killed) })
 			<-killed
 			held, ended, used := b.Finish(launch.Usage{})
-			if ended != limit || !held[0].Hit || limit == executor.LimitMemory && *used.PeakMemory < int64(len(ballast)) {
+			if ended != limit || !held[0].Hit || limit == executor.LimitMemory &&
+				*used.PeakMemory < int64(len(ballast)) {
 				t.Errorf("ended by %q, %+v, %+v", ended, held, used)
 			}
 			ballast[0]++ // alive until here

@@ -38,7 +38,8 @@ func TestCountEnds(t *testing.T) {
 		d.disks[0].most += c.most
 		d.again = 1
 		w := &watch{disk: d, over: c.over}
-		if exceeded, _ := w.measureDisk(); exceeded || (d.counted >= 1<<16) != c.whole || (d.again == 1) == c.whole {
+		if exceeded, _ := w.measureDisk(); exceeded || (d.counted >= 1<<16) != c.whole ||
+			(d.again == 1) == c.whole {
 			t.Errorf("%s: exceeded %v, counted %d, again at %d", c.name, exceeded, d.counted, d.again)
 		}
 		if exceeded := w.lastDisk(c.over); exceeded != c.last {
@@ -73,7 +74,8 @@ func TestDeletedCounts(t *testing.T) {
 	}{{nil, false}, {func() []int { return []int{os.Getpid()} }, true}} {
 		d.again = 1
 		if exceeded, whole := d.exceeded(c.processes, nil); exceeded != c.want || !whole {
-			t.Errorf("with processes %v: exceeded %v, all was counted %v, counted %d", c.processes != nil, exceeded, whole, d.counted)
+			t.Errorf("with processes %v: exceeded %v, all was counted %v, counted %d", c.processes != nil,
+				exceeded, whole, d.counted)
 		}
 	}
 }

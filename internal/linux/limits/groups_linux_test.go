@@ -46,7 +46,8 @@ func (f *fake) write(dir, name, text string) {
 // files creates the files of a group.
 func (f *fake) files(dir, controllers string) {
 	f.write(dir, "cgroup.controllers", controllers+"\n")
-	for name, text := range map[string]string{"cgroup.subtree_control": "", "cgroup.procs": "", "cpu.stat": "usage_usec 3000\nuser_usec 2000\nsystem_usec 1000\n"} {
+	for name, text := range map[string]string{"cgroup.subtree_control": "", "cgroup.procs": "",
+		"cpu.stat": "usage_usec 3000\nuser_usec 2000\nsystem_usec 1000\n"} {
 		f.write(dir, name, text)
 	}
 	of := map[string]map[string]string{
@@ -133,11 +134,13 @@ func TestUnified(t *testing.T) {
 		t.Errorf("in %s, %v %v", dir, g.dir, g.lists)
 	}
 	got := make(map[string]string)
-	for _, name := range []string{"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max"} {
+	for _, name := range []string{"memory.max", "memory.swap.max", "memory.oom.group",
+		"pids.max", "cpu.max"} {
 		got[name] = read(dir, name)
 	}
 	// A write does not truncate a plain file.
-	for name, first := range map[string]string{"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "21", "cpu.max": "150000 100000"} {
+	for name, first := range map[string]string{"memory.max": "67108864", "memory.swap.max": "0",
+		"memory.oom.group": "1", "pids.max": "21", "cpu.max": "150000 100000"} {
 		if !strings.HasPrefix(got[name], first) {
 			t.Errorf("%s is %q, want %q", name, got[name], first)
 		}
@@ -145,7 +148,8 @@ func TestUnified(t *testing.T) {
 	if err := g.allowPIDs(30); err != nil || !strings.HasPrefix(read(dir, "pids.max"), "30") {
 		t.Errorf("%q, %v", read(dir, "pids.max"), err)
 	}
-	if got, want := g.read(), (counted{cpu: true, user: 2e6, system: 1e6, peak: 4096, tasks: 3, oomKills: 2, refused: 4}); got != want {
+	if got, want := g.read(), (counted{cpu: true, user: 2e6, system: 1e6, peak: 4096, tasks: 3, oomKills: 2,
+		refused: 4}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	g.watch(func() { t.Error("nothing is watched in version 2") })
@@ -174,7 +178,8 @@ func TestAbove(t *testing.T) {
 	f.write(scope, "pids.max", "9\n")
 	f.noDir = []string{scope}
 	tree := find(f.system("/app/scope"), me)
-	if tree.unified != app || tree.by(memory) != executor.ByCgroupV2 || tree.by(cpu) != "" || !strings.Contains(tree.why(), "permission denied") {
+	if tree.unified != app || tree.by(memory) != executor.ByCgroupV2 || tree.by(cpu) != "" ||
+		!strings.Contains(tree.why(), "permission denied") {
 		t.Fatalf("in %q: %s", tree.unified, tree.why())
 	}
 	if tree.above.Memory != 1000000 || tree.above.PIDs != 9 {
@@ -184,7 +189,8 @@ func TestAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, p := read(g.unified, "memory.max"), read(g.unified, "pids.max"); !strings.HasPrefix(m, "1000000") || !strings.HasPrefix(p, "9") {
+	if m, p := read(g.unified, "memory.max"), read(g.unified, "pids.max"); !strings.HasPrefix(m, "1000000") ||
+		!strings.HasPrefix(p, "9") {
 		t.Errorf("memory %q, pids %q", m, p)
 	}
 	g.remove()
@@ -210,7 +216,8 @@ func TestSweep(t *testing.T) {
 	dead := owner{namespace: 1, pid: 666, started: 9}
 	busy := f.group(dead.name(2), "memory")
 	f.write(busy, "cgroup.procs", "5\n")
-	for _, name := range []string{dead.name(1), owner{namespace: 1, pid: 8, started: 9}.name(1), me.name(900), "sallyport-other", "other"} {
+	for _, name := range []string{dead.name(1), owner{namespace: 1, pid: 8, started: 9}.name(1), me.name(900),
+		"sallyport-other", "other"} {
 		f.group(name, "memory")
 	}
 	tree := find(f.system("/"), me)
@@ -224,7 +231,8 @@ func TestSweep(t *testing.T) {
 			dirs = append(dirs, filepath.Base(l))
 		}
 	}
-	want := []string{"other", "sallyport-1-666-9-2", "sallyport-1-77-5-900", "sallyport-1-8-9-1", "sallyport-other"}
+	want := []string{"other", "sallyport-1-666-9-2", "sallyport-1-77-5-900", "sallyport-1-8-9-1",
+		"sallyport-other"}
 	if diff := cmp.Diff(want, dirs); diff != "" {
 		t.Error(diff)
 	}
@@ -239,7 +247,8 @@ func TestMakeRoom(t *testing.T) {
 	own := f.group("scope", "memory")
 	f.write(own, "cgroup.procs", "77\n")
 	tree := &tree{sys: f.system("/scope"), owner: me, on: map[controller]bool{memory: true}}
-	if !tree.makeRoom(own) || filepath.Dir(tree.stepped) != own || read(tree.stepped, "cgroup.procs") != "77" {
+	if !tree.makeRoom(own) || filepath.Dir(tree.stepped) != own ||
+		read(tree.stepped, "cgroup.procs") != "77" {
 		t.Fatalf("stepped to %q", tree.stepped)
 	}
 	f.write(tree.stepped, "cgroup.procs", "") // as the kernel does
@@ -341,7 +350,8 @@ func TestLateWatch(t *testing.T) {
 	}()
 	// The memory is allocated by a system call that reads into it.
 	output, err := exec.Command(testenv.NeedProgram(t, "sh"), "-c",
-		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh", filepath.Join(g.dirs[memory], "tasks")).CombinedOutput()
+		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh",
+		filepath.Join(g.dirs[memory], "tasks")).CombinedOutput()
 	if err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("%v, %s", err, output)
 	}

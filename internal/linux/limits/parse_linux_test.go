@@ -24,7 +24,8 @@ bad line
 `
 
 func TestParseOwn(t *testing.T) {
-	want := map[controller]string{"name=systemd": "/", pids: "/a", cpu: "/b/c", "cpuacct": "/b/c", memory: "/x", "": "/u/v"}
+	want := map[controller]string{"name=systemd": "/", pids: "/a", cpu: "/b/c", "cpuacct": "/b/c",
+		memory: "/x", "": "/u/v"}
 	if diff := cmp.Diff(want, parseOwn(hybridOwn)); diff != "" {
 		t.Error(diff)
 	}
@@ -77,7 +78,8 @@ func TestParseNumbers(t *testing.T) {
 			}
 		})
 	}
-	for text, want := range map[string]float64{"50000 100000\n": 0.5, "max 100000\n": 0, "": 0, "1": 0, "1 0": 0, "x y": 0} {
+	for text, want := range map[string]float64{"50000 100000\n": 0.5, "max 100000\n": 0, "": 0, "1": 0,
+		"1 0": 0, "x y": 0} {
 		if got := parseCPUMax(text); got != want {
 			t.Errorf("cpu.max %q: %v, want %v", text, got, want)
 		}
@@ -85,7 +87,8 @@ func TestParseNumbers(t *testing.T) {
 	if got, ok := parseCount("max\n"); got != 0 || ok {
 		t.Errorf("max: %d, %v", got, ok)
 	}
-	for cpus, want := range map[float64]int64{0.01: 1000, 0.0001: 1000, 0.5: 50000, 1.5: 150000, 1.000001: 100001} {
+	for cpus, want := range map[float64]int64{0.01: 1000, 0.0001: 1000, 0.5: 50000, 1.5: 150000,
+		1.000001: 100001} {
 		if got := quota(cpus); got != want {
 			t.Errorf("%v processors: %d, want %d", cpus, got, want)
 		}
@@ -97,7 +100,9 @@ func TestNames(t *testing.T) {
 	if got, ok := parseName(o.name(7)); got != o || !ok {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	for _, name := range []string{"", "sallyport-", "sallyport-1-2-3", "sallyport-1-2-3-4-5", "sallyport-1-0-3-4", "sallyport-01-2-3-4", "sallyport-1-2-3-x", "other-1-2-3-4", "sallyport-1-99999999999-3-4"} {
+	for _, name := range []string{"", "sallyport-", "sallyport-1-2-3", "sallyport-1-2-3-4-5",
+		"sallyport-1-0-3-4", "sallyport-01-2-3-4", "sallyport-1-2-3-x", "other-1-2-3-4",
+		"sallyport-1-99999999999-3-4"} {
 		if o, ok := parseName(name); ok {
 			t.Errorf("%q belongs to %+v", name, o)
 		}
@@ -118,7 +123,8 @@ func TestLower(t *testing.T) {
 	if got, want := lower(a, b), (executor.Resources{Memory: 5, CPUs: 2, PIDs: 3}); got != want {
 		t.Errorf("%+v", got)
 	}
-	if got, want := only(b, func(c controller) bool { return c == pids }), (executor.Resources{PIDs: 3}); got != want {
+	if got, want := only(b, func(c controller) bool { return c == pids }),
+		(executor.Resources{PIDs: 3}); got != want {
 		t.Errorf("%+v", got)
 	}
 }

@@ -32,10 +32,12 @@ func TestUsageSources(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := &Bounds{callerPeak: test.caller}
 			got := b.usage(test.u, "", counted{}, test.s)
-			if (got.PeakMemory == nil) != (test.peak == 0) || got.PeakMemory != nil && *got.PeakMemory != test.peak || got.PeakMemoryBy != test.by {
+			if (got.PeakMemory == nil) != (test.peak == 0) || got.PeakMemory != nil &&
+				*got.PeakMemory != test.peak || got.PeakMemoryBy != test.by {
 				t.Errorf("%+v", got)
 			}
-			if known := got.CPU != nil && *got.CPU == 7 && *got.Read == 5 && *got.Written == 6; known != test.u.Known {
+			if known := got.CPU != nil && *got.CPU == 7 && *got.Read == 5 &&
+				*got.Written == 6; known != test.u.Known {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -69,7 +69,8 @@ func renameArgument(dir string) error {
 	path := append([]byte(dir+"/asked"), 0)
 	made := make(chan error)
 	go func() {
-		_, _, errno := unix.Syscall(unix.SYS_MKDIRAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), 0o755) // AT_FDCWD is -100
+		// AT_FDCWD is -100
+		_, _, errno := unix.Syscall(unix.SYS_MKDIRAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), 0o755)
 		if errno != 0 {
 			made <- errno
 			return
@@ -98,7 +99,8 @@ type askJudge struct {
 	await map[string]chan struct{} // closed when a name has been
 }
 
-func newAskJudge(dir string, ask map[string]func(context.Context, protect.Access, protect.Caller) protect.Ruling) *askJudge {
+func newAskJudge(dir string, ask map[string]func(context.Context, protect.Access,
+	protect.Caller) protect.Ruling) *askJudge {
 	return &askJudge{dir: dir, ask: ask, await: make(map[string]chan struct{})}
 }
 
@@ -111,7 +113,10 @@ func (j *askJudge) Rule(a protect.Access) protect.Ruling {
 	j.seen = append(j.seen, name)
 	j.mu.Unlock()
 	if ask := j.ask[name]; ask != nil {
-		return protect.Ruling{Ask: func(ctx context.Context, by protect.Caller) protect.Ruling { return ask(ctx, a, by) }}
+		return protect.Ruling{Ask: func(ctx context.Context,
+			by protect.Caller) protect.Ruling {
+			return ask(ctx, a, by)
+		}}
 	}
 	return protect.Ruling{Allow: true}
 }
@@ -164,7 +169,8 @@ func TestAsk(t *testing.T) {
 			var j *askJudge
 			var access protect.Access
 			var caller protect.Caller
-			j = newAskJudge(dir, map[string]func(context.Context, protect.Access, protect.Caller) protect.Ruling{
+			j = newAskJudge(dir, map[string]func(context.Context, protect.Access,
+				protect.Caller) protect.Ruling{
 				"asked": func(_ context.Context, a protect.Access, by protect.Caller) protect.Ruling {
 					access, caller = a, by
 					j.until("last")
@@ -175,7 +181,8 @@ func TestAsk(t *testing.T) {
 			if got != tt.out {
 				t.Errorf("%q, want %q", got, tt.out)
 			}
-			want := protect.Access{Op: sandbox.Write, Path: dir + "/asked", Creates: true, Thread: access.Thread}
+			want := protect.Access{Op: sandbox.Write, Path: dir + "/asked", Creates: true,
+				Thread: access.Thread}
 			if access != want || caller.PID != access.Thread || filepath.Base(caller.Program) == "" {
 				t.Errorf("asked about %+v by %+v", access, caller)
 			}
@@ -185,7 +192,8 @@ func TestAsk(t *testing.T) {
 				}
 				return
 			}
-			if len(report.Denials) != 1 || report.Denials[0].Errno != tt.errno || report.Denials[0].Path != dir+"/asked" {
+			if len(report.Denials) != 1 || report.Denials[0].Errno != tt.errno ||
+				report.Denials[0].Path != dir+"/asked" {
 				t.Errorf("%v", report.Denials)
 			}
 		})
@@ -203,8 +211,10 @@ func TestAskTwice(t *testing.T) {
 		asked = append(asked, strings.TrimPrefix(a.Path, dir))
 		return protect.Ruling{Allow: true}
 	}
-	j := newAskJudge(dir, map[string]func(context.Context, protect.Access, protect.Caller) protect.Ruling{"old": ask, "new": ask})
-	got, report := observedRun(t, Config{Judge: j}, nil, "/bin/sh", "-c", `mv "$0/old" "$0/new" && echo moved`, dir)
+	j := newAskJudge(dir, map[string]func(context.Context, protect.Access,
+		protect.Caller) protect.Ruling{"old": ask, "new": ask})
+	got, report := observedRun(t, Config{Judge: j}, nil, "/bin/sh", "-c",
+		`mv "$0/old" "$0/new" && echo moved`, dir)
 	if got != "moved" || !slices.Equal(asked, []string{"/new", "/old"}) || len(report.Denials) > 0 {
 		t.Errorf("%q, asked about %q, %v", got, asked, report.Denials)
 	}
@@ -280,11 +290,13 @@ func TestAskKilled(t *testing.T) {
 		},
 	})
 	before := runtime.NumGoroutine()
-	got, report := observedRun(t, Config{Judge: j}, nil, "/bin/sh", "-c", `sh -c 'exec mkdir "$0/asked"' "$0"; echo $?`, dir)
+	got, report := observedRun(t, Config{Judge: j}, nil, "/bin/sh", "-c",
+		`sh -c 'exec mkdir "$0/asked"' "$0"; echo $?`, dir)
 	if got != "137" || !ended || len(report.Denials) > 0 {
 		t.Errorf("%q, ended: %v, %v", got, ended, report.Denials)
 	}
-	for end := time.Now().Add(bound); runtime.NumGoroutine() > before; runtime.Gosched() { // the last one says that it ends, and does
+	for end := time.Now().Add(bound); runtime.NumGoroutine() > before; runtime.Gosched() {
+		// the last one says that it ends, and does
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
@@ -335,7 +347,8 @@ func TestAskConnect(t *testing.T) {
 			dir := short(t)
 			answering(t, dir+"/asked", "")
 			asked := 0
-			j := newAskJudge(dir, map[string]func(context.Context, protect.Access, protect.Caller) protect.Ruling{
+			j := newAskJudge(dir, map[string]func(context.Context, protect.Access,
+				protect.Caller) protect.Ruling{
 				"asked": func(context.Context, protect.Access, protect.Caller) protect.Ruling { asked++; return tt.ruling },
 			})
 			got, _ := observedRun(t, Config{Judge: j}, knows(t, dir+"/asked"), self, "connect", dir+"/asked")
@@ -353,7 +366,8 @@ func TestRuleAtOnce(t *testing.T) {
 	dir := realTemp(t)
 	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir}).Resolve()
 	must(t, err)
-	r.cfg.Judge = protect.NewJudge(&policy, protect.Names{Roots: []string{dir}, Protected: []string{dir + "/other"}})
+	r.cfg.Judge = protect.NewJudge(&policy, protect.Names{Roots: []string{dir},
+		Protected: []string{dir + "/other"}})
 	p, lerr := r.find(atCwd, []byte(dir+"/new"), true)
 	if lerr != nil {
 		t.Fatal(lerr.errno)

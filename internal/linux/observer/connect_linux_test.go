@@ -76,12 +76,14 @@ func TestConnectEnded(t *testing.T) {
 	sock, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
 	defer unix.Close(sock)
-	if errno := (&connecting{request: r, sock: sock, addr: address(unix.AF_UNIX, '/', 'x')}).check(); errno != unix.EINTR {
+	if errno := (&connecting{request: r, sock: sock,
+		addr: address(unix.AF_UNIX, '/', 'x')}).check(); errno != unix.EINTR {
 		t.Errorf("%v", errno)
 	}
 }
 
-// TestConnectUnseen: the file of a socket on a mount that the command does not have is not reached, also where
+// TestConnectUnseen: the file of a socket on a mount that the command does not have is not reached, also
+// where
 // a descriptor leads there.
 func TestConnectUnseen(t *testing.T) {
 	testenv.NeedRoot(t) // only root can make a mount outside of a namespace

@@ -16,7 +16,8 @@ func denied(path, errno string) sandbox.Denial {
 
 func TestDenialsMerge(t *testing.T) {
 	var d denials
-	for _, n := range []sandbox.Denial{denied("/a", "EROFS"), denied("/b", "EXDEV"), denied("/a", "EROFS"), denied("/b", "EROFS"), denied("/b", "EXDEV")} {
+	for _, n := range []sandbox.Denial{denied("/a", "EROFS"), denied("/b", "EXDEV"), denied("/a", "EROFS"),
+		denied("/b", "EROFS"), denied("/b", "EXDEV")} {
 		d.add(n)
 	}
 	if len(d.list) != 2 || d.omitted != 0 {
@@ -24,7 +25,8 @@ func TestDenialsMerge(t *testing.T) {
 	}
 	for i, want := range []sandbox.Denial{{Count: 2, Errno: "EROFS"}, {Count: 3, Errno: "EROFS"}} {
 		got := d.list[i]
-		if got.Count != want.Count || got.Errno != want.Errno || got.Source != sandbox.Notified || got.Time.IsZero() {
+		if got.Count != want.Count || got.Errno != want.Errno || got.Source != sandbox.Notified ||
+			got.Time.IsZero() {
 			t.Errorf("%d: %+v", i, got)
 		}
 	}

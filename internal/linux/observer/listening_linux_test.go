@@ -62,7 +62,8 @@ func connectAll(dir string) error {
 	}
 	defer l.Close()
 	connectTo("own", dir+"/own")
-	if err := errors.Join(os.Rename(dir+"/own", dir+"/renamed"), os.Link(dir+"/renamed", dir+"/linked")); err != nil {
+	if err := errors.Join(os.Rename(dir+"/own", dir+"/renamed"),
+		os.Link(dir+"/renamed", dir+"/linked")); err != nil {
 		return err
 	}
 	connectTo("renamed", dir+"/renamed")
@@ -95,7 +96,8 @@ func connectAll(dir string) error {
 		return err
 	}
 	connectTo("host, with the same number", dir+"/again")
-	if err := errors.Join(os.Rename(dir+"/a", dir+"/b"), os.Rename(dir+"/c", dir+"/a"), unix.Listen(sock, 1)); err != nil {
+	if err := errors.Join(os.Rename(dir+"/a", dir+"/b"), os.Rename(dir+"/c", dir+"/a"),
+		unix.Listen(sock, 1)); err != nil {
 		return err
 	}
 	connectTo("host, in a directory of that name", dir+"/a/s")
@@ -134,7 +136,8 @@ func TestSocketsOfTheHost(t *testing.T) {
 		"own: done", "renamed: done", "linked: done",
 		"dead: connection refused", "early: connection refused",
 		"host: permission denied", "host, by a name of its own: permission denied",
-		"host, with the same number: permission denied", "host, in a directory of that name: permission denied", "done",
+		"host, with the same number: permission denied",
+		"host, in a directory of that name: permission denied", "done",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

@@ -79,7 +79,8 @@ func TestDirectoryAgain(t *testing.T) {
 func TestDirectoryNumberAgain(t *testing.T) {
 	r := selfRequest(t)
 	dir := realTemp(t)
-	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir, Workspaces: []string{dir}}).Resolve()
+	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir,
+		Workspaces: []string{dir}}).Resolve()
 	must(t, err)
 	judge := protect.NewJudge(&policy, protect.Names{Roots: []string{dir}})
 	r.cfg.Judge = judge

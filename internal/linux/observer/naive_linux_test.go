@@ -228,7 +228,8 @@ func TestNaive(t *testing.T) {
 			answering(t, out+"/sock", "secret")
 			answeringDatagrams(t, out+"/datagrams", "secret")
 			program := dir + "/attack"
-			if text, err := exec.Command(cc, "-O1", "-static", "-pthread", "-o", program, filepath.Join(attacks, c.name+".c")).CombinedOutput(); err != nil {
+			if text, err := exec.Command(cc, "-O1", "-static", "-pthread", "-o", program,
+				filepath.Join(attacks, c.name+".c")).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			argv := append([]string{program}, strings.Fields(fmt.Sprintf(c.args, in, out))...)
@@ -238,7 +239,8 @@ func TestNaive(t *testing.T) {
 				prepare = func(s *Supervisor) { s.naive = lookOnly }
 			}
 			won := false
-			for try := 0; try == 0 || c.wins && !won && try < 10; try++ { // a busy machine may not let it win at once
+			for try := 0; try == 0 || c.wins && !won && try < 10; try++ {
+				// a busy machine may not let it win at once
 				got, report := observedRun(t, cfg, prepare, argv...)
 				t.Logf("%s; %d calls", got, report.Calls)
 				if report.Calls == 0 {

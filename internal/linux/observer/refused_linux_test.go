@@ -22,7 +22,8 @@ const refusedTimes = 5000
 // gave where it is not the filter's error.
 func makeRefused() error {
 	for range refusedTimes {
-		if _, err := unix.KeyctlInt(unix.KEYCTL_GET_KEYRING_ID, unix.KEY_SPEC_USER_KEYRING, 0, 0, 0); err != unix.EPERM {
+		if _, err := unix.KeyctlInt(unix.KEYCTL_GET_KEYRING_ID, unix.KEY_SPEC_USER_KEYRING, 0, 0,
+			0); err != unix.EPERM {
 			return fmt.Errorf("keyctl: %w", err)
 		}
 	}
@@ -77,8 +78,10 @@ func TestRefusedCalls(t *testing.T) {
 	}
 	for i, w := range want {
 		d := report.Denials[i]
-		if d.Op != sandbox.Syscall || d.Call != w.call || d.Errno != w.errno || d.Grant != w.grant || d.Count != w.count ||
-			d.NoGrant != (w.grant == "") || d.Source != sandbox.Notified || d.PID == 0 || d.Program != exe || d.Rule != ruleFilter {
+		if d.Op != sandbox.Syscall || d.Call != w.call || d.Errno != w.errno || d.Grant != w.grant ||
+			d.Count != w.count ||
+			d.NoGrant != (w.grant == "") || d.Source != sandbox.Notified || d.PID == 0 || d.Program != exe ||
+			d.Rule != ruleFilter {
 			t.Errorf("%+v, want %+v", d, w)
 		}
 	}

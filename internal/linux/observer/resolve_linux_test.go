@@ -158,7 +158,8 @@ func (r *request) describe(dir int32, path string, follow bool) (string, bool) {
 func TestFindLeavesNothing(t *testing.T) {
 	t.Chdir(tree(t))
 	r := selfRequest(t)
-	names := []string{"a/f", "new", "rel/g", "loop", "loop/x", "a/f/x", "a/none/x", "", "/proc/self/cwd/a/f", "abs/none/y", "chain", ".", "/"}
+	names := []string{"a/f", "new", "rel/g", "loop", "loop/x", "a/f/x", "a/none/x", "", "/proc/self/cwd/a/f",
+		"abs/none/y", "chain", ".", "/"}
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -185,13 +186,15 @@ func TestFindLeavesNothing(t *testing.T) {
 // same error for the others.
 func FuzzFind(f *testing.F) {
 	for _, seed := range []string{
-		"a/f", "rel/../f", "up/b/g", "loop/x", "a/f/../f", "chain/", "slash/g", "./rel/back/file", "dangling/x", "a/b/c/..", "/proc/self/cwd/rel",
+		"a/f", "rel/../f", "up/b/g", "loop/x", "a/f/../f", "chain/", "slash/g", "./rel/back/file",
+		"dangling/x", "a/b/c/..", "/proc/self/cwd/rel",
 	} {
 		f.Add(seed)
 	}
 	dir := tree(f)
 	r := selfRequest(f)
-	parts := []string{"a", "b", "c", "f", "g", "rel", "up", "abs", "file", "dangling", "loop", "chain", "back", "proc", "slash", "..", ".", "", "none"}
+	parts := []string{"a", "b", "c", "f", "g", "rel", "up", "abs", "file", "dangling", "loop", "chain",
+		"back", "proc", "slash", "..", ".", "", "none"}
 	f.Fuzz(func(t *testing.T, name string) {
 		if strings.IndexByte(name, 0) >= 0 || len(name) > 64 {
 			return

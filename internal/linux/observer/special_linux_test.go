@@ -93,9 +93,11 @@ func TestSpecial(t *testing.T) {
 	must(t, os.Symlink("file", dir+"/link"))
 	must(t, os.Symlink("file", dir+"/.git/old"))
 	must(t, unix.Mkfifo(dir+"/pipe", 0o600))
-	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir, Workspaces: []string{dir}, SlashTmp: "/tmp"}).Resolve()
+	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir, Workspaces: []string{dir},
+		SlashTmp: "/tmp"}).Resolve()
 	must(t, err)
-	judge := protect.NewJudge(&policy, protect.Names{Roots: []string{dir}, Ruled: []string{dir + "/.git"}, Git: []string{dir + "/.git"}, Opened: []string{dir + "/.git/opened"}})
+	judge := protect.NewJudge(&policy, protect.Names{Roots: []string{dir}, Ruled: []string{dir + "/.git"},
+		Git: []string{dir + "/.git"}, Opened: []string{dir + "/.git/opened"}})
 	got, report := observedRun(t, Config{Judge: judge}, nil, self, "special", dir)
 	var want []string
 	for _, c := range specialCalls {

@@ -34,7 +34,8 @@ func lingering(t *testing.T) int {
 	for err = nil; err == nil; {
 		err = unix.Sendto(sock, make([]byte, 1<<16), unix.MSG_DONTWAIT, nil)
 	}
-	must(t, unix.SetsockoptLinger(sock, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600}))
+	must(t, unix.SetsockoptLinger(sock, unix.SOL_SOCKET, unix.SO_LINGER,
+		&unix.Linger{Onoff: 1, Linger: 3600}))
 	return sock
 }
 

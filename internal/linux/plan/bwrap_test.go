@@ -78,7 +78,8 @@ func TestBwrapEnvironment(t *testing.T) {
 		t.Errorf("%q %q", exec.Argv, exec.Env)
 	}
 	got := strings.Join(words(t, p), " ")
-	if !strings.Contains(got, "--clearenv --setenv PATH /bin --setenv LD_PRELOAD /w/evil.so") || strings.Contains(got, "nameless") {
+	if !strings.Contains(got, "--clearenv --setenv PATH /bin --setenv LD_PRELOAD /w/evil.so") ||
+		strings.Contains(got, "nameless") {
 		t.Error(got)
 	}
 	if s := p.Script.String(); strings.Contains(s, "evil") {
@@ -89,7 +90,8 @@ func TestBwrapEnvironment(t *testing.T) {
 // TestBwrapOrder: what lies in a directory is mounted after it, and the directories in
 // memory are made read-only after what is in them.
 func TestBwrapOrder(t *testing.T) {
-	p, err := Make(host(t, "nixos"), wrapped(rule("/w", write, KindDirectory), rule("/w/a", read, KindDirectory), rule("/w/a/b", write, KindDirectory),
+	p, err := Make(host(t, "nixos"), wrapped(rule("/w", write, KindDirectory),
+		rule("/w/a", read, KindDirectory), rule("/w/a/b", write, KindDirectory),
 		rule("/run/user/1000/w", write, KindDirectory)))
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +99,10 @@ func TestBwrapOrder(t *testing.T) {
 	got := strings.Join(words(t, p), " ")
 	last := -1
 	for _, part := range []string{
-		"--ro-bind / /", "--dev /dev", "--proc /proc", "--ro-bind /proc/sys /proc/sys", "--tmpfs /run", "--bind /state/tmp.1 /tmp",
-		"--bind /run/user/1000/w", "--bind /w /w", "--ro-bind /w/a /w/a", "--bind /w/a/b /w/a/b", "--remount-ro /run", "--seccomp", "--clearenv",
+		"--ro-bind / /", "--dev /dev", "--proc /proc", "--ro-bind /proc/sys /proc/sys", "--tmpfs /run",
+		"--bind /state/tmp.1 /tmp",
+		"--bind /run/user/1000/w", "--bind /w /w", "--ro-bind /w/a /w/a", "--bind /w/a/b /w/a/b",
+		"--remount-ro /run", "--seccomp", "--clearenv",
 	} {
 		at := strings.Index(got, part)
 		if at <= last {
@@ -111,7 +115,8 @@ func TestBwrapOrder(t *testing.T) {
 // TestBwrapNoPointInRoots: no mount needs a point that is not there, but those
 // in directories of ours.
 func TestBwrapNoPointInRoots(t *testing.T) {
-	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindDirectory), rule("/w/.codex", read, KindMissing), rule("/w/x", deny, KindMissing),
+	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindDirectory),
+		rule("/w/.codex", read, KindMissing), rule("/w/x", deny, KindMissing),
 		rule("/tmp/w", write, KindDirectory), rule("/tmp/w/.git", read, KindDirectory)))
 	if err != nil {
 		t.Fatal(err)

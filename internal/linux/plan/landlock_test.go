@@ -31,10 +31,14 @@ func auto(path string) Rule {
 
 func TestLandlockRefuses(t *testing.T) {
 	narrow := func(path string, level sandbox.Level) *Request {
-		return bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
+		return bare(rule("/w", write,
+			KindDirectory)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
 	}
 	allow := func(name string, n sandbox.Network) *Request {
-		return bare().with(func(r *Request) { r.Spec.Allow, r.Spec.Policy = []string{name}, r.Spec.Policy.WithNetwork(n) })
+		return bare().with(func(r *Request) {
+			r.Spec.Allow, r.Spec.Policy = []string{name},
+				r.Spec.Policy.WithNetwork(n)
+		})
 	}
 	cases := []struct {
 		name    string
@@ -109,7 +113,8 @@ func TestLandlockTakes(t *testing.T) {
 // TestLandlockWrites: the ruleset opens the writable places and nothing above
 // or beside them.
 func TestLandlockWrites(t *testing.T) {
-	r := bare(rule("/tmp", write, KindDirectory), rule("/w", write, KindDirectory), rule("/log", write, KindFile), rule("/gone", write, KindMissing))
+	r := bare(rule("/tmp", write, KindDirectory), rule("/w", write, KindDirectory),
+		rule("/log", write, KindFile), rule("/gone", write, KindMissing))
 	p, err := Make(host(t, "ubuntu-abi7"), r)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +134,8 @@ func TestLandlockWrites(t *testing.T) {
 // TestUnprotected: the sentence names the protected names that can be changed,
 // and no others.
 func TestUnprotected(t *testing.T) {
-	r := bare(rule("/tmp", write, KindDirectory), auto("/tmp/.git"), rule("/w", write, KindDirectory), auto("/w/.git"), auto("/elsewhere/.git"))
+	r := bare(rule("/tmp", write, KindDirectory), auto("/tmp/.git"), rule("/w", write, KindDirectory),
+		auto("/w/.git"), auto("/elsewhere/.git"))
 	p, err := Make(host(t, "ubuntu-abi7"), r)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +194,8 @@ func TestLandlockOrder(t *testing.T) {
 				return slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == op })
 			}
 			order := []launch.Op{
-				launch.OpStartCommand, launch.OpNewGroup, launch.OpNoNewPrivs, launch.OpCaps, launch.OpLandlock,
+				launch.OpStartCommand, launch.OpNewGroup, launch.OpNoNewPrivs, launch.OpCaps,
+				launch.OpLandlock,
 				launch.OpRefuseWrite, launch.OpSeccomp, launch.OpStdio, launch.OpCloseFiles, launch.OpExec,
 			}
 			for i := 1; i < len(order); i++ {
@@ -221,7 +228,8 @@ func TestStanding(t *testing.T) {
 			h := host(t, "ubuntu-abi7")
 			h.LandlockABI, h.Blind = c.abi, c.blind
 			holds, lacks, refuses := Standing(h, c.level)
-			if len(lacks) != c.lacks || len(refuses) != c.refuses || len(holds)+len(lacks)+len(refuses) != len(Walls()) {
+			if len(lacks) != c.lacks || len(refuses) != c.refuses ||
+				len(holds)+len(lacks)+len(refuses) != len(Walls()) {
 				t.Errorf("holds %q, lacks %q, refuses %q", holds, lacks, refuses)
 			}
 			if c.level != LevelLandlock {
@@ -265,7 +273,8 @@ func TestWallsDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| Wall | Keeps a command from | bwrap | landlock | without the observer |\n|---|---|---|---|---|\n")
 	for _, w := range Walls() {
-		b.WriteString("| `" + w.Name + "` | " + w.Stops + " | " + w.Bwrap.String() + " | " + w.Landlock.String() + " | " + Gap{Lacks: w.Blind}.String() + " |\n")
+		b.WriteString("| `" + w.Name + "` | " + w.Stops + " | " + w.Bwrap.String() + " | " +
+			w.Landlock.String() + " | " + Gap{Lacks: w.Blind}.String() + " |\n")
 	}
 	b.WriteString("\n")
 	page, err := os.ReadFile(file)

@@ -21,7 +21,8 @@ func minimalRequest(rules ...Rule) *Request {
 	r := request(append(rules, rule("/etc", read, KindDirectory), rule("/usr", read, KindDirectory))...)
 	r.Root, r.Spec.Dir = deny, "/usr"
 	r.Links = []Link{{"/bin", "usr/bin"}, {"/home/me", "u"}, {"/lib64", "/usr/lib64"}}
-	r.Needs = []Need{{"the working directory", "/usr", true}, {"the program", "/bin", false}, {"the program", "/usr/bin/sh", false}}
+	r.Needs = []Need{{"the working directory", "/usr", true}, {"the program", "/bin", false},
+		{"the program", "/usr/bin/sh", false}}
 	return r
 }
 
@@ -53,9 +54,12 @@ func TestOnlyListed(t *testing.T) {
 		for _, name := range names {
 			seen := m.look(name)
 			_, made := m.files[seen.source]
-			onTheWay := name == "/" || slices.ContainsFunc(r.Rules, func(u Rule) bool { return u.Level != deny && within(u.Path, name) }) ||
+			onTheWay := name == "/" || slices.ContainsFunc(r.Rules,
+				func(u Rule) bool { return u.Level != deny && within(u.Path, name) }) ||
 				slices.ContainsFunc(r.Links, func(l Link) bool { return within(l.Path, name) })
-			if wanted(r, name) == deny && !system(r, name) && (seen.host || made && !onTheWay && !strings.Contains(seen.source, "none") && !strings.Contains(seen.source, "nothing")) {
+			if wanted(r, name) == deny && !system(r, name) &&
+				(seen.host || made && !onTheWay && !strings.Contains(seen.source, "none") &&
+					!strings.Contains(seen.source, "nothing")) {
 				// A mask is the empty thing itself, and names below a mask are in none of our directories.
 				t.Fatalf("%s exists: %+v\n%v\n%s", name, seen, r.Rules, p.Script.String())
 			}
@@ -70,7 +74,8 @@ func TestOnlyListed(t *testing.T) {
 // TestNeeds: what a command needs and does not see is named, and nothing is planned.
 func TestNeeds(t *testing.T) {
 	base := func(needs ...Need) *Request {
-		r := minimalRequest(rule("/home/u/w", write, KindDirectory), rule("/home/u/w/in", deny, KindDirectory), rule("/home/u/w/in/open", read, KindDirectory),
+		r := minimalRequest(rule("/home/u/w", write, KindDirectory),
+			rule("/home/u/w/in", deny, KindDirectory), rule("/home/u/w/in/open", read, KindDirectory),
 			rule("/opt/tool", read, KindFile), rule("/tmp/w", write, KindDirectory))
 		r.Needs = needs
 		return r
@@ -105,7 +110,8 @@ func TestNeeds(t *testing.T) {
 			switch {
 			case c.ok && err != nil:
 				t.Error(err)
-			case !c.ok && (!errors.As(err, &hidden) || p != nil || hidden.Path != c.need.Path || !strings.Contains(err.Error(), "make it readable")):
+			case !c.ok && (!errors.As(err, &hidden) || p != nil || hidden.Path != c.need.Path ||
+				!strings.Contains(err.Error(), "make it readable")):
 				t.Errorf("%v, %v", p, err)
 			}
 		})
@@ -134,7 +140,8 @@ func TestDirectoryDescriptors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := request(rule("/w", write, KindDirectory), rule("/w/vault", deny, KindDirectory))
 			r.Root = c.root
-			r.Stdio[0] = Stdio{Directory: true, Reopen: &Reopen{Spot: Spot{Path: c.path, Kind: KindDirectory}}}
+			r.Stdio[0] = Stdio{Directory: true,
+				Reopen: &Reopen{Spot: Spot{Path: c.path, Kind: KindDirectory}}}
 			p, err := Make(host(t, "ubuntu-abi7"), r)
 			var hidden *sandbox.HiddenError
 			if !c.ok {
@@ -155,7 +162,10 @@ func TestDirectoryDescriptors(t *testing.T) {
 				return -1
 			}
 			reopen := last(func(s launch.Step) bool { return s.Op == launch.OpReopen })
-			if attached := last(func(s launch.Step) bool { return s.Op == launch.OpAttach && !within(s.Path, "/proc") }); reopen < attached {
+			if attached := last(func(s launch.Step) bool {
+				return s.Op == launch.OpAttach &&
+					!within(s.Path, "/proc")
+			}); reopen < attached {
 				t.Errorf("reopened in step %d, the last mask or cover comes in step %d", reopen, attached)
 			}
 		})

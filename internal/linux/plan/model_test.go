@@ -139,7 +139,8 @@ func (m *model) step(s launch.Step, points []Point) error {
 		return m.attach(s, points)
 	case launch.OpPin:
 		v := m.look(s.Path)
-		if !v.host || v.ro || v.source != s.Path || v.attrs&(launch.AttrNoSuid|launch.AttrNoDev) != launch.AttrNoSuid|launch.AttrNoDev {
+		if !v.host || v.ro || v.source != s.Path ||
+			v.attrs&(launch.AttrNoSuid|launch.AttrNoDev) != launch.AttrNoSuid|launch.AttrNoDev {
 			return fmt.Errorf("a pin in %v", v)
 		}
 		v.at = s.Path

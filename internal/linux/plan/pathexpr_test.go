@@ -84,7 +84,8 @@ func FuzzTreeExpr(f *testing.F) {
 		f.Add(s, strings.ToUpper(s))
 	}
 	f.Fuzz(func(t *testing.T, name, other string) {
-		if name == "/" || !path.IsAbs(name) || path.Clean(name) != name || strings.ContainsRune(name+other, 0) {
+		if name == "/" || !path.IsAbs(name) || path.Clean(name) != name ||
+			strings.ContainsRune(name+other, 0) {
 			return
 		}
 		expr := byteExpr(treeExpr(name))
@@ -142,7 +143,8 @@ func FuzzSeatbelt(f *testing.F) {
 	f.Add(`/")(allow default)("`, "/;", "/w/;\n")
 	f.Fuzz(func(t *testing.T, root, carve, glob string) {
 		for _, s := range []string{root, carve, glob} {
-			if !path.IsAbs(s) || s == "/" || path.Clean(s) != s || strings.ContainsRune(s, 0) || within(macPath(s), "/dev") {
+			if !path.IsAbs(s) || s == "/" || path.Clean(s) != s || strings.ContainsRune(s, 0) ||
+				within(macPath(s), "/dev") {
 				return
 			}
 		}
@@ -161,7 +163,8 @@ func FuzzSeatbelt(f *testing.F) {
 				t.Fatalf("%q stands in the text", c)
 			}
 		}
-		if prof.allows("file-read-data", macPath(carve)) || prof.allows("file-write-data", macPath(carve)+"/x") {
+		if prof.allows("file-read-data", macPath(carve)) ||
+			prof.allows("file-write-data", macPath(carve)+"/x") {
 			t.Fatalf("%q is open:\n%s", carve, seatbeltText(p.Exec))
 		}
 		// Every rule begins as one of an ordinary profile does.
@@ -170,7 +173,8 @@ func FuzzSeatbelt(f *testing.F) {
 			known[strings.Join(o.ops, " ")] = true
 		}
 		for _, o := range prof.rules {
-			if !known[strings.Join(o.ops, " ")] || len(o.filters) == 0 && o.allow && !strings.Contains("process-fork pseudo-tty ipc-posix-sem user-preference-read", o.ops[0]) {
+			if !known[strings.Join(o.ops, " ")] || len(o.filters) == 0 && o.allow &&
+				!strings.Contains("process-fork pseudo-tty ipc-posix-sem user-preference-read", o.ops[0]) {
 				t.Fatalf("a rule about %q:\n%s", o.ops, seatbeltText(p.Exec))
 			}
 		}

@@ -44,7 +44,8 @@ func rule(path string, level sandbox.Level, kind Kind) Rule {
 	for _, c := range []byte(path) {
 		ino = ino*31 + uint64(c)
 	}
-	return Rule{Spot: Spot{Path: path, Kind: kind, ID: launch.ID{Dev: 1, Ino: ino % 99991}}, Level: level, Why: "policy"}
+	return Rule{Spot: Spot{Path: path, Kind: kind, ID: launch.ID{Dev: 1, Ino: ino % 99991}}, Level: level,
+		Why: "policy"}
 }
 
 // request is an ordinary command in /w with the rules given.
@@ -53,7 +54,8 @@ func request(rules ...Rule) *Request {
 	return &Request{
 		Spec: &executor.Spec{Args: []string{"sh", "-c", "make all"}, Dir: "/w", Policy: sandbox.ReadOnly()},
 		Root: sandbox.LevelRead, Rules: rules,
-		Tmp:    &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 7}}},
+		Tmp: &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindDirectory,
+			ID: launch.ID{Dev: 1, Ino: 7}}},
 		Filter: launch.Filter{0x15, 0x06, 0x7fff000000000006}, Seal: launch.Filter{6},
 		Program: "/bin/sh", Env: []string{"PATH=/bin"},
 		Stdio:  [3]Stdio{{}, {Writable: true, Device: true}, {Writable: true, File: true}},
@@ -97,7 +99,8 @@ func mode(m sandbox.Mode) func(*Request) {
 // gpu gives a request two graphics processors.
 func gpu(r *Request) {
 	r.Devices = []string{"dri/renderD128", "nvidia0", "nvidiactl"}
-	r.Links = append(r.Links, Link{"/sys/dev/char/226:128", "../../devices/pci0000:00/0000:00:02.0/drm/renderD128"})
+	r.Links = append(r.Links, Link{"/sys/dev/char/226:128",
+		"../../devices/pci0000:00/0000:00:02.0/drm/renderD128"})
 }
 
 const (
@@ -135,13 +138,15 @@ var goldens = []struct {
 	{"deny-with-reopened-child", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
 		rule("/w/vault/in/open", read, KindDirectory), rule("/w/vault/in/open/log", write, KindFile))},
 	{"protected-names", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/.git", read, KindDirectory),
-		rule("/w/.codex", read, KindDirectory), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile),
+		rule("/w/.codex", read, KindDirectory), rule("/w/.agents", read, KindMissing),
+		rule("/w/.sallyport", read, KindFile),
 		rule("/w/.vscode", read, KindDirectory), rule("/w/.envrc", read, KindFile))},
 	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindDirectory), rule("/w/tree/.git", read, KindFile),
 		rule("/w/main/.git/worktrees/tree", read, KindDirectory), rule("/w/main/.git", read, KindDirectory))},
 	{"file-roots", "ubuntu-abi4", request(rule("/w/log", write, KindFile), rule("/w/missing", write, KindMissing))},
 	{"minimal", "ubuntu-abi7", minimalRequest(rule("/home/u/w", write, KindDirectory), rule("/home/u/w/.git", read, KindDirectory),
-		rule("/home/u/w/secret", deny, KindFile), rule("/usr/local", deny, KindDirectory), rule("/opt/tool", read, KindFile))},
+		rule("/home/u/w/secret", deny, KindFile), rule("/usr/local", deny, KindDirectory),
+		rule("/opt/tool", read, KindFile))},
 	{"minimal-nixos", "nixos", minimalRequest(rule("/w", write, KindDirectory), rule("/nix/store", read, KindDirectory)).with(func(r *Request) {
 		r.Links = append(r.Links, Link{"/run/opengl-driver", "/nix/store/x-drivers"})
 	})},
@@ -149,7 +154,8 @@ var goldens = []struct {
 		r.Overlays = []Overlay{overlay("/home/u/.cache/go-build"), overlay("/home/u/go/pkg/mod")}
 	})},
 	{"caches-in-workspace", "ubuntu-abi7", request(rule("/home/u", write, KindDirectory), rule("/home/u/.local/state/sallyport", deny, KindDirectory),
-		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindDirectory)).with(func(r *Request) {
+		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write,
+			KindDirectory)).with(func(r *Request) {
 		r.Spec.Dir, r.Overlays = "/home/u", []Overlay{overlay("/home/u/.npm")}
 	})},
 	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory), auto("/w/.git"), auto("/w/.vscode"), rule("/w/log", write, KindFile))},
@@ -163,7 +169,8 @@ var goldens = []struct {
 	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
 	{"ping", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Spec.Allow = []string{"icmp"} })},
 	{"services", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/tmp/ssh-x/agent.1", read, KindOther),
-		rule("/run/user/1000/gnupg/S.gpg-agent", read, KindOther)).with(func(r *Request) { r.Observe = true })},
+		rule("/run/user/1000/gnupg/S.gpg-agent", read,
+			KindOther)).with(func(r *Request) { r.Observe = true })},
 	{"gpu", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/sys/devices/pci0000:00/0000:00:02.0", read, KindDirectory)).with(gpu)},
 	{"gpu-bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindDirectory), rule("/sys/devices/pci0000:00/0000:00:02.0", read, KindDirectory)).with(gpu)},
 	{"gpu-landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(gpu)},
@@ -210,7 +217,8 @@ func TestGolden(t *testing.T) {
 // TestDeniedDevice: a device that a rule denies, itself or by its directory, is not shown.
 func TestDeniedDevice(t *testing.T) {
 	for _, at := range []string{"/dev/dri/renderD128", "/dev/dri"} {
-		for name, r := range map[string]*Request{LevelNative: request(rule(at, deny, KindDirectory)), LevelBwrap: wrapped(rule(at, deny, KindDirectory))} {
+		for name, r := range map[string]*Request{LevelNative: request(rule(at, deny, KindDirectory)),
+			LevelBwrap: wrapped(rule(at, deny, KindDirectory))} {
 			gpu(r)
 			p, err := Make(host(t, "ubuntu-abi7"), r)
 			var no *sandbox.UnsupportedError
@@ -220,7 +228,8 @@ func TestDeniedDevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := p.text(t); strings.Contains(text, "dri/renderD128 ") || !strings.Contains(text, "nvidia0") {
+			if text := p.text(t); strings.Contains(text, "dri/renderD128 ") ||
+				!strings.Contains(text, "nvidia0") {
 				t.Errorf("%s, %s denied:\n%s", name, at, text)
 			}
 		}
@@ -284,7 +293,8 @@ func TestUnsupported(t *testing.T) {
 			if !errors.As(err, &unsupported) || p != nil {
 				t.Fatalf("got %v, %v; want an *UnsupportedError and no plan", p, err)
 			}
-			if !strings.Contains(unsupported.Need, c.need) || unsupported.Have == "" || unsupported.Hint == "" {
+			if !strings.Contains(unsupported.Need, c.need) || unsupported.Have == "" ||
+				unsupported.Hint == "" {
 				t.Errorf("need %q, have %q, hint %q", unsupported.Need, unsupported.Have, unsupported.Hint)
 			}
 		})
@@ -300,8 +310,10 @@ func overlays(paths ...string) func(*Request) {
 }
 
 func TestFits(t *testing.T) {
-	r := request(rule("/w", write, KindDirectory), rule("/vault", deny, KindDirectory), rule("/vault/open", read, KindDirectory),
-		rule("/c/secret", deny, KindFile), rule("/d/missing", deny, KindMissing), rule("/tmp/w", write, KindDirectory), rule("/run/user/w", read, KindDirectory))
+	r := request(rule("/w", write, KindDirectory), rule("/vault", deny, KindDirectory),
+		rule("/vault/open", read, KindDirectory),
+		rule("/c/secret", deny, KindFile), rule("/d/missing", deny, KindMissing),
+		rule("/tmp/w", write, KindDirectory), rule("/run/user/w", read, KindDirectory))
 	for _, c := range []struct {
 		name, path string
 		want       string // part of the reason; empty: it fits
@@ -352,7 +364,8 @@ func TestLandlockRights(t *testing.T) {
 			}
 			set := rulesetOf(t, p)
 			if set.Handled != c.handled || set.Scoped != c.scoped {
-				t.Errorf("handles %#x, scopes %#x; want %#x, %#x", set.Handled, set.Scoped, c.handled, c.scoped)
+				t.Errorf("handles %#x, scopes %#x; want %#x, %#x", set.Handled, set.Scoped,
+					c.handled, c.scoped)
 			}
 		})
 	}
@@ -377,12 +390,14 @@ func rulesetOf(t fataler, p *Plan) *launch.Ruleset {
 
 // TestEntry checks at every level that both tasks begin with the steps of the request.
 func TestEntry(t *testing.T) {
-	entry := Entry{Reaper: []launch.Step{{Op: launch.OpJoin}}, Command: []launch.Step{{Op: launch.OpAffinity}}}
+	entry := Entry{Reaper: []launch.Step{{Op: launch.OpJoin}},
+		Command: []launch.Step{{Op: launch.OpAffinity}}}
 	full := request()
 	mode(sandbox.Full)(full)
 	landlock := request(rule("/w", write, KindDirectory))
 	landlock.Level = LevelLandlock
-	for name, r := range map[string]*Request{LevelNative: request(rule("/w", write, KindDirectory)), LevelNone: full, LevelLandlock: landlock} {
+	for name, r := range map[string]*Request{LevelNative: request(rule("/w", write, KindDirectory)),
+		LevelNone: full, LevelLandlock: landlock} {
 		t.Run(name, func(t *testing.T) {
 			plain, err := Make(host(t, "ubuntu-abi7"), r)
 			if err != nil {
@@ -394,7 +409,8 @@ func TestEntry(t *testing.T) {
 				t.Fatal(err)
 			}
 			steps := plain.Script.Steps
-			i := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpStartCommand }) + 1
+			i := slices.IndexFunc(steps,
+				func(s launch.Step) bool { return s.Op == launch.OpStartCommand }) + 1
 			want := slices.Concat(entry.Reaper, steps[:i], entry.Command, steps[i:])
 			if diff := cmp.Diff(want, p.Script.Steps); diff != "" {
 				t.Error(diff)

@@ -20,7 +20,8 @@ import (
 
 // bases are where rules begin: ordinary directories, and those that a command does
 // not see as they are.
-var bases = []string{"/w", "/w-b", "/home/u", "/tmp", "/run", "/run/shown", "/sys/x", "/dev/x", "/sys/devices/system", "/var"}
+var bases = []string{"/w", "/w-b", "/home/u", "/tmp", "/run", "/run/shown", "/sys/x", "/dev/x",
+	"/sys/devices/system", "/var"}
 
 // drawPath draws a path below one of the bases.
 func drawPath(t *rapid.T) string {
@@ -75,13 +76,15 @@ func drawRequest(t *rapid.T) *Request {
 	}
 	if rapid.Bool().Draw(t, "listed paths only") {
 		r.Root = deny
-		r.Links = []Link{{"/bin", "usr/bin"}, {"/home/link", "u"}, {"/run/shown/l", "/w"}, {"/tmp/l", "/w"}, {"/w/l", "a"}}
+		r.Links = []Link{{"/bin", "usr/bin"}, {"/home/link", "u"}, {"/run/shown/l", "/w"}, {"/tmp/l", "/w"},
+			{"/w/l", "a"}}
 	}
 	if rapid.Bool().Draw(t, "host's /tmp") {
 		r.Tmp = nil
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "overlays") {
-		if name := drawPath(t); r.Fits(name) == "" && !slices.ContainsFunc(r.Overlays, func(o Overlay) bool { return o.Path == name }) {
+		if name := drawPath(t); r.Fits(name) == "" &&
+			!slices.ContainsFunc(r.Overlays, func(o Overlay) bool { return o.Path == name }) {
 			r.Overlays = append(r.Overlays, overlay(name))
 		}
 	}
@@ -181,7 +184,8 @@ func judge(r *Request, seen view, name string) string {
 		return fmt.Sprintf("an overlay is there: %v, is wanted: %v", seen.over, overlaid)
 	case seen.over:
 		// It may be written, which changes nothing of the host's.
-		if want == deny || seen.source != name || seen.ro || seen.attrs != launch.AttrNoSuid|launch.AttrNoDev {
+		if want == deny || seen.source != name || seen.ro ||
+			seen.attrs != launch.AttrNoSuid|launch.AttrNoDev {
 			return fmt.Sprintf("%s is wanted, and the overlay is %v", want, seen)
 		}
 		return ""
@@ -220,14 +224,17 @@ func TestScriptOrder(t *testing.T) {
 		caps := at[launch.OpCaps]
 		order := []int{
 			first(launch.OpDieWithParent), first(launch.OpSecureBits), first(launch.OpDropBounding),
-			first(launch.OpClearAmbient), first(launch.OpNoNewPrivs), first(launch.OpMapUser), first(launch.OpRefuseWrite), caps[0], first(launch.OpSeccomp), begin,
-			first(launch.OpNewGroup), caps[1], first(launch.OpLandlock), first(launch.OpStdio), first(launch.OpChdir),
+			first(launch.OpClearAmbient), first(launch.OpNoNewPrivs), first(launch.OpMapUser),
+			first(launch.OpRefuseWrite), caps[0], first(launch.OpSeccomp), begin,
+			first(launch.OpNewGroup), caps[1], first(launch.OpLandlock), first(launch.OpStdio),
+			first(launch.OpChdir),
 			first(launch.OpCloseFiles), first(launch.OpResetSignals), first(launch.OpExec),
 		}
 		if !slices.IsSorted(order) || order[len(order)-1] != last || first(launch.OpDieWithParent) != 0 {
 			t.Fatalf("the order is wrong:\n%s", p.Script.String())
 		}
-		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen, launch.OpSetting} {
+		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount,
+			launch.OpSetTree, launch.OpReopen, launch.OpSetting} {
 			if n := len(at[o]); n > 0 && at[o][n-1] > caps[0] {
 				t.Fatalf("a mount changes after rights were taken away:\n%s", p.Script.String())
 			}
@@ -264,7 +271,8 @@ func TestAttachOrder(t *testing.T) {
 				continue
 			}
 			ordinary := !system(r, s.Path) && wanted(r, parent(s.Path)) != deny
-			if s.Op == launch.OpClone && s.ID != r.Rules[i].ID || (s.Op == launch.OpAttach || s.Op == launch.OpPin) && ordinary && s.ID != r.Rules[i].ID {
+			if s.Op == launch.OpClone && s.ID != r.Rules[i].ID ||
+				(s.Op == launch.OpAttach || s.Op == launch.OpPin) && ordinary && s.ID != r.Rules[i].ID {
 				t.Fatalf("%s is not compared:\n%s", s, p.Script.String())
 			}
 		}
@@ -287,12 +295,15 @@ func TestWritableCopies(t *testing.T) {
 		for i, s := range p.Script.Steps {
 			switch {
 			case s.Op == launch.OpSetMount && s.Path == "/":
-				if sealed = s.Recursive && s.Private && s.Set&(safe|launch.AttrReadOnly) == safe|launch.AttrReadOnly; !sealed {
+				if sealed = s.Recursive && s.Private &&
+					s.Set&(safe|launch.AttrReadOnly) == safe|launch.AttrReadOnly; !sealed {
 					t.Fatalf("the seal is %s", s)
 				}
-			case s.Op == launch.OpClone && !sealed && !strings.HasPrefix(s.Path, "/dev/null") && !strings.HasPrefix(s.Path, "/dev/tty"):
+			case s.Op == launch.OpClone && !sealed && !strings.HasPrefix(s.Path, "/dev/null") &&
+				!strings.HasPrefix(s.Path, "/dev/tty"):
 				next := p.Script.Steps[i+1]
-				if next.Op != launch.OpSetTree || next.Tree != s.Tree || !next.Private || next.Set&safe != safe || next.Recursive != s.Recursive {
+				if next.Op != launch.OpSetTree || next.Tree != s.Tree || !next.Private ||
+					next.Set&safe != safe || next.Recursive != s.Recursive {
 					t.Fatalf("%s is followed by %s", s, next)
 				}
 			}
@@ -319,7 +330,10 @@ func TestLandlockCovers(t *testing.T) {
 			if u.Access&^set.Handled != 0 || u.Access == 0 {
 				t.Fatalf("rule %v in %v", u, set)
 			}
-			written := slices.ContainsFunc(r.Rules, func(w Rule) bool { return w.Path == u.Path && w.Level == write })
+			written := slices.ContainsFunc(r.Rules, func(w Rule) bool {
+				return w.Path == u.Path &&
+					w.Level == write
+			})
 			if u.Stdio == 0 && !written && !slices.Contains(own, u.Path) {
 				t.Fatalf("no rule lets %s be written: %v", u.Path, r.Rules)
 			}

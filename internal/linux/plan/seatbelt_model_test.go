@@ -200,7 +200,8 @@ func (p *profile) matches(f form, name string) bool {
 		return !p.matches(args[0], name)
 	case "vnode-type":
 		return args[0].atom == "DIRECTORY" // tests ask about directories
-	case "extension", "remote", "local", "sysctl-name", "sysctl-name-prefix", "global-name", "local-name", "target":
+	case "extension", "remote", "local", "sysctl-name", "sysctl-name-prefix", "global-name",
+		"local-name", "target":
 		return false
 	default:
 		panic("the model does not know " + head)

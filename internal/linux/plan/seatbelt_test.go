@@ -23,14 +23,16 @@ import (
 func macRequest(rules ...Rule) *Request {
 	r := request(rules...)
 	r.Filter, r.Limits = nil, nil
-	r.Tmp = &Tmp{At: "/tmp", Source: Spot{Path: "/Users/u/.local/state/sallyport/tmp/run-1", Kind: KindDirectory}}
+	r.Tmp = &Tmp{At: "/tmp", Source: Spot{Path: "/Users/u/.local/state/sallyport/tmp/run-1",
+		Kind: KindDirectory}}
 	return r
 }
 
 func workspace() []Rule {
 	return []Rule{
 		rule("/Users/u/w", write, KindDirectory), rule("/Users/u/w/.git", read, KindDirectory),
-		rule("/Users/u/w/.codex", read, KindMissing), rule("/Users/u/w/.agents", read, KindMissing), rule("/Users/u/w/.vscode", read, KindDirectory),
+		rule("/Users/u/w/.codex", read, KindMissing), rule("/Users/u/w/.agents", read, KindMissing),
+		rule("/Users/u/w/.vscode", read, KindDirectory),
 		rule("/Users/u/w/.sallyport", read, KindMissing), rule("/tmp", write, KindDirectory),
 		rule("/Users/u/.local/state/sallyport", deny, KindDirectory),
 	}
@@ -46,14 +48,17 @@ var seatbeltGoldens = []struct {
 	{"read-only", macRequest()},
 	{"workspace-write", macRequest(workspace()...)},
 	{"worktree", macRequest(rule("/Users/u/tree", write, KindDirectory), rule("/Users/u/tree/.git", read, KindFile),
-		rule("/Users/u/main/.git/worktrees/tree", read, KindDirectory), rule("/Users/u/main/.git", read, KindDirectory))},
+		rule("/Users/u/main/.git/worktrees/tree", read, KindDirectory),
+		rule("/Users/u/main/.git", read, KindDirectory))},
 	{"deny", macRequest(rule("/Users/u/w", write, KindDirectory), rule("/Users/u/w/vault", deny, KindDirectory),
-		rule("/Users/u/w/vault/in/open", read, KindDirectory), rule("/Users/u/w/vault/in/open/log", write, KindFile),
+		rule("/Users/u/w/vault/in/open", read, KindDirectory),
+		rule("/Users/u/w/vault/in/open/log", write, KindFile),
 		rule("/Users/u/.netrc", deny, KindFile)).with(func(r *Request) {
 		r.Patterns = []Pattern{{"/Users/u/w/**/*.env", deny}, {"/Users/u/w/conf/?[ab].key", deny}}
 	})},
 	{"minimal", macRequest(rule("/usr", read, KindDirectory), rule("/bin", read, KindDirectory), rule("/System", read, KindDirectory),
-		rule("/Library", read, KindDirectory), rule("/etc/ssl", read, KindDirectory), rule("/Users/u/w", write, KindDirectory)).with(func(r *Request) { r.Root = deny })},
+		rule("/Library", read, KindDirectory), rule("/etc/ssl", read, KindDirectory),
+		rule("/Users/u/w", write, KindDirectory)).with(func(r *Request) { r.Root = deny })},
 	{"host-network", macRequest(workspace()...).with(network(sandbox.NetworkHost))},
 	{"odd-names", macRequest(rule(odd, write, KindDirectory), rule(odd+"/.git", read, KindMissing), rule(odd+"/"+odd[9:], deny, KindFile))},
 	{"no-private-tmp", macRequest(workspace()...).with(func(r *Request) { r.Tmp = nil })},
@@ -221,7 +226,8 @@ func TestSeatbeltRefuses(t *testing.T) {
 			}
 			p, err := Make(h, c.request)
 			var no *sandbox.UnsupportedError
-			if !errors.As(err, &no) || p != nil || !strings.Contains(no.Need, c.need) || no.Have == "" || no.Hint == "" {
+			if !errors.As(err, &no) || p != nil || !strings.Contains(no.Need, c.need) || no.Have == "" ||
+				no.Hint == "" {
 				t.Errorf("%v, %v", p, err)
 			}
 		})
@@ -248,7 +254,8 @@ func TestOtherSystemsFullAccess(t *testing.T) {
 // TestExecString: a launch prints so that it can be read, without the
 // environment.
 func TestExecString(t *testing.T) {
-	e := &Exec{Path: "/bin/x", Args: []string{"x", "-p", "(version 1)\n(deny default)\n", "-DA=b c", "--", "/bin/sh"}, Env: []string{"SECRET=1"}}
+	e := &Exec{Path: "/bin/x", Args: []string{"x", "-p", "(version 1)\n(deny default)\n", "-DA=b c", "--",
+		"/bin/sh"}, Env: []string{"SECRET=1"}}
 	const want = "/bin/x\n-p\n(version 1)\n(deny default)\n\n\"-DA=b c\"\n--\n/bin/sh\n"
 	if got := e.String(); got != want {
 		t.Errorf("got %q", got)
@@ -258,7 +265,10 @@ func TestExecString(t *testing.T) {
 // TestSeatbeltTemporary: the variables that name a temporary directory name the
 // private one, whatever they said before.
 func TestSeatbeltTemporary(t *testing.T) {
-	r := macRequest().with(func(r *Request) { r.Env = []string{"TMPDIR=/tmp", "A=1", "TMPDIR=/x", "TMPDIRS=y"} })
+	r := macRequest().with(func(r *Request) {
+		r.Env = []string{"TMPDIR=/tmp", "A=1", "TMPDIR=/x",
+			"TMPDIRS=y"}
+	})
 	p, _ := mac(t, r)
 	dir := r.Tmp.Source.Path
 	want := []string{"A=1", "TMPDIRS=y", "TMPDIR=" + dir, "TMP=" + dir, "TEMP=" + dir}
@@ -277,12 +287,14 @@ func TestSeatbeltNetwork(t *testing.T) {
 	}{{"none", sandbox.NetworkNone, false}, {"host", sandbox.NetworkHost, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			p, _ := mac(t, macRequest(workspace()...).with(network(c.net)))
-			for _, word := range []string{"network-outbound", "network-bind", "network-inbound", "system-socket", "com.apple.trustd.agent", `"com.apple.trustd"`} {
+			for _, word := range []string{"network-outbound", "network-bind", "network-inbound",
+				"system-socket", "com.apple.trustd.agent", `"com.apple.trustd"`} {
 				if strings.Contains(p.Exec.Args[2], word) != c.want {
 					t.Errorf("%s is there: %v", word, !c.want)
 				}
 			}
-			for _, never := range []string{"appleevent", "launchservices", "lsopen", "pboard", "pasteboard", "job-creation", "tccd", "securityd.xpc", "(allow default)"} {
+			for _, never := range []string{"appleevent", "launchservices", "lsopen", "pboard", "pasteboard",
+				"job-creation", "tccd", "securityd.xpc", "(allow default)"} {
 				if strings.Contains(p.Exec.Args[2], never) {
 					t.Errorf("%s is open", never)
 				}
@@ -305,7 +317,8 @@ func drawPolicy(t *rapid.T, globs []string) (sandbox.Policy, *Request) {
 	root := rapid.SampledFrom([]sandbox.Level{read, read, deny, write}).Draw(t, "root")
 	entries := []sandbox.Entry{sandbox.PathEntry("/", root)}
 	for range rapid.IntRange(0, 6).Draw(t, "entries") {
-		entries = append(entries, sandbox.PathEntry(draw("entry"), rapid.SampledFrom([]sandbox.Level{deny, read, write}).Draw(t, "level")))
+		entries = append(entries, sandbox.PathEntry(draw("entry"),
+			rapid.SampledFrom([]sandbox.Level{deny, read, write}).Draw(t, "level")))
 	}
 	var patterns []Pattern
 	if len(globs) > 0 {
@@ -351,7 +364,8 @@ func sameFile(policy sandbox.Policy, op sandbox.Op, name string, r *Request) san
 	ruling := policy.Rule(sandbox.Access{Op: op, Path: name})
 	for _, u := range r.Rules {
 		n := len(u.Path)
-		if len(name) >= n && name[:n] != u.Path && strings.EqualFold(name[:n], u.Path) && (len(name) == n || name[n] == '/') {
+		if len(name) >= n && name[:n] != u.Path && strings.EqualFold(name[:n], u.Path) &&
+			(len(name) == n || name[n] == '/') {
 			ruling = min(ruling, policy.Rule(sandbox.Access{Op: op, Path: u.Path}))
 		}
 	}
@@ -375,13 +389,16 @@ func TestSeatbeltFollowsPolicy(t *testing.T) {
 					if name != filepath.Clean(name) || within(name, "/dev") {
 						continue
 					}
-					for op, kind := range map[string]sandbox.Op{"file-read-data": sandbox.Read, "file-write-data": sandbox.Write, "process-exec": sandbox.Exec} {
+					for op, kind := range map[string]sandbox.Op{"file-read-data": sandbox.Read,
+						"file-write-data": sandbox.Write, "process-exec": sandbox.Exec} {
 						want := policy.Rule(sandbox.Access{Op: kind, Path: name}) == sandbox.Allow
 						got := prof.allows(op, name)
 						wider := got && !want
-						narrower := !got && want && len(r.Patterns) == 0 && sameFile(policy, kind, name, r) == sandbox.Allow
+						narrower := !got && want && len(r.Patterns) == 0 &&
+							sameFile(policy, kind, name, r) == sandbox.Allow
 						if wider || narrower {
-							t.Fatalf("%s %s: %v, the policy says %v\n%s", op, name, got, want, seatbeltText(p.Exec))
+							t.Fatalf("%s %s: %v, the policy says %v\n%s", op, name, got, want,
+								seatbeltText(p.Exec))
 						}
 					}
 				}

@@ -35,7 +35,8 @@ func TestTrust(t *testing.T) {
 			at := Spot{Path: file, Kind: KindFile, ID: launch.ID{Dev: 1, Ino: 5}}
 			r := request(tt.rules...).with(network(sandbox.NetworkProxy)).with(func(r *Request) {
 				r.Env = []string{"JAVA_TOOL_OPTIONS=-Xmx1g"}
-				r.Trust = &Trust{Bundle: Spot{Path: "/state/b.pem", Kind: KindFile}, Store: Spot{Path: "/state/b.p12", Kind: KindFile}, Files: []Spot{at}}
+				r.Trust = &Trust{Bundle: Spot{Path: "/state/b.pem", Kind: KindFile},
+					Store: Spot{Path: "/state/b.p12", Kind: KindFile}, Files: []Spot{at}}
 			})
 			p, err := Make(host(t, "ubuntu-abi7"), r)
 			if err != nil {
@@ -44,12 +45,18 @@ func TestTrust(t *testing.T) {
 			steps := p.Script.Steps
 			env := strings.Join(steps[len(steps)-1].Env, "\n")
 			mounted := func(name string) bool {
-				return slices.ContainsFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpAttach && s.Path == name })
+				return slices.ContainsFunc(steps, func(s launch.Step) bool {
+					return s.Op == launch.OpAttach &&
+						s.Path == name
+				})
 			}
-			if mounted(file) != tt.bundle && !slices.ContainsFunc(tt.rules, func(r Rule) bool { return r.Path == file }) || strings.Contains(env, "SSL_CERT_FILE="+file) != tt.bundle {
+			if mounted(file) != tt.bundle && !slices.ContainsFunc(tt.rules,
+				func(r Rule) bool { return r.Path == file }) ||
+				strings.Contains(env, "SSL_CERT_FILE="+file) != tt.bundle {
 				t.Errorf("the bundle, mounted %v: %s", mounted(file), env)
 			}
-			if mounted(storePlace) != tt.own || strings.Contains(env, "trustStore="+storePlace) != tt.own || !strings.Contains(env, "-Xmx1g") {
+			if mounted(storePlace) != tt.own || strings.Contains(env, "trustStore="+storePlace) != tt.own ||
+				!strings.Contains(env, "-Xmx1g") {
 				t.Errorf("the store of Java, mounted %v: %s", mounted(storePlace), env)
 			}
 			n := 0

@@ -61,14 +61,12 @@ func fileWalls() []Wall {
 			Blind:    lateFiles,
 		},
 		{
-			Name:  "late-repositories",
-			Stops: "change git repositories that others make while it runs, or that were not found (by name, see Names and races)",
+			Name: "late-repositories", Stops: "change git repositories that others make while it runs, or that were not found (by name, see Names and races)",
 			Bwrap: Gap{Lacks: lateRepositories},
 			Blind: lateRepositories,
 		},
 		{
-			Name:     "read-carve-outs",
-			Stops:    "write to what the policy makes read-only in a writable directory",
+			Name: "read-carve-outs", Stops: "write to what the policy makes read-only in a writable directory",
 			Landlock: Gap{Lacks: "nothing below a writable directory can be made read-only", Refused: true},
 		},
 		{

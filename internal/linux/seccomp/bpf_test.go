@@ -80,7 +80,8 @@ func TestVerify(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	data := Data{NR: -1, Arch: 0x11223344, IP: 0x0102030405060708, Args: [6]uint64{0xa1a2a3a4b1b2b3b4, 5: 0xc1c2c3c4d1d2d3d4}}
+	data := Data{NR: -1, Arch: 0x11223344, IP: 0x0102030405060708,
+		Args: [6]uint64{0xa1a2a3a4b1b2b3b4, 5: 0xc1c2c3c4d1d2d3d4}}
 	imm := func(v uint32) Instruction { return Instruction{Code: classLd, K: v} }
 	immX := func(v uint32) Instruction { return Instruction{Code: classLdx, K: v} }
 	load := func(k uint32) Instruction { return Instruction{Code: opLoad, K: k} }
@@ -158,12 +159,14 @@ func TestRunErrors(t *testing.T) {
 func FuzzRun(f *testing.F) {
 	f.Add([]byte{0x20, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0}, int32(3), uint64(9))
 	f.Add([]byte{0x05, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, int32(0), uint64(0))
-	f.Add([]byte{0x02, 0, 0, 0, 1, 0, 0, 0, 0x60, 0, 0, 0, 1, 0, 0, 0, 0x16, 0, 0, 0, 0, 0, 0, 0}, int32(0), uint64(0))
+	f.Add([]byte{0x02, 0, 0, 0, 1, 0, 0, 0, 0x60, 0, 0, 0, 1, 0, 0, 0, 0x16, 0, 0, 0, 0, 0, 0, 0},
+		int32(0), uint64(0))
 	f.Fuzz(func(t *testing.T, raw []byte, nr int32, arg uint64) {
 		var prog []Instruction
 		for ; len(raw) >= 8; raw = raw[8:] {
 			prog = append(prog, Instruction{
-				Code: binary.LittleEndian.Uint16(raw), JT: raw[2], JF: raw[3], K: binary.LittleEndian.Uint32(raw[4:]),
+				Code: binary.LittleEndian.Uint16(raw), JT: raw[2], JF: raw[3],
+				K: binary.LittleEndian.Uint32(raw[4:]),
 			})
 		}
 		accepted := Verify(prog) == nil

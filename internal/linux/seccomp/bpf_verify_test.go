@@ -63,7 +63,8 @@ const (
 // instruction; nil means accepted.
 func Verify(prog []Instruction) error {
 	if len(prog) == 0 || len(prog) > maxProgram {
-		return fmt.Errorf("%w: it has %d instructions, the kernel takes 1 to %d", ErrProgram, len(prog), maxProgram)
+		return fmt.Errorf("%w: it has %d instructions, the kernel takes 1 to %d", ErrProgram,
+			len(prog), maxProgram)
 	}
 	for pc, in := range prog {
 		fault := in.fault()
@@ -190,7 +191,8 @@ func verifyMemory(prog []Instruction) error {
 			now |= 1 << in.K
 		case classLd, classLdx:
 			if in.Code&^classMask == modeMem && now&(1<<in.K) == 0 {
-				return fmt.Errorf("%w: instruction %d: scratch word %d is read before it is written", ErrProgram, pc, in.K)
+				return fmt.Errorf("%w: instruction %d: scratch word %d is read before it is written",
+					ErrProgram, pc, in.K)
 			}
 		case classJmp:
 			if in.Code == classJmp|jmpJA {

@@ -132,7 +132,8 @@ func genFilter(t *rapid.T) Filter {
 			names = append(names, n)
 		}
 	}
-	names = append(names, "read", "write", "open", "sync_file_range2") // neighbors, and one that is missing on one side
+	// neighbors, and one that is missing on one side
+	names = append(names, "read", "write", "open", "sync_file_range2")
 	names = slices.DeleteFunc(names, func(n string) bool { return !known(n) })
 	n := rapid.IntRange(0, 60).Draw(t, "rules")
 	for range n {
@@ -161,7 +162,8 @@ func genArgs(t *rapid.T, f Filter, nr int32) [6]uint64 {
 			continue
 		}
 		for _, c := range r.When {
-			v := c.Value + rapid.SampledFrom([]uint64{0, 0, 0, 1, ^uint64(0), 1 << 32, 7 << 40}).Draw(t, "off")
+			v := c.Value + rapid.SampledFrom([]uint64{0, 0, 0, 1, ^uint64(0), 1 << 32,
+				7 << 40}).Draw(t, "off")
 			if rapid.Bool().Draw(t, "take") {
 				args[c.Arg] = v
 			}
@@ -224,7 +226,8 @@ func TestComparisons(t *testing.T) {
 					c.Value, c.Mask = uint64(uint32(c.Value)), uint64(uint32(c.Mask))
 				}
 				t.Run(c.String(), func(t *testing.T) {
-					f := Filter{Arch: "amd64", Default: Allow, Rules: []Rule{{Name: "read", When: []Cond{c}, Action: Errno(5)}}}
+					f := Filter{Arch: "amd64", Default: Allow,
+						Rules: []Rule{{Name: "read", When: []Cond{c}, Action: Errno(5)}}}
 					prog := mustCompile(t, f)
 					for _, v := range edges {
 						for _, v := range []uint64{v - 1, v, v + 1, v ^ 1<<40, v ^ 4} {
@@ -243,7 +246,8 @@ func TestComparisons(t *testing.T) {
 func TestLayoutIsSockFilter(t *testing.T) {
 	var in Instruction
 	got := []uintptr{
-		unsafe.Sizeof(in), unsafe.Offsetof(in.Code), unsafe.Offsetof(in.JT), unsafe.Offsetof(in.JF), unsafe.Offsetof(in.K),
+		unsafe.Sizeof(in), unsafe.Offsetof(in.Code), unsafe.Offsetof(in.JT), unsafe.Offsetof(in.JF),
+		unsafe.Offsetof(in.K),
 	}
 	if want := []uintptr{8, 0, 2, 3, 4}; !slices.Equal(got, want) {
 		t.Errorf("size and offsets %v, want %v", got, want)
@@ -267,7 +271,10 @@ func manyRules(n int) Filter {
 func TestLongJumps(t *testing.T) {
 	f := manyRules(700)
 	prog, meant := mustCompile(t, f), reading(f)
-	if len(prog) < 1500 || !slices.ContainsFunc(prog, func(in Instruction) bool { return in.Code == opJump && in.K > 255 }) {
+	if len(prog) < 1500 || !slices.ContainsFunc(prog, func(in Instruction) bool {
+		return in.Code == opJump &&
+			in.K > 255
+	}) {
 		t.Fatalf("%d instructions without a long jump test nothing", len(prog))
 	}
 	for i, r := range f.Rules {
@@ -305,7 +312,8 @@ func TestLongChains(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	with := func(c Cond) Filter {
-		return Filter{Arch: "amd64", Default: Allow, Rules: []Rule{{Name: "read", When: []Cond{c}, Action: Errno(1)}}}
+		return Filter{Arch: "amd64", Default: Allow,
+			Rules: []Rule{{Name: "read", When: []Cond{c}, Action: Errno(1)}}}
 	}
 	rule := func(r Rule) Filter { return Filter{Arch: "amd64", Default: Allow, Rules: []Rule{r}} }
 	var badArch *UnsupportedArchError
@@ -380,7 +388,8 @@ func mustDefault(t testing.TB, o Options) Filter {
 // most two long jumps.
 func TestDepth(t *testing.T) {
 	for _, arch := range bothArches {
-		for _, o := range []Options{{Arch: arch}, {Arch: arch, OwnPID: true, HostNetwork: true, Allow: []string{"userns"}}} {
+		for _, o := range []Options{{Arch: arch}, {Arch: arch, OwnPID: true, HostNetwork: true,
+			Allow: []string{"userns"}}} {
 			t.Run(fmt.Sprint(o), func(t *testing.T) {
 				f := mustDefault(t, o)
 				prog := mustCompile(t, f)
@@ -400,7 +409,8 @@ func TestDepth(t *testing.T) {
 						t.Errorf("call %d takes %d steps, more than %d", nr, steps, bound)
 					}
 				}
-				t.Logf("%d rules, %d instructions, at most %d steps without conditions", len(f.Rules), len(prog), worst)
+				t.Logf("%d rules, %d instructions, at most %d steps without conditions", len(f.Rules),
+					len(prog), worst)
 			})
 		}
 	}
@@ -411,8 +421,10 @@ func TestDepth(t *testing.T) {
 // the architecture is read.
 func TestHotCallsAreConstant(t *testing.T) {
 	hot := []string{
-		"read", "write", "close", "fstat", "lseek", "mmap", "mprotect", "munmap", "brk", "rt_sigaction", "pread64",
-		"readv", "writev", "dup3", "nanosleep", "getpid", "connect", "sendto", "recvfrom", "execve", "exit_group",
+		"read", "write", "close", "fstat", "lseek", "mmap", "mprotect", "munmap", "brk",
+		"rt_sigaction", "pread64",
+		"readv", "writev", "dup3", "nanosleep", "getpid", "connect", "sendto", "recvfrom",
+		"execve", "exit_group",
 		"wait4", "getdents64", "futex", "epoll_pwait", "newfstatat", "openat2", "statx", "pipe2", "prctl",
 		"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "memfd_secret",
 		"name_to_handle_at", "pidfd_open", "mbind", "set_mempolicy", "adjtimex", "clock_adjtime",

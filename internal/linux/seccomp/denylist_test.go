@@ -39,11 +39,14 @@ func plain() []answer {
 			rows = append(rows, answer{name: c, call: c, want: want, only: only})
 		}
 	}
-	add("EPERM", "", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "ptrace",
-		"bpf", "perf_event_open", "userfaultfd", "add_key", "request_key", "keyctl", "move_pages", "migrate_pages",
+	add("EPERM", "", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp",
+		"pidfd_getfd", "ptrace",
+		"bpf", "perf_event_open", "userfaultfd", "add_key", "request_key", "keyctl", "move_pages",
+		"migrate_pages",
 		"setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "open_tree_attr", "move_mount",
 		"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "sethostname", "setdomainname",
-		"open_by_handle_at", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
+		"open_by_handle_at", "init_module", "finit_module", "delete_module", "kexec_load",
+		"kexec_file_load", "reboot",
 		"swapon", "swapoff", "quotactl", "quotactl_fd", "acct", "fanotify_init", "syslog",
 		"settimeofday", "clock_settime", "vhangup", "lookup_dcookie", "nfsservctl")
 	add("EPERM", "amd64", "iopl", "ioperm", "modify_ldt", "_sysctl", "uselib", "ustat", "sysfs",
@@ -128,8 +131,10 @@ func controls() []answer {
 			rows = append(rows,
 				answer{c.name, "fcntl", a(3, above|c.command, 1), c.want, "", Options{}},
 				answer{c.name + ", all opened", "fcntl", a(3, above|c.command, 1), c.want, "",
-					Options{Allow: []string{"unix", "setuid", "io_uring", "ptrace", "userns"}, HostNetwork: true}},
-				answer{c.name + " without namespaces", "fcntl", a(3, above|c.command, 1), c.want, "", Options{HostSpaces: true}})
+					Options{Allow: []string{"unix", "setuid", "io_uring", "ptrace", "userns"},
+						HostNetwork: true}},
+				answer{c.name + " without namespaces", "fcntl", a(3, above|c.command, 1), c.want, "",
+					Options{HostSpaces: true}})
 		}
 	}
 	return rows
@@ -242,7 +247,8 @@ func modes() []answer {
 			answer{"mknodat" + m.name, "mknodat", a(0, 0, m.mode), m.want, "", Options{}})
 	}
 	return append(rows,
-		answer{"mknodat device with setuid opened", "mknodat", a(0, 0, 0o024600), "EPERM", "", Options{Allow: []string{"setuid"}}})
+		answer{"mknodat device with setuid opened", "mknodat", a(0, 0, 0o024600), "EPERM", "",
+			Options{Allow: []string{"setuid"}}})
 }
 
 func TestDenyList(t *testing.T) {
@@ -346,7 +352,8 @@ func openedCalls() map[string][]string {
 		"userfaultfd": {"userfaultfd"},
 		"userns": {
 			"clone", "clone3", "unshare", "setns", "mount", "umount2", "pivot_root", "chroot",
-			"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+			"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
+			"mount_setattr",
 			"sethostname", "setdomainname",
 		},
 	}
@@ -364,7 +371,8 @@ func TestOpeningsOpenWhatTheySay(t *testing.T) {
 					with = []string{openUnix, openSetuid}
 				}
 				shut := mustCompile(t, mustDefault(t, Options{Arch: arch, Allow: with}))
-				open := mustCompile(t, mustDefault(t, Options{Arch: arch, Allow: append(with, o.Name, o.Name)}))
+				open := mustCompile(t, mustDefault(t,
+					Options{Arch: arch, Allow: append(with, o.Name, o.Name)}))
 				got := map[string]bool{}
 				for _, d := range probes(arch) {
 					before, _ := mustRun(t, shut, d)
@@ -401,7 +409,8 @@ func TestOpeningsAreDescribed(t *testing.T) {
 		t.Error("not sorted by name")
 	}
 	for _, o := range all {
-		if o.Name == "" || o.Opens == "" || strings.Contains(o.Opens, "\n") || len(openedCalls()[o.Name]) == 0 {
+		if o.Name == "" || o.Opens == "" || strings.Contains(o.Opens, "\n") ||
+			len(openedCalls()[o.Name]) == 0 {
 			t.Errorf("incomplete: %+v", o)
 		}
 	}
@@ -420,7 +429,8 @@ func TestOptionErrors(t *testing.T) {
 	if diff := cmp.Diff([]string{"qtrace", ""}, unknown.Names); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Contains(unknown.Known, "ptrace") || !strings.Contains(err.Error(), `"qtrace"`) || !strings.Contains(err.Error(), "userns") {
+	if !slices.Contains(unknown.Known, "ptrace") || !strings.Contains(err.Error(), `"qtrace"`) ||
+		!strings.Contains(err.Error(), "userns") {
 		t.Errorf("not helpful: %v", err)
 	}
 	var missing *MissingOpeningsError
@@ -429,7 +439,8 @@ func TestOptionErrors(t *testing.T) {
 		{[]string{"unix", "io_uring"}, []string{"setuid"}},
 		{[]string{"setuid", "io_uring"}, []string{"unix"}},
 	} {
-		if _, err := Default(Options{Arch: "amd64", Allow: c.allow}); !errors.As(err, &missing) || !slices.Equal(missing.Missing, c.want) {
+		if _, err := Default(Options{Arch: "amd64", Allow: c.allow}); !errors.As(err, &missing) ||
+			!slices.Equal(missing.Missing, c.want) {
 			t.Errorf("%q: error %v, want that %q are missing", c.allow, err, c.want)
 		}
 	}

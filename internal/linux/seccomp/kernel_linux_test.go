@@ -54,7 +54,8 @@ func install() error {
 	}
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: (*unix.SockFilter)(unsafe.Pointer(&prog[0]))}
 	start := time.Now()
-	r, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
+	r, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
 	if errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
@@ -283,7 +284,8 @@ func TestKernel(t *testing.T) {
 	}
 	// The filter, and not the machine, gave these answers. (Others may also be
 	// refused by a container around the test.)
-	for _, name := range []string{"write lease", "read lease", "notification", "TIOCSTI", "socket unix", "socketpair datagram", "chmod set-uid", "create set-uid"} {
+	for _, name := range []string{"write lease", "read lease", "notification", "TIOCSTI", "socket unix",
+		"socketpair datagram", "chmod set-uid", "create set-uid"} {
 		if free[name] == want[name] {
 			t.Errorf("%s gives %s without the filter too, so the test proves nothing", name, free[name])
 		}

@@ -29,8 +29,10 @@ func (f Filter) Lines() []string {
 // String returns the action in a word: "allow", "EPERM", "errno 7".
 func (a Action) String() string {
 	words := map[Action]string{
-		0: "none", Notify: "notify", Allow: "allow", Errno(ePerm): "EPERM", Errno(errNoSys): "ENOSYS", Errno(eAcces): "EACCES",
-		Errno(eProtoNoSupport): "EPROTONOSUPPORT", Errno(eSockTNoSupport): "ESOCKTNOSUPPORT", Errno(eAFNoSupport): "EAFNOSUPPORT",
+		0: "none", Notify: "notify", Allow: "allow", Errno(ePerm): "EPERM", Errno(errNoSys): "ENOSYS",
+		Errno(eAcces):          "EACCES",
+		Errno(eProtoNoSupport): "EPROTONOSUPPORT", Errno(eSockTNoSupport): "ESOCKTNOSUPPORT",
+		Errno(eAFNoSupport): "EAFNOSUPPORT",
 	}
 	if w, ok := words[a]; ok {
 		return w

@@ -20,13 +20,16 @@ func seen() []answer {
 		rows = append(rows, answer{call + " seen", call, args, want, only, o})
 	}
 	for _, call := range []string{
-		"openat2", "unlinkat", "renameat", "renameat2", "mkdirat", "symlinkat", "linkat", "truncate", "fchmodat", "fchmodat2",
-		"fchmod", "fchown", "fchownat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
+		"openat2", "unlinkat", "renameat", "renameat2", "mkdirat", "symlinkat", "linkat", "truncate",
+		"fchmodat", "fchmodat2",
+		"fchmod", "fchown", "fchownat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
+		"lremovexattr", "fremovexattr",
 		"setxattrat", "removexattrat", "mknodat", "connect", "bind", "sendmsg", "sendmmsg", "chdir", "fchdir",
 	} {
 		add(private, "notify", "", call)
 	}
-	for _, call := range []string{"creat", "unlink", "rmdir", "rename", "mkdir", "mknod", "symlink", "link", "chmod", "chown", "lchown", "utime", "utimes", "futimesat"} {
+	for _, call := range []string{"creat", "unlink", "rmdir", "rename", "mkdir", "mknod", "symlink", "link",
+		"chmod", "chown", "lchown", "utime", "utimes", "futimesat"} {
 		add(private, "notify", "amd64", call)
 	}
 	add(private, "allow", "", "openat", 0, 0, 0x80000)          // O_CLOEXEC

@@ -39,7 +39,8 @@ func TestRefusalsAreTheFilter(t *testing.T) {
 				after, _ := mustRun(t, observed, d)
 				r, refused := refusals.Refused(d.Arch, uint32(d.NR), d.Args)
 				judged := (name == "socket" || name == "socketpair" && d.Args[1]&sockTypeMask == sockDgram) &&
-					d.Args[0]&0xffffffff == afUnix && (d.Args[1]&sockTypeMask != sockDgram || o.judgesSends()) && after == Allow
+					d.Args[0]&0xffffffff == afUnix &&
+					(d.Args[1]&sockTypeMask != sockDgram || o.judgesSends()) && after == Allow
 				switch {
 				case before == Allow && refused, before == Notify || before == Action(0):
 					t.Fatalf("%s%#x: %v alone, %+v observed", name, d.Args, before, r)

@@ -34,12 +34,14 @@ func spaces() []answer {
 		{"disk class of another", "ioprio_set", a(1, 1234, 5), "EPERM", "", none},
 		{"disk class of a user", "ioprio_set", a(3, 0, 5), "EPERM", "", none},
 	}
-	for _, call := range []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"} {
+	for _, call := range []string{"sched_setaffinity", "sched_setattr", "sched_setparam",
+		"sched_setscheduler"} {
 		rows = append(rows,
 			answer{call + " of oneself", call, a(0), "allow", "", none},
 			answer{call + " of another", call, a(1234), "EPERM", "", none})
 	}
-	for _, call := range []string{"shmget", "shmat", "semget", "semop", "msgget", "msgsnd", "msgrcv", "mq_open", "mq_unlink"} {
+	for _, call := range []string{"shmget", "shmat", "semget", "semop", "msgget", "msgsnd", "msgrcv",
+		"mq_open", "mq_unlink"} {
 		rows = append(rows,
 			answer{call + " without namespaces", call, nil, "EPERM", "", none},
 			answer{call + " in an own namespace", call, nil, "allow", "", Options{OwnPID: true}})

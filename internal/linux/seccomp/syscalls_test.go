@@ -53,7 +53,8 @@ func SyscallNumber(arch, name string) (int, bool) {
 // TestTables makes both tables from the ones that golang.org/x/sys/unix generates from
 // the kernel's headers, and compares. With -update it writes them.
 func TestTables(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), testenv.NeedProgram(t, "go"), "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys")
+	cmd := exec.CommandContext(t.Context(), testenv.NeedProgram(t, "go"), "list", "-m", "-f", "{{.Dir}}",
+		"golang.org/x/sys")
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off")
 	dir, err := cmd.Output()
 	if err != nil {
@@ -63,7 +64,8 @@ func TestTables(t *testing.T) {
 		{"amd64", "sysnums_x8664.go", "x8664Names"}, {"arm64", "sysnums_aarch64.go", "aarch64Names"},
 	} {
 		t.Run(c.arch, func(t *testing.T) {
-			src, err := os.ReadFile(filepath.Join(string(bytes.TrimSpace(dir)), "unix", "zsysnum_linux_"+c.arch+".go"))
+			src, err := os.ReadFile(filepath.Join(string(bytes.TrimSpace(dir)), "unix",
+				"zsysnum_linux_"+c.arch+".go"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,8 @@ func TestReadMessage(t *testing.T) {
 	pieces := []unix.Iovec{{Base: &data[0], Len: 2}, {}, {Base: &data[2], Len: 2}}
 	control := make([]byte, maxControl+1)
 	good := unix.Msghdr{
-		Name: (*byte)(unsafe.Pointer(&name)), Namelen: 5, Iov: &pieces[0], Iovlen: 3, Control: &control[0], Controllen: 16,
+		Name: (*byte)(unsafe.Pointer(&name)), Namelen: 5, Iov: &pieces[0], Iovlen: 3, Control: &control[0],
+		Controllen: 16,
 	}
 	for _, c := range []struct {
 		name   string
@@ -112,7 +113,8 @@ func FuzzControl(f *testing.F) {
 			c, errno := (&Message{control: b}).parse(domain)
 			switch {
 			case errno != 0:
-			case len(c.descriptors) > maxDescriptors, len(c.plain) > align(len(b)), len(c.plain) > 0 && domain == unix.AF_UNIX,
+			case len(c.descriptors) > maxDescriptors, len(c.plain) > align(len(b)), len(c.plain) > 0 &&
+				domain == unix.AF_UNIX,
 				(len(c.descriptors) > 0 || c.credentials != nil) && domain != unix.AF_UNIX:
 				t.Errorf("%+v", c)
 			}

@@ -91,7 +91,8 @@ func fill(t *testing.T, sock int) (n int) {
 func whole(t *testing.T, s *Sender) {
 	t.Helper()
 	if len(s.tries) != maxTries || len(s.waits) != maxWaits || len(s.rights) != 0 || s.queued.Load() != 0 {
-		t.Errorf("%d and %d buffers are there, %d tokens taken, %d queue", len(s.tries), len(s.waits), len(s.rights), s.queued.Load())
+		t.Errorf("%d and %d buffers are there, %d tokens taken, %d queue", len(s.tries), len(s.waits),
+			len(s.rights), s.queued.Load())
 	}
 	for _, pool := range []chan []byte{s.tries, s.waits} {
 		for range cap(pool) {
@@ -124,7 +125,8 @@ func TestSendStream(t *testing.T) {
 		}
 		got <- b
 	}()
-	n, errno := s.Send(context.Background(), sendOf(from, unix.SOCK_STREAM, messageOf(data[:7], nil, data[7:5<<20], data[5<<20:])))
+	n, errno := s.Send(context.Background(), sendOf(from, unix.SOCK_STREAM,
+		messageOf(data[:7], nil, data[7:5<<20], data[5<<20:])))
 	if n != len(data) || errno != 0 || !bytes.Equal(<-got, data) {
 		t.Errorf("%d bytes, %v", n, errno)
 	}

@@ -95,8 +95,10 @@ func FuzzMask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, before, after string) {
 		const secret = "Zq8secretvalue7Xw"
 		lines := map[form]string{
-			ini: "_authToken=" + secret + "\n", git: "\ttoken = " + secret + "\n", properties: "mavenPassword=" + secret + "\n",
-			spaced: "_authToken " + secret + "\n", toml: "token = \"" + secret + "\"\n", yaml: "npmAuthToken: " + secret + "\n",
+			ini: "_authToken=" + secret + "\n", git: "\ttoken = " + secret + "\n",
+			properties: "mavenPassword=" + secret + "\n",
+			spaced:     "_authToken " + secret + "\n", toml: "token = \"" + secret + "\"\n",
+			yaml: "npmAuthToken: " + secret + "\n",
 		}
 		line, known := lines[form(kind)]
 		if !known || strings.Contains(before+after, secret) || strings.Contains(before+after, "alias") {

@@ -47,7 +47,8 @@ func TestFind(t *testing.T) {
 		".m2/settings.xml": "<settings><server><password>x</password></server></settings>", ".gradle/gradle.properties": "org.gradle.jvmargs=-Xmx1g", ".codex/config.toml": "[mcp_servers.x]\nenv = { API_KEY = \"abcdefgh\" }\n", ".mcp.json": "{}",
 	})
 	want := []string{
-		"agent .codex/config.toml", "aws .aws", "docker .docker/config.json", "gh .config/gh", "gnupg .gnupg/private-keys-v1.d", "history .bash_history",
+		"agent .codex/config.toml", "aws .aws", "docker .docker/config.json", "gh .config/gh",
+		"gnupg .gnupg/private-keys-v1.d", "history .bash_history",
 		"maven .m2/settings.xml", "npm .npmrc", "ssh .ssh/id_ed25519", "ssh .ssh/work",
 	}
 	found := func(granted ...string) []string {
@@ -61,7 +62,8 @@ func TestFind(t *testing.T) {
 	if got := found(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := found("credentials:ssh", "credentials:aws", "git"); !slices.Equal(got, slices.Concat(want[:1], want[2:8])) {
+	if got := found("credentials:ssh", "credentials:aws", "git"); !slices.Equal(got,
+		slices.Concat(want[:1], want[2:8])) {
 		t.Errorf("with two grants: %q", got)
 	}
 	if got := found(GrantAll); got != nil {
@@ -93,7 +95,8 @@ func TestConfig(t *testing.T) {
 	testenv.RunAsOrdinary(t) // root lists what cannot be listed
 	check := func(name, dir string, want int) {
 		t.Helper()
-		if got := Find([]string{dir}, nil); len(got) != want || want > 0 && got[0].Path != filepath.Join(dir, ".config/gh") {
+		if got := Find([]string{dir}, nil); len(got) != want || want > 0 &&
+			got[0].Path != filepath.Join(dir, ".config/gh") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -115,7 +118,8 @@ func TestConfig(t *testing.T) {
 	}
 	full := home(t, many)
 	check("many names", full, 0)
-	names := []string{"azure", "doctl", "fly", "gcloud", "gh", "hcloud", "heroku", "op", "tea"} // in any order among them
+	// in any order among them
+	names := []string{"azure", "doctl", "fly", "gcloud", "gh", "hcloud", "heroku", "op", "tea"}
 	for _, name := range names {
 		if err := os.Mkdir(filepath.Join(full, ".config", name), 0o700); err != nil {
 			t.Fatal(err)
@@ -132,7 +136,8 @@ func TestConfig(t *testing.T) {
 func TestTable(t *testing.T) {
 	seen := map[string]bool{"all": true}
 	for _, k := range kinds {
-		if seen[k.name] || k.what == "" || What(GrantPrefix+k.name) != k.what || !slices.Contains(Grants(), GrantPrefix+k.name) {
+		if seen[k.name] || k.what == "" || What(GrantPrefix+k.name) != k.what ||
+			!slices.Contains(Grants(), GrantPrefix+k.name) {
 			t.Errorf("%q", k.name)
 		}
 		seen[k.name] = true

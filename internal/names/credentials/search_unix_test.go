@@ -40,13 +40,15 @@ func TestKeys(t *testing.T) {
 	dir := home(t, map[string]string{
 		".ssh/a/b/c/key": key, ".ssh/a/b/c/d/key": key, ".ssh/a/config": "Host *", ".ssh/a/k.pub": key, "elsewhere/key": key, "elsewhere/note": "x", ".ssh/.git/HEAD": "x", ".ssh/wg/x.conf": "[Interface]\nPrivateKey = x\n",
 	})
-	for link, to := range map[string]string{"linked": "../elsewhere", "loop": ".", "up": "..", "root": "/", "file": "../elsewhere/key", "gone": "nowhere"} {
+	for link, to := range map[string]string{"linked": "../elsewhere", "loop": ".", "up": "..", "root": "/",
+		"file": "../elsewhere/key", "gone": "nowhere"} {
 		must(t, os.Symlink(to, filepath.Join(dir, ".ssh", link)))
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	must(t, err)
 	got := shown(Find([]string{dir}, []string{"credentials:other"}), dir)
-	want := "ssh .ssh/.git, ssh .ssh/a/b/c/d, ssh .ssh/a/b/c/key, ssh .ssh/file, ssh .ssh/wg/x.conf, ssh " + strings.TrimPrefix(real+"/elsewhere/key", dir+"/")
+	want := "ssh .ssh/.git, ssh .ssh/a/b/c/d, ssh .ssh/a/b/c/key, ssh .ssh/file, ssh .ssh/wg/x.conf, ssh " +
+		strings.TrimPrefix(real+"/elsewhere/key", dir+"/")
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -73,7 +75,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestVariables: stores are found where the variables of tools say that they are, as far as they are files that the
+// TestVariables: stores are found where the variables of tools say that they are, as far as they are
+// files that the
 // tools would read.
 func TestVariables(t *testing.T) {
 	dir := home(t, map[string]string{
@@ -103,7 +106,8 @@ func TestVariables(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(tt.set, "=")
 		value = strings.ReplaceAll(value, "H", dir)
-		s := Search{Homes: []string{dir}, Dir: dir, Env: func(n string) string { return map[string]string{name: value}[n] }}
+		s := Search{Homes: []string{dir}, Dir: dir,
+			Env: func(n string) string { return map[string]string{name: value}[n] }}
 		var got []string
 		for _, found := range s.Find() {
 			text := found.Name + " " + strings.TrimPrefix(found.Path, dir+"/")
@@ -150,7 +154,8 @@ func TestKnown(t *testing.T) {
 	check("first", want)
 	check("again", want)
 	must(t, os.WriteFile(filepath.Join(dir, ".plain"), []byte(token), 0o600))
-	check("changed in its place", want[:strings.LastIndex(want, ", ")]+", other .plain"+want[strings.LastIndex(want, ", "):])
+	check("changed in its place", want[:strings.LastIndex(want, ", ")]+", other .plain"+
+		want[strings.LastIndex(want, ", "):])
 	must(t, os.Remove(filepath.Join(dir, ".plain")))
 	must(t, os.RemoveAll(filepath.Join(dir, ".tool")))
 	check("removed", want[:strings.LastIndex(want, ", ")])
@@ -186,7 +191,8 @@ func TestShut(t *testing.T) {
 	shut := func(name string, mode os.FileMode) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Chmod(filepath.Dir(path), mode)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600),
+			os.Chmod(filepath.Dir(path), mode)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o700) })

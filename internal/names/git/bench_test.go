@@ -33,7 +33,8 @@ func BenchmarkScan(b *testing.B) {
 	manyDirs(b, dir)
 	for b.Loop() {
 		if found := Scan(dir, Limit{Time: time.Minute}); !found.Complete || len(found.Repositories) != 50 {
-			b.Fatalf("%d repositories, complete %v at %s", len(found.Repositories), found.Complete, found.Stopped)
+			b.Fatalf("%d repositories, complete %v at %s", len(found.Repositories), found.Complete,
+				found.Stopped)
 		}
 	}
 }
@@ -44,7 +45,8 @@ func manyDirs(b testing.TB, dir string) {
 	for i := range 20 {
 		for j := range 10 {
 			for k := range 10 {
-				inside := filepath.Join(dir, "top"+strconv.Itoa(i), "middle"+strconv.Itoa(j), "leaf"+strconv.Itoa(k))
+				inside := filepath.Join(dir, "top"+strconv.Itoa(i), "middle"+strconv.Itoa(j), "leaf"+
+					strconv.Itoa(k))
 				put(b, inside+"/", "")
 				for n := range 3 {
 					put(b, filepath.Join(inside, "file"+strconv.Itoa(n)), "")
@@ -64,7 +66,10 @@ func BenchmarkMatchAgain(b *testing.B) {
 	for i := range 18_000 {
 		put(b, filepath.Join(dir, strconv.Itoa(i/600), strconv.Itoa(i/20%30), strconv.Itoa(i))+"/", "")
 	}
-	want := func(path string, kind fs.FileMode) (keep, enter bool) { return filepath.Base(path) == ".env", true }
+	want := func(path string,
+		kind fs.FileMode) (keep, enter bool) {
+		return filepath.Base(path) == ".env", true
+	}
 	m := &Matches{}
 	if _, err := Match(dir, "key", m, want, 0); err != nil {
 		b.Fatal(err)

@@ -86,7 +86,8 @@ type plant struct {
 
 func plants() []plant {
 	evil := func(file string) string {
-		return "[core]\n\tfsmonitor = \"touch '" + file + "'; false\"\n\tsshCommand = \"touch '" + file + "'; false #\"\n"
+		return "[core]\n\tfsmonitor = \"touch '" + file + "'; false\"\n\tsshCommand = \"touch '" + file +
+			"'; false #\"\n"
 	}
 	return []plant{
 		{name: "commondir", found: ".git/commondir", plant: func(t *testing.T, dir, mark string) {
@@ -260,7 +261,8 @@ func TestCheckRebase(t *testing.T) {
 func TestGitObeysNUL(t *testing.T) {
 	dir := tempDir(t)
 	put(t, dir+"/config", "[core \"hookspath\x00x\"]y=evil\n")
-	if out := git(t, dir, "config", "--file", dir+"/config", "--null", "--list"); !strings.HasPrefix(out, "core.hookspath\n") {
+	if out := git(t, dir, "config", "--file", dir+"/config", "--null", "--list"); !strings.HasPrefix(out,
+		"core.hookspath\n") {
 		t.Errorf("git reads %q", out)
 	}
 }

@@ -66,9 +66,11 @@ func gitCommand(t testing.TB, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testenv.NeedProgram(t, "git"), append([]string{
 		"-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main",
-		"-c", "protocol.file.allow=always", "-c", "advice.detachedHead=false", "-c", "gc.auto=0"}, args...)...)
+		"-c", "protocol.file.allow=always", "-c", "advice.detachedHead=false", "-c",
+		"gc.auto=0"}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(testenv.Environ(), "HOME="+os.DevNull, "XDG_CONFIG_HOME="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+	cmd.Env = append(testenv.Environ(), "HOME="+os.DevNull, "XDG_CONFIG_HOME="+os.DevNull,
+		"GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
 		"GIT_CONFIG_GLOBAL="+os.DevNull)
 	return cmd
 }

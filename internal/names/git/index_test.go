@@ -66,7 +66,8 @@ func TestGitlinksOfGit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.links, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)); diff != "" {
+			if diff := cmp.Diff(test.links, got, cmpopts.EquateEmpty(),
+				cmpopts.SortSlices(strings.Compare)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -137,7 +138,8 @@ func TestGitlinksBroken(t *testing.T) {
 func FuzzGitlinks(f *testing.F) {
 	f.Add(indexBytes(2, 2, entryBytes(0o160000, "sub"), entryBytes(0o100644, "x")), 20)
 	f.Add(indexBytes(4, 1, entryBytes(0o160000, "")[:62], []byte("\x00sub\x00")), 20)
-	f.Add(indexBytes(3, 1, entryBytes(0o160000, strings.Repeat("n", 5000)), []byte("link\x00\x00\x00\x14aaaaaaaaaaaaaaaaaaaa")), 20)
+	f.Add(indexBytes(3, 1, entryBytes(0o160000, strings.Repeat("n", 5000)),
+		[]byte("link\x00\x00\x00\x14aaaaaaaaaaaaaaaaaaaa")), 20)
 	f.Fuzz(func(t *testing.T, text []byte, hash int) {
 		if hash != sha256Size {
 			hash = sha1Size

@@ -247,7 +247,8 @@ func TestMatchBounds(t *testing.T) {
 	}
 	m := &Matches{}
 	for _, most := range []int{19, 3} {
-		if found, err := Match(dir, "key", m, secrets, most); !errors.Is(err, ErrTooMany) || found != nil || len(m.dirs) > 0 {
+		if found, err := Match(dir, "key", m, secrets, most); !errors.Is(err, ErrTooMany) || found != nil ||
+			len(m.dirs) > 0 {
 			t.Errorf("%d: %q, %v", most, found, err)
 		}
 	}

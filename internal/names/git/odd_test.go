@@ -39,8 +39,10 @@ func checked(t *testing.T, s *Snapshot) []Path {
 // an old one only when it leads elsewhere.
 func TestCheckLinks(t *testing.T) {
 	for _, name := range []string{
-		"COMMIT_EDITMSG", "MERGE_MSG", "FETCH_HEAD", "HEAD", "index", "packed-refs", "logs/HEAD", "logs/refs/heads/main", "refs/heads/x", "refs/tags",
-		"objects/pack", "objects/info/alternates", "objects/ab", "rebase-merge", "rebase-merge/git-rebase-todo", "sequencer/todo", "MERGE_RR",
+		"COMMIT_EDITMSG", "MERGE_MSG", "FETCH_HEAD", "HEAD", "index", "packed-refs", "logs/HEAD",
+		"logs/refs/heads/main", "refs/heads/x", "refs/tags",
+		"objects/pack", "objects/info/alternates", "objects/ab", "rebase-merge",
+		"rebase-merge/git-rebase-todo", "sequencer/todo", "MERGE_RR",
 		"rr-cache", "modules/sub/HEAD", "worktrees/w/HEAD", "worktrees/w/logs/HEAD", "lfs/x", "of/a/tool",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,13 +28,15 @@ var orderTests = []struct {
 		own: []string{"pick 1234 x\n", "revert 1234 x\n"}, foreign: []string{"exec evil\n"},
 	},
 	{
-		file: "rebase-merge/strategy", own: []string{"ort\n", "recursive", "resolve", "octopus", "ours", "subtree", ""},
+		file: "rebase-merge/strategy", own: []string{"ort\n", "recursive", "resolve", "octopus", "ours",
+			"subtree", ""},
 		foreign: []string{"x/evil", "../../evil\n", "theirs", "ort\nx"},
 	},
 	{file: "rebase-apply/strategy", own: []string{"ort"}, foreign: []string{"x/evil"}},
 	{
-		file:    "rebase-merge/strategy_opts",
-		own:     []string{" --ours --patience\n", "--subtree=a/b --find-renames=50%", "--diff-algorithm=minimal", "\n"},
+		file: "rebase-merge/strategy_opts",
+		own: []string{" --ours --patience\n", "--subtree=a/b --find-renames=50%",
+			"--diff-algorithm=minimal", "\n"},
 		foreign: []string{"--output=x", "x", " --ours x", " --subtree=\"a b\"", "--ours=x"},
 	},
 	{file: "rebase-apply/strategy_opts", own: []string{" --theirs"}, foreign: []string{"--exec=x"}},
@@ -42,13 +44,15 @@ var orderTests = []struct {
 	{file: "rebase-apply/gpg_sign_opt", own: []string{"-S"}, foreign: []string{"--directory=x", "-Sx"}},
 	{
 		file: "rebase-apply/apply-opt", moved: "rebase-apply",
-		own:     []string{"", " '--whitespace=fix' '-C3' '-p0' '--reject'\n", "'--directory=a'\\''b'"},
-		foreign: []string{"'--build-fake-ancestor=/x'", "'-C3' '--unsafe-paths'", "--whitespace=fix", "'x", "'-p1=x'", "'a'x"},
+		own: []string{"", " '--whitespace=fix' '-C3' '-p0' '--reject'\n", "'--directory=a'\\''b'"},
+		foreign: []string{"'--build-fake-ancestor=/x'", "'-C3' '--unsafe-paths'", "--whitespace=fix", "'x",
+			"'-p1=x'", "'a'x"},
 	},
 	{
-		file:    "sequencer/opts",
-		own:     []string{"[options]\n\tstrategy = ort\n\tstrategy-option = ours\n\tmainline = 1\n\tgpg-sign = \"\"\n\tedit = true\n", ""},
-		foreign: []string{"[options]\n\tstrategy = x/evil\n", "[options]\nstrategy-option = output=x\n", "[options]\ngpg-sign = k\n", "[options"},
+		file: "sequencer/opts",
+		own:  []string{"[options]\n\tstrategy = ort\n\tstrategy-option = ours\n\tmainline = 1\n\tgpg-sign = \"\"\n\tedit = true\n", ""},
+		foreign: []string{"[options]\n\tstrategy = x/evil\n", "[options]\nstrategy-option = output=x\n",
+			"[options]\ngpg-sign = k\n", "[options"},
 	},
 	{file: "BISECT_START", own: []string{"main\n"}, foreign: []string{"-f\n", "--orphan=x"}},
 	{
@@ -62,15 +66,17 @@ var orderTests = []struct {
 	},
 	{file: "BISECT_NAMES", own: []string{"\n", " 'a' 'b c'\n", " 'it'\\''s'"}, foreign: []string{"; evil\n", " 'a' $(evil)", "a"}},
 	{
-		file:    "MERGE_RR",
-		own:     []string{"1234\tfile\x005678.1\ta/b\x00", ""},
-		foreign: []string{"1234\t../x\x00", "1234.2\t/x\x00", "12\tok\x0034\ta/../../x\x00", "12\t.git/config\x00", "12\t.Git/config"},
+		file: "MERGE_RR",
+		own:  []string{"1234\tfile\x005678.1\ta/b\x00", ""},
+		foreign: []string{"1234\t../x\x00", "1234.2\t/x\x00", "12\tok\x0034\ta/../../x\x00",
+			"12\t.git/config\x00", "12\t.Git/config"},
 	},
 	{file: "pid", foreign: []string{"1", "-9 -1\n", ""}},
 	{file: "gitweb/lighttpd", foreign: []string{"", "x"}, moved: "gitweb"},
 	{file: "gitweb/lighttpd/wrapper.sh", foreign: []string{"x"}, moved: "gitweb"},
 	{file: "index", own: []string{namedIndex("a.b", "dir/.github/x", "..x")}, foreign: []string{
-		namedIndex("../x"), namedIndex("a", "b/../../x"), namedIndex("/etc/x"), namedIndex(".git/hooks/x"), namedIndex("a/.GIT/config"),
+		namedIndex("../x"), namedIndex("a", "b/../../x"), namedIndex("/etc/x"), namedIndex(".git/hooks/x"),
+		namedIndex("a/.GIT/config"),
 	}},
 }
 
@@ -245,9 +251,11 @@ func TestCheckStopped(t *testing.T) {
 				git(t, dir, "checkout", "-q", main)
 			}
 			before := taken(t, dir)
-			out, _ := gitWorks(t, dir, append([]string{"-c", "core.editor=true", "-c", "sequence.editor=true"}, test...)...)
+			out, _ := gitWorks(t, dir,
+				append([]string{"-c", "core.editor=true", "-c", "sequence.editor=true"}, test...)...)
 			stopped := false
-			for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "BISECT_START"} {
+			for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD",
+				"BISECT_START"} {
 				stopped = stopped || exists(dir+"/.git/"+name)
 			}
 			if paths := checked(t, before); len(paths) != 0 || !stopped {

@@ -39,7 +39,8 @@ func TestProtectedPlain(t *testing.T) {
 	dir := tempDir(t)
 	plainRepository(t, dir)
 	r := open(t, dir)
-	if diff := cmp.Diff([]Path{{Path: dir + "/.git", IsDir: true, Why: "git directory"}}, protected(t, r, Outside{})); diff != "" {
+	if diff := cmp.Diff([]Path{{Path: dir + "/.git", IsDir: true, Why: "git directory"}},
+		protected(t, r, Outside{})); diff != "" {
 		t.Error(diff)
 	}
 	remove(t, dir+"/.git/hooks")
@@ -61,7 +62,8 @@ func TestProtectedHooks(t *testing.T) {
 	dir, home := tempDir(t), tempDir(t)
 	plainRepository(t, dir+"/work")
 	put(t, dir+"/work/.git/config", "[core]\nhooksPath = .hooks/in\n[include]\npath=../more.config\n"+
-		"[includeIf \"onbranch:never\"]\npath = ~/conditional\n[include]\npath=/"+strings.TrimPrefix(dir, "/")+"/way/absolute\n")
+		"[includeIf \"onbranch:never\"]\npath = ~/conditional\n[include]\npath=/"+
+		strings.TrimPrefix(dir, "/")+"/way/absolute\n")
 	put(t, dir+"/work/.git/config.worktree", "[CORE]HOOKSPATH=~/home-hooks")
 	put(t, dir+"/work/more.config", "[core]\nhooksPath=\""+dir+"/outside\"\n[include]path=deep/er\n")
 	put(t, dir+"/work/deep/er", "[core]hooksPath=from-deep\n[include]path=er\n[include]path=gone/x\n")
@@ -193,7 +195,8 @@ func TestSubmodules(t *testing.T) {
 	git(t, dir+"/work", "update-index", "--add", "--cacheinfo", "160000,"+head+",not/yet")
 	r := open(t, dir+"/work")
 	populated, err := r.populated(nil, sha1Size)
-	if diff := cmp.Diff([]string{dir + "/work/absorbed/.git", dir + "/work/old/.git"}, populated); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{dir + "/work/absorbed/.git", dir + "/work/old/.git"},
+		populated); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	want(t, protected(t, r, Outside{}), dir+"/work/not/yet/.git", "m")
@@ -246,7 +249,8 @@ func TestSurroundings(t *testing.T) {
 		"HOME": "/h", "XDG_CONFIG_HOME": "/x", "GIT_CONFIG_GLOBAL": "/g", "GIT_CONFIG_SYSTEM": "relative",
 	}
 	got := Surroundings(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
-	want := Outside{Home: "/h", System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"},
+	want := Outside{Home: "/h", System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig",
+		"/opt/homebrew/etc/gitconfig"},
 		Configs: []string{"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Outside{})); diff != "" {
 		t.Error(diff)
@@ -320,7 +324,8 @@ func TestWritable(t *testing.T) {
 // TestPasswdHome finds homes as passwd(5) has them.
 func TestPasswdHome(t *testing.T) {
 	const text = "# users\nroot:x:0:0:root:/root:/bin/sh\nanna:x:7:7::/home/anna:\r\nshort:x:1\nempty:x:8:8:::/bin/sh\nlast:x:9:9::/home/last:/bin/sh"
-	for name, want := range map[string]string{"root": "/root", "anna": "/home/anna", "last": "/home/last", "empty": "", "short": "", "nobody": "", "": ""} {
+	for name, want := range map[string]string{"root": "/root", "anna": "/home/anna", "last": "/home/last",
+		"empty": "", "short": "", "nobody": "", "": ""} {
 		if got, ok := passwdHome([]byte(text), name); got != want || ok != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", name, got, ok, want)
 		}

@@ -75,7 +75,8 @@ func TestScan(t *testing.T) {
 				put(t, dir+"/"+file, "")
 			}
 			found := Scan(dir, patient(1000))
-			if diff := cmp.Diff(test.want, names(t, dir, found), cmpopts.EquateEmpty()); diff != "" || !found.Complete || found.Stopped != "" {
+			if diff := cmp.Diff(test.want, names(t, dir, found), cmpopts.EquateEmpty()); diff != "" ||
+				!found.Complete || found.Stopped != "" {
 				t.Errorf("complete %v, stopped at %q\n%s", found.Complete, found.Stopped, diff)
 			}
 		})
@@ -117,8 +118,10 @@ func TestScanBound(t *testing.T) {
 	last := -1
 	for _, entries := range []int{100, 350, 600} {
 		found := Scan(dir, patient(entries))
-		if found.Scanned > entries || found.Complete || !within(dir, found.Stopped) || len(found.Repositories) < last {
-			t.Errorf("limit %d: %d read, complete %v at %q, %d found", entries, found.Scanned, found.Complete, found.Stopped, len(found.Repositories))
+		if found.Scanned > entries || found.Complete || !within(dir, found.Stopped) ||
+			len(found.Repositories) < last {
+			t.Errorf("limit %d: %d read, complete %v at %q, %d found", entries, found.Scanned, found.Complete,
+				found.Stopped, len(found.Repositories))
 		}
 		last = len(found.Repositories)
 	}
@@ -129,7 +132,8 @@ func TestScanBound(t *testing.T) {
 	for i := range 2 * freeEntries {
 		put(t, fmt.Sprintf("%s/d00/f%04d", dir, i), "")
 	}
-	if found := Scan(dir, Limit{Time: 1}); found.Complete || found.Scanned < freeEntries || found.Scanned > freeEntries+256 {
+	if found := Scan(dir, Limit{Time: 1}); found.Complete || found.Scanned < freeEntries ||
+		found.Scanned > freeEntries+256 {
 		t.Errorf("without time: %d read, complete %v", found.Scanned, found.Complete)
 	}
 }
@@ -137,7 +141,8 @@ func TestScanBound(t *testing.T) {
 // TestRacy: what was just changed when it was read is not trusted.
 func TestRacy(t *testing.T) {
 	old := stamp{modified: 100e9, changed: 100e9}
-	if old.racy(102e9) || !old.racy(102e9-1) || !(stamp{modified: 1, changed: 100e9}).racy(101e9) || !(stamp{modified: 200e9, changed: 1}).racy(100e9) {
+	if old.racy(102e9) || !old.racy(102e9-1) || !(stamp{modified: 1, changed: 100e9}).racy(101e9) ||
+		!(stamp{modified: 200e9, changed: 1}).racy(100e9) {
 		t.Error("the bound is not two seconds")
 	}
 }

@@ -28,7 +28,8 @@ func TestTreeFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer top.close()
-	for path, want := range map[string]string{"real/sub": "name", "way/sub": "", "way": "", "near/sub": "", "../" + outside: "", "": "near real way"} {
+	for path, want := range map[string]string{"real/sub": "name", "way/sub": "", "way": "", "near/sub": "",
+		"../" + outside: "", "": "near real way"} {
 		var names []string
 		f, err := top.open(path)
 		if err == nil {
@@ -39,7 +40,8 @@ func TestTreeFollowsNoLink(t *testing.T) {
 			t.Errorf("%q: %q, %v", path, names, err)
 		}
 	}
-	for path, want := range map[string]bool{"real": true, "real/sub": true, "near": false, "near/sub": false} {
+	for path, want := range map[string]bool{"real": true, "real/sub": true, "near": false,
+		"near/sub": false} {
 		below, err := openTree(dir + "/" + path)
 		if below.close(); (err == nil) != want {
 			t.Errorf("openTree of %q: %v", path, err)
@@ -70,7 +72,8 @@ func TestOpenUp(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := errors.Join(os.MkdirAll(target, 0o755), os.Chmod(target, other), test.make(dir, target)); err != nil {
+			if err := errors.Join(os.MkdirAll(target, 0o755), os.Chmod(target, other),
+				test.make(dir, target)); err != nil {
 				t.Fatal(err)
 			}
 			if got := openUp(dir); got != test.open {
@@ -84,8 +87,10 @@ func TestOpenUp(t *testing.T) {
 	}
 	t.Run("exchanged", func(t *testing.T) {
 		top := t.TempDir()
-		dir, link, target := filepath.Join(top, "git"), filepath.Join(top, "link"), filepath.Join(top, "target")
-		if err := errors.Join(os.Mkdir(dir, shut), os.Mkdir(target, 0o755), os.Chmod(target, other), os.Symlink(target, link)); err != nil {
+		dir, link, target := filepath.Join(top, "git"), filepath.Join(top, "link"),
+			filepath.Join(top, "target")
+		if err := errors.Join(os.Mkdir(dir, shut), os.Mkdir(target, 0o755), os.Chmod(target, other),
+			os.Symlink(target, link)); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan struct{})

@@ -45,7 +45,8 @@ func TestUnreadable(t *testing.T) {
 			work := t.TempDir()
 			write := func(name, text string) {
 				t.Helper()
-				if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(work, name)), 0o755), os.WriteFile(filepath.Join(work, name), []byte(text), 0o644)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(work, name)), 0o755),
+					os.WriteFile(filepath.Join(work, name), []byte(text), 0o644)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -83,14 +84,18 @@ func TestScanShut(t *testing.T) {
 	}
 	root := t.TempDir()
 	shut := filepath.Join(root, "a", "shut")
-	if err := errors.Join(os.MkdirAll(filepath.Join(shut, "in", ".git"), 0o755), os.Chmod(shut, 0o311)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(shut, "in", ".git"), 0o755),
+		os.Chmod(shut, 0o311)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(shut, 0o755) })
 	if found := Scan(root, Limit{}); !slices.Equal(found.Shut, []string{shut}) || found.Repositories != nil {
 		t.Errorf("%+v", found)
 	}
-	want := func(path string, kind fs.FileMode) (keep, enter bool) { return filepath.Base(path) == "x.pem", true }
+	want := func(path string,
+		kind fs.FileMode) (keep, enter bool) {
+		return filepath.Base(path) == "x.pem", true
+	}
 	if found, err := Match(root, "", nil, want, 0); err != nil || !slices.Equal(found, []string{"a/shut/."}) {
 		t.Errorf("a pattern: %q, %v", found, err)
 	}
@@ -119,7 +124,8 @@ func TestReadLeased(t *testing.T) {
 			t.Fatal(err)
 		}
 		if gives {
-			time.AfterFunc(safefile.Patience/20, func() { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK) })
+			time.AfterFunc(safefile.Patience/20,
+				func() { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK) })
 		}
 		text, err := ReadFile(name, 100)
 		if gives && (err != nil || string(text) != "text") || !gives && !errors.Is(err, safefile.ErrLeased) {

@@ -101,7 +101,8 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		last := 1
 		for _, e := range entries {
-			if e.Line < last || e.Line > lines || strings.ContainsRune(e.Key+e.Value, 0) || e.Plain && e.Value != "" {
+			if e.Line < last || e.Line > lines || strings.ContainsRune(e.Key+e.Value, 0) || e.Plain &&
+				e.Value != "" {
 				t.Errorf("%+v behind line %d", e, last)
 			}
 			last = e.Line

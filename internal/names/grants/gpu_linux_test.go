@@ -19,7 +19,8 @@ func TestDevices(t *testing.T) {
 	root := t.TempDir()
 	pci := "sys/devices/pci0000:00/0000:00:02.0"
 	for _, name := range []string{
-		"dev/dri/renderD128", "dev/dri/card0", "dev/dri/by-path/x", "dev/nvidia0", "dev/nvidiactl", "dev/nvidia-modeset", "dev/kfd", "dev/sda", "dev/notes/renderD1",
+		"dev/dri/renderD128", "dev/dri/card0", "dev/dri/by-path/x", "dev/nvidia0", "dev/nvidiactl",
+		"dev/nvidia-modeset", "dev/kfd", "dev/sda", "dev/notes/renderD1",
 		pci + "/drm/renderD128/uevent", pci + "/vendor", "sys/devices/virtual/kfd/kfd/topology/x",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
@@ -36,7 +37,8 @@ func TestDevices(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
 		must(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	numbers := map[string]uint64{"renderD128": unix.Mkdev(226, 128), "kfd": unix.Mkdev(240, 0), "nvidia0": unix.Mkdev(195, 0), "nvidiactl": unix.Mkdev(195, 255)}
+	numbers := map[string]uint64{"renderD128": unix.Mkdev(226, 128), "kfd": unix.Mkdev(240, 0),
+		"nvidia0": unix.Mkdev(195, 0), "nvidiactl": unix.Mkdev(195, 255)}
 	f := &FoundServices{}
 	f.findDevices(root, func(info fs.FileInfo) (uint64, bool) {
 		n, ok := numbers[info.Name()]

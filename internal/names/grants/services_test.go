@@ -32,7 +32,8 @@ func TestPlaces(t *testing.T) {
 	}{
 		{"nothing set", nil, []ServicePlace{{GPGAgent, "/run/user/7/gnupg/S.gpg-agent"}, {Docker, "/var/run/docker.sock"}}},
 		{
-			"all set", []string{"SSH_AUTH_SOCK=/old", "SSH_AUTH_SOCK=/tmp//a/", "GNUPGHOME=/g", "HOME=/h", "DOCKER_HOST=unix:///d/s"},
+			"all set", []string{"SSH_AUTH_SOCK=/old", "SSH_AUTH_SOCK=/tmp//a/", "GNUPGHOME=/g", "HOME=/h",
+				"DOCKER_HOST=unix:///d/s"},
 			[]ServicePlace{{SSHAgent, "/tmp/a"}, {GPGAgent, "/g/S.gpg-agent"}, {Docker, "/d/s"}},
 		},
 		{"a home", []string{"HOME=/h", "DOCKER_HOST=ssh://host"}, []ServicePlace{{GPGAgent, "/run/user/7/gnupg/S.gpg-agent"}, {GPGAgent, "/h/.gnupg/S.gpg-agent"}}},
@@ -51,7 +52,8 @@ func FuzzPlaces(f *testing.F) {
 	f.Add("/tmp/a", "unix:///x/../y")
 	f.Add("", "unix://")
 	f.Fuzz(func(t *testing.T, agent, docker string) {
-		for _, p := range ServicePlaces([]string{"SSH_AUTH_SOCK=" + agent, "DOCKER_HOST=" + docker, "HOME=" + docker, "GNUPGHOME=" + agent}, 0) {
+		for _, p := range ServicePlaces([]string{"SSH_AUTH_SOCK=" + agent, "DOCKER_HOST=" + docker, "HOME=" +
+			docker, "GNUPGHOME=" + agent}, 0) {
 			if !filepath.IsAbs(p.Path) || filepath.Clean(p.Path) != p.Path {
 				t.Errorf("%q", p.Path)
 			}
@@ -73,7 +75,8 @@ func TestCheckNetwork(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var no *sandbox.UnsupportedError
-			if err := checkNetwork(tt.names, tt.network); errors.As(err, &no) != tt.refused || tt.refused && no.Hint == "" {
+			if err := checkNetwork(tt.names, tt.network); errors.As(err, &no) != tt.refused || tt.refused &&
+				no.Hint == "" {
 				t.Errorf("%v", err)
 			}
 		})

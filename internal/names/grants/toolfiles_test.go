@@ -41,12 +41,14 @@ func TestToolTable(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		if seen[n.Name] || !slices.Contains(ToolGrants(), n.Grant) || !slices.Contains(Opened(n.Grant), n.Name) || strings.Count(n.Name, "/") > maxSlashes {
+		if seen[n.Name] || !slices.Contains(ToolGrants(), n.Grant) ||
+			!slices.Contains(Opened(n.Grant), n.Name) || strings.Count(n.Name, "/") > maxSlashes {
 			t.Errorf("%+v", n)
 		}
 		seen[n.Name] = true
 	}
-	for _, name := range []string{".code-workspace", "d/x.code-workspace", "copilot-instructions.md", ".github", "Makefile", "package.json", ".config", ".vim", "mise"} {
+	for _, name := range []string{".code-workspace", "d/x.code-workspace", "copilot-instructions.md",
+		".github", "Makefile", "package.json", ".config", ".vim", "mise"} {
 		if n, ok := FindTool(name); ok {
 			t.Errorf("%s is %+v", name, n)
 		}
@@ -101,10 +103,14 @@ func TestNew(t *testing.T) {
 		{"changed in its place", func(dir string) error { return os.WriteFile(dir+"/.envrc", nil, 0o600) },
 			func(dir string) error { return os.WriteFile(dir+"/.envrc", []byte("x"), 0o600) }, ""},
 		{"instructions that changed in their place", func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", nil, 0o600) },
-			func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", []byte("x"), 0o600) }, "AGENTS.md"},
+			func(dir string) error {
+				return os.WriteFile(dir+"/AGENTS.md", []byte("x"),
+					0o600)
+			}, "AGENTS.md"},
 		{"below a directory", nil, func(dir string) error { return files(dir, ".github/hooks/a/b", ".github/x") }, ".github/hooks/a/b"},
 		{"of a pattern", func(dir string) error { return os.WriteFile(dir+"/a.code-workspace", nil, 0o600) },
-			func(dir string) error { return os.WriteFile(dir+"/b.code-workspace", nil, 0o600) }, "b.code-workspace"},
+			func(dir string) error { return os.WriteFile(dir+"/b.code-workspace", nil, 0o600) },
+			"b.code-workspace"},
 		{"added to a directory that was there", func(dir string) error { return os.Mkdir(dir+"/.idea", 0o700) }, func(dir string) error { return files(dir, ".idea/x") }, ""},
 		{"replaced", func(dir string) error { return os.WriteFile(dir+"/.mcp.json", nil, 0o600) }, func(dir string) error {
 			mustTool(t, os.WriteFile(dir+"/other", nil, 0o600))
@@ -133,7 +139,8 @@ func TestNew(t *testing.T) {
 					got = append(got, fmt.Sprintf("+%d", more))
 				}
 			}
-			if s := strings.Join(got, " "); s != test.want && !(test.want == "+251" && strings.HasSuffix(s, " +251")) {
+			if s := strings.Join(got, " "); s != test.want &&
+				!(test.want == "+251" && strings.HasSuffix(s, " +251")) {
 				t.Errorf("%q, want %q", s, test.want)
 			}
 		})
@@ -166,7 +173,8 @@ func files(dir string, names ...string) error {
 	return nil
 }
 
-// TestLookListed: a name is found in whatever way a directory is looked at, and in whatever case it is listed.
+// TestLookListed: a name is found in whatever way a directory is looked at, and in whatever case it is
+// listed.
 func TestLookListed(t *testing.T) {
 	for _, extra := range []int{0, 500} { // few names are listed, of many each name is looked at
 		dir := t.TempDir()
@@ -196,7 +204,8 @@ func TestLookListed(t *testing.T) {
 			t.Errorf("beside %d files: %q", extra, found)
 		}
 	}
-	if !isListed([]string{".VSCODE"}, ".vscode") || !isListed([]string{".GitHub"}, ".github/hooks") || isListed([]string{".vscod"}, ".vscode") {
+	if !isListed([]string{".VSCODE"}, ".vscode") || !isListed([]string{".GitHub"}, ".github/hooks") ||
+		isListed([]string{".vscod"}, ".vscode") {
 		t.Error("names in another case")
 	}
 }

@@ -43,7 +43,8 @@ func TestForeignFiles(t *testing.T) {
 				h.Release()
 				check(t, k.Close())
 			}
-			if diff := cmp.Diff([]string{"README", holderPrefix + "x", "link", lockFile}, names(t, dir)); diff != "" {
+			if diff := cmp.Diff([]string{"README", holderPrefix + "x", "link", lockFile},
+				names(t, dir)); diff != "" {
 				t.Errorf("in the journal (-want +got):\n%s", diff)
 			}
 		})
@@ -76,11 +77,13 @@ func TestOtherFileSystem(t *testing.T) {
 			h := p.hold(k, p.watch(".git")...)
 			check(t, tt.make(".git"))
 			found := p.finish(h)
-			if len(found) != 1 || found[0].Kind != tt.want || exists(p.path(".git")) || len(names(t, p.work)) > 0 {
+			if len(found) != 1 || found[0].Kind != tt.want || exists(p.path(".git")) ||
+				len(names(t, p.work)) > 0 {
 				t.Fatalf("found %+v, left %q", found, names(t, p.work))
 			}
 			special := tt.want == KindPipe || tt.want == KindSocket
-			if about := noteOf(t, found[0]); special != (about.NotCopied == 1) || special == exists(found[0].MovedTo) {
+			if about := noteOf(t, found[0]); special != (about.NotCopied == 1) ||
+				special == exists(found[0].MovedTo) {
 				t.Errorf("found %+v, note %+v", found[0], about)
 			}
 			if tt.want == KindDirectory && !exists(filepath.Join(found[0].MovedTo, "hooks")) {
@@ -104,7 +107,8 @@ func TestTooMuch(t *testing.T) {
 	}{
 		{name: "bytes", make: func(dir string) error {
 			return errors.Join(os.WriteFile(filepath.Join(dir, "a"), []byte("x"), 0o600),
-				os.WriteFile(filepath.Join(dir, "big"), nil, 0o600), os.Truncate(filepath.Join(dir, "big"), maxCopyBytes+1))
+				os.WriteFile(filepath.Join(dir, "big"), nil, 0o600),
+				os.Truncate(filepath.Join(dir, "big"), maxCopyBytes+1))
 		}},
 		{name: "entries", make: func(dir string) error {
 			check(t, os.WriteFile(filepath.Join(dir, "a"), []byte("x"), 0o600))
@@ -129,7 +133,8 @@ func TestTooMuch(t *testing.T) {
 			check(t, tt.make(p.path(".git")))
 			before := names(t, p.path(".git"))
 			found := p.finish(h)
-			if len(found) != 1 || exists(p.path(".git")) || !strings.HasPrefix(found[0].MovedTo, p.path(asidePrefix)) {
+			if len(found) != 1 || exists(p.path(".git")) ||
+				!strings.HasPrefix(found[0].MovedTo, p.path(asidePrefix)) {
 				t.Fatalf("found %+v", found)
 			}
 			if cmp.Diff(before, names(t, found[0].MovedTo)) != "" {

@@ -225,7 +225,8 @@ func crashes(t *testing.T, then func(t *testing.T, p place)) {
 		})
 	}
 	slices.Sort(all)
-	want := []string{"dead holder removed", "holder locked", "holder made", "holder removed", "locked", "memory removed", "memory written", "planted", "unlocked"}
+	want := []string{"dead holder removed", "holder locked", "holder made", "holder removed", "locked",
+		"memory removed", "memory written", "planted", "unlocked"}
 	if diff := cmp.Diff(want, slices.Compact(all)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
@@ -235,7 +236,8 @@ func crashes(t *testing.T, then func(t *testing.T, p place)) {
 func (p place) wantSettled() {
 	p.t.Helper()
 	p.wantClean(theRepository)
-	if diff := cmp.Diff([]string{"HEAD", "objects", "refs"}, names(p.t, filepath.Join(p.path(theRepository), ".git"))); diff != "" {
+	if diff := cmp.Diff([]string{"HEAD", "objects", "refs"},
+		names(p.t, filepath.Join(p.path(theRepository), ".git"))); diff != "" {
 		p.t.Errorf("in the git directory (-want +got):\n%s", diff)
 	}
 }
@@ -323,7 +325,8 @@ func (p place) oneOfMany(i int) {
 	_ = cmd.Wait()
 	status, ok := cmd.ProcessState.Sys().(interface{ Signaled() bool })
 	killed := ok && status.Signaled()
-	if killed && what == "run" && point < 0 || !killed && (what == "wait" || cmd.ProcessState.ExitCode() != 0) {
+	if killed && what == "run" && point < 0 || !killed &&
+		(what == "wait" || cmd.ProcessState.ExitCode() != 0) {
 		p.t.Errorf("child %d: %v: %s", i, cmd.ProcessState, told.String())
 	}
 }

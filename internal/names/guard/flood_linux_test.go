@@ -20,7 +20,8 @@ func TestEventsWithoutEnd(t *testing.T) {
 		claims = append(claims, p.watch(strconv.Itoa(i))...)
 	}
 	h := p.hold(k, claims...)
-	if weaker := h.Weaker(); len(weaker) > 0 { // such as where this user's other processes have all of inotify
+	if weaker := h.Weaker(); len(weaker) > 0 {
+		// such as where this user's other processes have all of inotify
 		t.Fatalf("nothing is watched: %q", weaker)
 	}
 	handled := 0

@@ -116,7 +116,8 @@ func TestRefused(t *testing.T) {
 			make: func(p place) error { return os.Symlink(p.state, p.path("l")) }},
 		{name: "link further up", path: "WORK/l/sub/x", want: unix.ELOOP, fix: "symbolic link",
 			make: func(p place) error {
-				return errors.Join(os.Symlink(p.state, p.path("l")), os.Mkdir(filepath.Join(p.state, "sub"), 0o700))
+				return errors.Join(os.Symlink(p.state, p.path("l")),
+					os.Mkdir(filepath.Join(p.state, "sub"), 0o700))
 			}},
 		{name: "name too long", path: "WORK/" + strings.Repeat("x", 300), want: unix.ENAMETOOLONG, fix: "shorter"},
 	}
@@ -139,7 +140,8 @@ func TestRefused(t *testing.T) {
 				}
 				_, err := k.Hold([]Claim{c})
 				var hold *HoldError
-				if !errors.As(err, &hold) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.fix) {
+				if !errors.As(err, &hold) || !errors.Is(err, tt.want) ||
+					!strings.Contains(err.Error(), tt.fix) {
 					t.Errorf("Hold: %v", err)
 				}
 				if exists(filepath.Join(p.state, "x")) || exists(filepath.Join(p.state, "sub/x")) {
@@ -268,7 +270,8 @@ func TestBroken(t *testing.T) {
 				}
 				return
 			}
-			if !errors.As(err, &broken) || broken.Path != p.path("d/x") || !strings.Contains(broken.What, tt.what) {
+			if !errors.As(err, &broken) || broken.Path != p.path("d/x") ||
+				!strings.Contains(broken.What, tt.what) {
 				t.Errorf("Finish: %v", err)
 			}
 			await(t, "OnBroken", told)
@@ -284,7 +287,8 @@ func TestBroken(t *testing.T) {
 func TestChanged(t *testing.T) {
 	p := newPlace(t)
 	k := p.protector()
-	for kind, change := range map[Kind]func(){KindGone: func() { check(t, os.Remove(p.path("x"))) }, KindFile: func() { p.replace("x") }} {
+	for kind, change := range map[Kind]func(){KindGone: func() { check(t, os.Remove(p.path("x"))) },
+		KindFile: func() { p.replace("x") }} {
 		c := p.cover("x")
 		change()
 		_, err := k.Hold([]Claim{c})

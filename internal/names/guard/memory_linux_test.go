@@ -165,7 +165,8 @@ func TestRememberBroken(t *testing.T) {
 	s := snapshot(t, work)
 	name := filepath.Join(p.state, journalDir, memoryName(s.Key()))
 	check(t, os.Mkdir(filepath.Dir(name), 0o700))
-	for _, text := range []string{"", memoryMagic, memoryMagic + "\nx", memoryMagic + "+ 1\n\n" + string(s.Text())} {
+	for _, text := range []string{"", memoryMagic, memoryMagic + "\nx", memoryMagic + "+ 1\n\n" +
+		string(s.Text())} {
 		check(t, os.WriteFile(name, []byte(text), 0o600))
 		if err := h.Remember(s, nil); err == nil {
 			t.Errorf("%q was taken", text)

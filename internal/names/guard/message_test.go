@@ -17,7 +17,9 @@ func TestMessagesPrint(t *testing.T) {
 		for _, err := range []error{
 			&ExistsError{Path: name, Kind: KindGone}, &ExistsError{Path: name, Kind: KindFile},
 			&HoldError{Path: name, Op: "look", Err: cause, Fix: word},
-			&BrokenError{Path: name, What: "was removed"}, &BrokenError{Path: name, What: "was made", Again: true}, &BrokenError{What: word, Unwatched: true},
+			&BrokenError{Path: name, What: "was removed"},
+			&BrokenError{Path: name, What: "was made", Again: true},
+			&BrokenError{What: word, Unwatched: true},
 			&QuarantineError{Path: name, Err: cause},
 		} {
 			testenv.Printed(t, err.Error(), 1)

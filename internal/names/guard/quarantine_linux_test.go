@@ -72,15 +72,18 @@ func TestAppears(t *testing.T) {
 				check(t, tt.make("other"))
 				check(t, unix.Rename("other", ".git"))
 				found := p.finish(h)
-				if len(found) != 1 || found[0].Kind != tt.want || found[0].Path != p.path(".git") || found[0].Why != "git" {
+				if len(found) != 1 || found[0].Kind != tt.want || found[0].Path != p.path(".git") ||
+					found[0].Why != "git" {
 					t.Fatalf("found %+v", found)
 				}
 				l, err := statAt(unix.AT_FDCWD, found[0].MovedTo)
 				check(t, err)
-				if l.kind() != tt.want || filepath.Dir(filepath.Dir(found[0].MovedTo)) != filepath.Join(p.state, quarantineDir) {
+				if l.kind() != tt.want ||
+					filepath.Dir(filepath.Dir(found[0].MovedTo)) != filepath.Join(p.state, quarantineDir) {
 					t.Errorf("a %s is at %s", l.kind(), found[0].MovedTo)
 				}
-				if about := noteOf(t, found[0]); about.Path != p.path(".git") || about.Kind != tt.want || cmp.Diff(about.Why, []string{"git"}) != "" {
+				if about := noteOf(t, found[0]); about.Path != p.path(".git") || about.Kind != tt.want ||
+					cmp.Diff(about.Why, []string{"git"}) != "" {
 					t.Errorf("note %+v", about)
 				}
 				if again := p.finish(h); len(again) != 1 {
@@ -168,14 +171,16 @@ func TestReplacedDirectory(t *testing.T) {
 			return errors.Join(os.Rename(p.path("d"), p.path("e")), os.MkdirAll(p.path("d/.git"), 0o700))
 		}},
 		{name: "both", want: 2, do: func(p place) error {
-			return errors.Join(os.Rename(p.path("d"), p.path("e")), os.MkdirAll(p.path("d/.git"), 0o700), os.Mkdir(p.path("e/.git"), 0o700))
+			return errors.Join(os.Rename(p.path("d"), p.path("e")), os.MkdirAll(p.path("d/.git"), 0o700),
+				os.Mkdir(p.path("e/.git"), 0o700))
 		}},
 		{name: "removed", do: func(p place) error { return os.Remove(p.path("d")) }},
 		{name: "a file", do: func(p place) error {
 			return errors.Join(os.Remove(p.path("d")), os.WriteFile(p.path("d"), nil, 0o600))
 		}},
 		{name: "a link", err: "replaced", do: func(p place) error {
-			return errors.Join(os.Mkdir(p.path("e"), 0o700), os.Mkdir(p.path("e/.git"), 0o700), os.Remove(p.path("d")), os.Symlink("e", p.path("d")))
+			return errors.Join(os.Mkdir(p.path("e"), 0o700), os.Mkdir(p.path("e/.git"), 0o700),
+				os.Remove(p.path("d")), os.Symlink("e", p.path("d")))
 		}},
 		{name: "closed", want: 1, do: func(p place) error {
 			return errors.Join(os.Mkdir(p.path("d/.git"), 0o700), os.Chmod(p.path("d"), 0))
@@ -193,10 +198,12 @@ func TestReplacedDirectory(t *testing.T) {
 				t.Errorf("found %v, want %d", found, tt.want)
 			}
 			var q *QuarantineError
-			if (tt.err == "") != (err == nil) || err != nil && (!errors.As(err, &q) || !strings.Contains(err.Error(), tt.err)) {
+			if (tt.err == "") != (err == nil) || err != nil &&
+				(!errors.As(err, &q) || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("Finish: %v", err)
 			}
-			if l, err := statAt(unix.AT_FDCWD, p.path("d")); tt.err == "" && err == nil && l.isDir() && exists(p.path("d/.git")) {
+			if l, err := statAt(unix.AT_FDCWD, p.path("d")); tt.err == "" && err == nil && l.isDir() &&
+				exists(p.path("d/.git")) {
 				t.Error("the name is still there")
 			}
 			_ = os.Chmod(p.path("d"), 0o700) // it is gone in some cases
@@ -240,7 +247,8 @@ func TestBound(t *testing.T) {
 			check(t, b.bound(&r))
 			for i, item := range made {
 				stays := exists(filepath.Join(b.path, item))
-				if want := slices.Contains(tt.want, i); stays != want || exists(filepath.Join(b.path, item)+noteSuffix) != want {
+				if want := slices.Contains(tt.want, i); stays != want ||
+					exists(filepath.Join(b.path, item)+noteSuffix) != want {
 					t.Errorf("item %d stays: %v, want %v", i, stays, want)
 				}
 			}

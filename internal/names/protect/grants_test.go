@@ -30,7 +30,8 @@ func TestHostGrants(t *testing.T) {
 				t.Errorf("%+v", listed[g.Name])
 			}
 			var refused *sandbox.UnsupportedError
-			if err := CheckNamed([]string{GrantGit, g.Name}); !errors.As(err, &refused) || !strings.Contains(refused.Hint, g.Hosts[0]) {
+			if err := CheckNamed([]string{GrantGit, g.Name}); !errors.As(err, &refused) ||
+				!strings.Contains(refused.Hint, g.Hosts[0]) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -23,16 +23,19 @@ import (
 // and is told of the git directories that the grant opens.
 func TestObserved(t *testing.T) {
 	g := &inspection{
-		ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}}, tmpAt: "/ws/tmp", mounts: true,
+		ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}},
+		tmpAt:   "/ws/tmp", mounts: true,
 		table: new(hostfacts.MountTable),
 	}
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/.git"}})
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/reported", ReportOnly: true}})
-	g.granted = []workTree{{dir: "/ws/none"}, {dir: "/ws", repo: &git.Repository{Dir: "/ws/.git/worktrees/w", Common: "/ws/.git"}}}
+	g.granted = []workTree{{dir: "/ws/none"},
+		{dir: "/ws", repo: &git.Repository{Dir: "/ws/.git/worktrees/w", Common: "/ws/.git"}}}
 	g.rules["/ws/.git/lfs"] = plan.Rule{Level: sandbox.LevelWrite}
 	got := (&Protection{found: g}).Observed()
 	want := Names{
-		Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Git: []string{"/ws/.git/worktrees/w", "/ws/.git"}, Opened: []string{"/ws/.git/lfs"},
+		Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"},
+		Git: []string{"/ws/.git/worktrees/w", "/ws/.git"}, Opened: []string{"/ws/.git/lfs"},
 		Ruled: []string{"/ws/.git/lfs", "/ws/known/.git/config"},
 	}
 	slices.Sort(got.Ruled)

@@ -33,8 +33,10 @@ func TestJudge(t *testing.T) {
 	ws, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	must(t, os.MkdirAll(ws+"/old/.git", 0o755))
-	res, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}).WithEntries(
-		sandbox.PathEntry(ws+"/shut", sandbox.LevelDeny), sandbox.PathEntry(ws+"/shut/open", sandbox.LevelRead),
+	res, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws},
+		SlashTmp: "/tmp"}).WithEntries(
+		sandbox.PathEntry(ws+"/shut", sandbox.LevelDeny),
+		sandbox.PathEntry(ws+"/shut/open", sandbox.LevelRead),
 		sandbox.GlobEntry(ws+"/**/*.key")).Resolve()
 	must(t, err)
 	j := NewJudge(&res, Names{
@@ -92,12 +94,16 @@ func TestJudge(t *testing.T) {
 
 // TestMade: what looks like the making of a repository below a root is remembered.
 func TestMade(t *testing.T) {
-	policy, err := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w", Workspaces: []string{"/w"}}).Resolve()
+	policy, err := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w",
+		Workspaces: []string{"/w"}}).Resolve()
 	must(t, err)
-	judge := NewJudge(&policy, Names{Roots: []string{"/w"}, Free: []string{"/w/cache"}, Protected: []string{"/w/.git"}})
+	judge := NewJudge(&policy, Names{Roots: []string{"/w"}, Free: []string{"/w/cache"},
+		Protected: []string{"/w/.git"}})
 	for _, name := range []string{
 		"/w/a/.git", "/w/b.git/HEAD", "/w/b.git/objects", "/w/c/refs", // made
-		"/w/.git", "/w/d/HEADS", "/w/a/.git/HEAD", "/w/a/.git/objects", "/w/cache/e/.git", "/tmp/f/.git", "/w", // not
+		// not
+		"/w/.git", "/w/d/HEADS", "/w/a/.git/HEAD", "/w/a/.git/objects", "/w/cache/e/.git",
+		"/tmp/f/.git", "/w",
 	} {
 		judge.Rule(Access{Op: sandbox.Write, Path: name, Creates: true})
 	}
@@ -114,14 +120,18 @@ func TestMade(t *testing.T) {
 // bareOnes has bare repositories where not all were looked for, with a policy that does not ask about every
 // name.
 func bareOnes(t *testing.T, ws string) {
-	bound, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}).Resolve()
+	bound, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws},
+		SlashTmp: "/tmp"}).Resolve()
 	must(t, err)
 	res := &bound
-	for _, name := range []string{"b.git/HEAD", "b.git/objects/x", "b.git/refs/x", "b.git/hooks/x", "linked/HEAD", "linked/commondir", "none/HEAD", "none/objects/x", "tmp/b/HEAD", "tmp/b/objects/x", "tmp/b/refs/x", "found/HEAD", "found/objects/x", "found/refs/x"} {
+	for _, name := range []string{"b.git/HEAD", "b.git/objects/x", "b.git/refs/x", "b.git/hooks/x",
+		"linked/HEAD", "linked/commondir", "none/HEAD", "none/objects/x", "tmp/b/HEAD", "tmp/b/objects/x",
+		"tmp/b/refs/x", "found/HEAD", "found/objects/x", "found/refs/x"} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755))
 		must(t, os.WriteFile(filepath.Join(ws, name), nil, 0o644))
 	}
-	names := Names{Roots: []string{ws}, Free: []string{ws + "/tmp"}, Ruled: []string{ws + "/found/config"}, Partial: true}
+	names := Names{Roots: []string{ws}, Free: []string{ws + "/tmp"}, Ruled: []string{ws + "/found/config"},
+		Partial: true}
 	j := NewJudge(res, names)
 	j.start = time.Now().Add(time.Hour) // what exists is older
 	whole := names

@@ -39,7 +39,8 @@ func lay(t *testing.T, entries ...string) string {
 		case isPipe:
 			err = syscall.Mkfifo(filepath.Join(base, pipe), 0o600)
 		case isFile:
-			err = os.WriteFile(filepath.Join(base, name), []byte(strings.ReplaceAll(text, "BASE", base)), 0o600)
+			err = os.WriteFile(filepath.Join(base, name),
+				[]byte(strings.ReplaceAll(text, "BASE", base)), 0o600)
 		case isLink:
 			err = os.Symlink(strings.ReplaceAll(target, "BASE", base), filepath.Join(base, link))
 		default:
@@ -58,7 +59,8 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 	for i := range entries {
 		entries[i].Place.Path = filepath.Join(base, entries[i].Place.Path)
 	}
-	p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(entries, sandbox.PathEntry("/", sandbox.LevelRead))...)
+	p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+		append(entries, sandbox.PathEntry("/", sandbox.LevelRead))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +69,12 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 		t.Fatal(err)
 	}
 	rules, patterns, err := ByName(&res, nil, nil)
-	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindDirectory: "directory", plan.KindFile: "file", plan.KindOther: "other"}
+	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindDirectory: "directory",
+		plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
-		out = append(out, strings.Join([]string{strings.TrimPrefix(r.Path, base), r.Level.String(), kinds[r.Kind]}, " "))
+		out = append(out, strings.Join([]string{strings.TrimPrefix(r.Path, base), r.Level.String(),
+			kinds[r.Kind]}, " "))
 	}
 	for _, g := range patterns {
 		out = append(out, strings.TrimPrefix(g.Glob, base)+" "+g.Level.String())
@@ -88,22 +92,29 @@ func TestGatherNames(t *testing.T) {
 		want    []string
 	}{
 		{"missing protected names", []string{"w/.git"}, []sandbox.Entry{write("w")},
-			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read directory", "/w/.sallyport read missing"}},
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing",
+				"/w/.git read directory", "/w/.sallyport read missing"}},
 		{"worktree", []string{"w/", "main/.git/worktrees/w", "w/.git = gitdir: BASE/main/.git/worktrees/w\n", "main/.git/worktrees/w/commondir = ../..\n"}, []sandbox.Entry{write("w")},
-			[]string{"/main/.git read directory", "/main/.git/worktrees/w read directory", "/w write directory", "/w/.agents read missing", "/w/.codex read missing",
+			[]string{"/main/.git read directory", "/main/.git/worktrees/w read directory",
+				"/w write directory", "/w/.agents read missing", "/w/.codex read missing",
 				"/w/.git read file", "/w/.sallyport read missing"}},
 		{"what git obeys elsewhere", []string{"w/.git/objects", "w/.git/config = [core]\nhooksPath = tools/hooks\n[include]\npath = ../more\n"}, []sandbox.Entry{write("w")},
-			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read directory", "/w/.sallyport read missing",
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing",
+				"/w/.git read directory", "/w/.sallyport read missing",
 				"/w/more read missing", "/w/tools/hooks read missing"}},
 		{"files that other programs run later", []string{"w/.vscode", "w/.envrc = x", "w/sub/.idea", "w/.hg"}, []sandbox.Entry{write("w"), write("w/.hg")},
-			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.envrc read file", "/w/.git read missing", "/w/.hg write directory",
-				"/w/.hg/.agents read missing", "/w/.hg/.codex read missing", "/w/.hg/.git read missing", "/w/.hg/.sallyport read missing",
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing",
+				"/w/.envrc read file", "/w/.git read missing", "/w/.hg write directory",
+				"/w/.hg/.agents read missing", "/w/.hg/.codex read missing", "/w/.hg/.git read missing",
+				"/w/.hg/.sallyport read missing",
 				"/w/.sallyport read missing", "/w/.vscode read directory"}},
 		{"a root behind a link", []string{"real", "w -> BASE/real"}, []sandbox.Entry{write("w")},
-			[]string{"/real write directory", "/real/.agents read missing", "/real/.codex read missing", "/real/.git read missing", "/real/.sallyport read missing"}},
+			[]string{"/real write directory", "/real/.agents read missing", "/real/.codex read missing",
+				"/real/.git read missing", "/real/.sallyport read missing"}},
 		{"something missing that is denied", []string{"d", "link -> d"}, []sandbox.Entry{deny("link/x/y")}, []string{"/d/x/y deny missing"}},
 		{"a pattern behind a link, with a link that matches", []string{"d*/in", "d*/secret = x", "link -> d*", "d*/in/a.env -> ../secret"},
-			[]sandbox.Entry{sandbox.GlobEntry("link/**/*.env")}, []string{"/d*/secret deny file", `/d\*/**/*.env deny`}},
+			[]sandbox.Entry{sandbox.GlobEntry("link/**/*.env")},
+			[]string{"/d*/secret deny file", `/d\*/**/*.env deny`}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,7 +161,8 @@ func TestGatherNamesRefuses(t *testing.T) {
 func TestGatherNamesShowsLinks(t *testing.T) {
 	base := lay(t, "d/e", "d/f = x", "l1 -> d", "d/l2 -> e", "l3 -> d/f")
 	entries := []sandbox.Entry{
-		sandbox.PathEntry(filepath.Join(base, "l1/l2"), sandbox.LevelRead), sandbox.PathEntry(filepath.Join(base, "l3"), sandbox.LevelDeny),
+		sandbox.PathEntry(filepath.Join(base, "l1/l2"), sandbox.LevelRead),
+		sandbox.PathEntry(filepath.Join(base, "l3"), sandbox.LevelDeny),
 	}
 	for _, c := range []struct {
 		name string
@@ -161,7 +173,8 @@ func TestGatherNamesShowsLinks(t *testing.T) {
 		{"all", sandbox.LevelRead, []string{"/d/e read", "/d/f deny"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(entries, sandbox.PathEntry("/", c.root))...)
+			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+				append(entries, sandbox.PathEntry("/", c.root))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +213,8 @@ func TestSettingsByName(t *testing.T) {
 		{name: "itself a root", settings: "ws/open", root: "ws/open", refused: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/", sandbox.LevelRead),
+			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+				sandbox.PathEntry("/", sandbox.LevelRead),
 				sandbox.PathEntry(filepath.Join(base, "ws"), sandbox.LevelWrite))
 			if err != nil {
 				t.Fatal(err)
@@ -244,7 +258,8 @@ func isRootError(err error) bool {
 func TestResolveLikeTheKernel(t *testing.T) {
 	base := lay(t, "a/b/c", "l1 -> a", "l2 -> BASE/l1/b", "a/up -> ../a/./b", "a/b/root -> /", "f = x")
 	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "l1", "l2", "up", "root", "f", "none"}), 0, 5).Draw(t, "parts")
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "l1", "l2", "up", "root", "f",
+			"none"}), 0, 5).Draw(t, "parts")
 		name := filepath.Join(append([]string{base}, parts...)...)
 		got, err := KernelName(name)
 		want, werr := filepath.EvalSymlinks(name)
@@ -273,7 +288,8 @@ func TestStoredName(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &ruleset{byName: true, entries: map[string][]string{}}
-	for _, c := range []struct{ name, given string }{{"as it is", "Stored"}, {"in another spelling", "stored"}} {
+	for _, c := range []struct{ name, given string }{{"as it is", "Stored"},
+		{"in another spelling", "stored"}} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := s.stored(base, c.given, st); got != "Stored" {
 				t.Errorf("got %q", got)

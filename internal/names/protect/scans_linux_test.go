@@ -28,7 +28,8 @@ func TestScansFollowNoLink(t *testing.T) {
 		if err := os.Mkdir(state, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.match(root, "key", func(string, fs.FileMode) (keep, enter bool) { return false, true }, 0); err != nil {
+		if _, err := s.match(root, "key", func(string, fs.FileMode) (keep, enter bool) { return false, true },
+			0); err != nil {
 			t.Error(err)
 		}
 		if saved, _ := filepath.Glob(filepath.Join(state, "scans", "*")); (len(saved) == 1) == linked {

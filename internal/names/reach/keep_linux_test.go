@@ -16,7 +16,8 @@ import (
 func TestKeep(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"ws", "out"} {
-		if err := errors.Join(os.Mkdir(base+"/"+dir, 0o700), os.WriteFile(base+"/"+dir+"/ca", nil, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(base+"/"+dir, 0o700),
+			os.WriteFile(base+"/"+dir+"/ca", nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

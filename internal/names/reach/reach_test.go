@@ -24,7 +24,8 @@ func layout(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"ws/cfg/sallyport", "ws/closed", "ws/.sallyport", "out/sallyport", "root", "bin"} {
+	for _, dir := range []string{"ws/cfg/sallyport", "ws/closed", "ws/.sallyport", "out/sallyport",
+		"root", "bin"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,8 @@ func TestOf(t *testing.T) {
 	run := func(dir string) Area { return Area{Policy: sandbox.WorkspaceWrite(), Workspace: dir} }
 	ws := run(base + "/ws")
 	closed := ws
-	closed.Policy = ws.Policy.WithEntries(sandbox.PathEntry(base+"/ws/closed", sandbox.LevelRead), sandbox.PathEntry(base+"/root", sandbox.LevelWrite))
+	closed.Policy = ws.Policy.WithEntries(sandbox.PathEntry(base+"/ws/closed", sandbox.LevelRead),
+		sandbox.PathEntry(base+"/root", sandbox.LevelWrite))
 	denied := ws
 	denied.Policy = ws.Policy.WithEntries(sandbox.PathEntry(base+"/ws/closed", sandbox.LevelDeny))
 	more := ws
@@ -108,7 +110,8 @@ func TestOf(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var seen *Error
-			if err := New(c.area).Of(c.path); errors.As(err, &seen) != c.in || err != nil && !strings.Contains(err.Error(), "is in reach of commands: ") {
+			if err := New(c.area).Of(c.path); errors.As(err, &seen) != c.in || err != nil &&
+				!strings.Contains(err.Error(), "is in reach of commands: ") {
 				t.Errorf("%s: %v", c.path, err)
 			}
 		})
@@ -193,14 +196,16 @@ func TestProgram(t *testing.T) {
 		})
 	}
 	for word, in := range map[string]bool{
-		base + "/ws/x": true, "--file=" + base + "/ws/x": true, "-f" + base + "/ws/x": true, base + "/out/x": false,
+		base + "/ws/x": true, "--file=" + base + "/ws/x": true, "-f" + base + "/ws/x": true, base +
+			"/out/x": false,
 		"https://x/ws": false, "a sentence with " + base + "/ws/x": false,
 	} {
 		if err := r.Words([]string{word}); (err != nil) != in {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
-	list := strings.Join([]string{base + "/ws/cfg", "", "bin", "/usr/bin", base + "/bin", base + "/chain"}, ":")
+	list := strings.Join([]string{base + "/ws/cfg", "", "bin", "/usr/bin", base + "/bin", base +
+		"/chain"}, ":")
 	if got, want := r.Path(list), "/usr/bin:"+base+"/bin"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

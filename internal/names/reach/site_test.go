@@ -62,7 +62,8 @@ func TestSite(t *testing.T) {
 		{"git", []string{"git", "status"}, nil, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Site{Reach: New(Area{Workspace: ws}), Dir: ws, Env: slices.Concat([]string{path, home}, c.env)}
+			s := &Site{Reach: New(Area{Workspace: ws}), Dir: ws,
+				Env: slices.Concat([]string{path, home}, c.env)}
 			if err := s.Named(c.args); (err == nil) != c.named {
 				t.Errorf("named: %v", err)
 			}

@@ -51,7 +51,8 @@ func TestGrants(t *testing.T) {
 		{"never the second level", deny(sandbox.Write, "/usr/lib/1", "/usr/lib/2", "/usr/lib/3", "/usr/lib/4"),
 			[]sandbox.Grant{rw("/usr/lib/1"), rw("/usr/lib/2"), rw("/usr/lib/3"), rw("/usr/lib/4")}},
 		{"never a hidden directory", deny(sandbox.Write, "/home/u/.ssh/1", "/home/u/.ssh/2", "/home/u/.ssh/3", "/home/u/.ssh/4"),
-			[]sandbox.Grant{rw("/home/u/.ssh/1"), rw("/home/u/.ssh/2"), rw("/home/u/.ssh/3"), rw("/home/u/.ssh/4")}},
+			[]sandbox.Grant{rw("/home/u/.ssh/1"), rw("/home/u/.ssh/2"), rw("/home/u/.ssh/3"),
+				rw("/home/u/.ssh/4")}},
 		{"caches are no secret", deny(sandbox.Write, "/home/u/.cache/x/1", "/home/u/.cache/x/2", "/home/u/.cache/x/3", "/home/u/.cache/x/4"), []sandbox.Grant{rw("/home/u/.cache/x")}},
 		{"protected names stay apart", deny(sandbox.Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4", "/d/e/f/.git", "/d/e/f/.codex/a"),
 			[]sandbox.Grant{rw("/d/e/f"), rw("/d/e/f/.codex/a"), rw("/d/e/f/.git")}},
@@ -84,7 +85,8 @@ func directories(root string, n, m int) []string {
 
 // TestGrantsSuffice checks that grants allow what was denied, and that none is superfluous.
 func TestGrantsSuffice(t *testing.T) {
-	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/c/e", "/a/b/c/f", "/a/b/c/g", "/a/b/c/.git", "/a/b/c/.git/x", "/a/.h/b/c"}
+	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/c/e", "/a/b/c/f", "/a/b/c/g",
+		"/a/b/c/.git", "/a/b/c/.git/x", "/a/.h/b/c"}
 	addrs := []string{"h:1", "h:2", "g:1", "h", "127.0.0.1:1", "0.0.0.0:1", "junk:junk", ""}
 	rapid.Check(t, func(t *rapid.T) {
 		p := sandbox.ReadOnly()

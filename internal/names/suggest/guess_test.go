@@ -84,7 +84,8 @@ func TestHidden(t *testing.T) {
 			switch {
 			case tt.grant == "" && len(got) > 0, tt.grant != "" && len(got) != 1:
 				t.Fatalf("%+v", got)
-			case tt.grant != "" && (got[0].Grant != tt.grant || got[0].Source != sandbox.Guessed || got[0].Path != home+"/.aws" || got[0].Op != sandbox.Read):
+			case tt.grant != "" && (got[0].Grant != tt.grant || got[0].Source != sandbox.Guessed ||
+				got[0].Path != home+"/.aws" || got[0].Op != sandbox.Read):
 				t.Errorf("%+v", got[0])
 			}
 		})

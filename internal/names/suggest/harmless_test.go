@@ -59,7 +59,8 @@ func TestHarmlessCorpus(t *testing.T) {
 // are another user's.
 func TestHarmlessNeedsEvidence(t *testing.T) {
 	r := runOf(sandbox.WorkspaceWrite("/w"))
-	seen := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/h/.bash_history"}, Program: "/bin/bash", Source: sandbox.Notified}
+	seen := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/h/.bash_history"},
+		Program: "/bin/bash", Source: sandbox.Notified}
 	for name, change := range map[string]func(*sandbox.Denial){
 		"a guess":       func(d *sandbox.Denial) { d.Source = sandbox.Guessed },
 		"reading":       func(d *sandbox.Denial) { d.Op = sandbox.Read },
@@ -94,7 +95,8 @@ func TestOrder(t *testing.T) {
 	lookup := denial(1, "curl", "", "ENETUNREACH")
 	lookup.Op, lookup.Addr = sandbox.Connect, "10.0.0.1:53"
 	refused := denial(1, "curl", "", "")
-	refused.Op, refused.Addr, refused.Source, refused.Program = sandbox.Connect, "a.example:443", sandbox.Proxied, ""
+	refused.Op, refused.Addr, refused.Source, refused.Program = sandbox.Connect, "a.example:443",
+		sandbox.Proxied, ""
 	call := func(second, pid int, name, errno, grant string) sandbox.Denial {
 		d := denial(second, "ping", "", errno)
 		d.Op, d.Path, d.Call, d.Grant, d.PID = sandbox.Syscall, name, name, grant, pid
@@ -189,9 +191,11 @@ func TestLasting(t *testing.T) {
 // policy denies by an entry gets none.
 func TestWider(t *testing.T) {
 	ws := sandbox.WorkspaceWrite("/w")
-	there := []string{"/etc/hosts", "/srv/data/x", "/h/.bashrc", "/h/.cache/x", "/h/go/pkg/mod", "/w/.git/hooks/post", "/h/.ssh/config", "/srv/data/2026-08-01/x"}
+	there := []string{"/etc/hosts", "/srv/data/x", "/h/.bashrc", "/h/.cache/x", "/h/go/pkg/mod",
+		"/w/.git/hooks/post", "/h/.ssh/config", "/srv/data/2026-08-01/x"}
 	connect := func(network, addr string) []sandbox.Denial {
-		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: network, Addr: addr}, Source: sandbox.Notified}}
+		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: network, Addr: addr},
+			Source: sandbox.Notified}}
 	}
 	noGrant := writes("/etc/x")
 	noGrant[0].NoGrant = true

@@ -62,7 +62,8 @@ func TestProve(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := &walls{refused: tt.refused, closed: tt.closed}
-			r := &Run{Policy: sandbox.ReadOnly(), Dir: "/w", OS: "linux", Executor: w, Spec: &executor.Spec{}, files: fake(tt.there)}
+			r := &Run{Policy: sandbox.ReadOnly(), Dir: "/w", OS: "linux", Executor: w, Spec: &executor.Spec{},
+				files: fake(tt.there)}
 			ds := writes(tt.denied...)
 			r.Complete(ds)
 			for i, d := range ds {
@@ -83,7 +84,8 @@ func TestProve(t *testing.T) {
 // TestProveBound: what is too much to be tried is not suggested.
 func TestProveBound(t *testing.T) {
 	w := &walls{refused: []string{"/srv/p0/d/x"}}
-	r := &Run{Policy: sandbox.ReadOnly(), Dir: "/w", OS: "linux", Executor: w, Spec: &executor.Spec{}, files: everything{}}
+	r := &Run{Policy: sandbox.ReadOnly(), Dir: "/w", OS: "linux", Executor: w, Spec: &executor.Spec{},
+		files: everything{}}
 	var ds []sandbox.Denial
 	for i := range 2 * maxPlans {
 		ds = append(ds, writes(fmt.Sprintf("/srv/p%d/d/x", i))...)

@@ -12,7 +12,8 @@ import (
 // TestService: a denied connect to the socket of a service suggests its grant, and one to any
 // other socket none.
 func TestService(t *testing.T) {
-	for name, value := range map[string]string{"SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1", "HOME": "/h", "GNUPGHOME": "", "DOCKER_HOST": ""} {
+	for name, value := range map[string]string{"SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1", "HOME": "/h",
+		"GNUPGHOME": "", "DOCKER_HOST": ""} {
 		t.Setenv(name, value)
 	}
 	for _, tt := range []struct {
@@ -35,7 +36,8 @@ func TestService(t *testing.T) {
 			if tt.change != nil {
 				tt.change(r)
 			}
-			ds := []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: tt.net, Addr: tt.addr}, Source: sandbox.Notified}}
+			ds := []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: tt.net, Addr: tt.addr},
+				Source: sandbox.Notified}}
 			r.Complete(ds)
 			if ds[0].Grant != tt.want {
 				t.Errorf("%q, want %q", ds[0].Grant, tt.want)

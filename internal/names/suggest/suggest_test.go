@@ -28,7 +28,8 @@ func (fake) real(name string) string { return name }
 // runOf is a run in the workspace /w, which contains a file, with the home /h.
 func runOf(p sandbox.Policy, there ...string) *Run {
 	return &Run{
-		Policy: p.Bind(sandbox.Places{Dir: "/w", Home: "/h"}), Dir: "/w", Env: []string{"HOME=/h"}, Named: true, Caches: true,
+		Policy: p.Bind(sandbox.Places{Dir: "/w", Home: "/h"}), Dir: "/w", Env: []string{"HOME=/h"},
+		Named: true, Caches: true,
 		files: fake(append(there, "/w/file", "/h")),
 	}
 }
@@ -36,7 +37,8 @@ func runOf(p sandbox.Policy, there ...string) *Run {
 func writes(names ...string) []sandbox.Denial {
 	var ds []sandbox.Denial
 	for _, n := range names {
-		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n}, Source: sandbox.Notified})
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n},
+			Source: sandbox.Notified})
 	}
 	return ds
 }
@@ -129,7 +131,8 @@ func TestNamed(t *testing.T) {
 
 		{"an editor's settings", ws, []string{"/w/.vscode"}, writes("/w/.vscode/tasks.json", "/w/.vscode"), slices.Repeat([]string{"/w/.vscode=read (protected): --grant editor-config"}, 2)},
 		{"an agent's settings", ws, []string{"/w/.mcp.json"}, writes("/w/.mcp.json", "/w/.claude/hooks/x"),
-			[]string{"/w/.mcp.json=read (protected): --grant agent-config", "/w/.claude=read (protected): --grant agent-config"}},
+			[]string{"/w/.mcp.json=read (protected): --grant agent-config",
+				"/w/.claude=read (protected): --grant agent-config"}},
 		{"settings with the grant", ws.With(sandbox.Grant{Name: "editor-config"}), []string{"/w/.vscode"}, writes("/w/.vscode/x", "/w/.claude/x"),
 			[]string{"/w/.vscode=read (protected): ", "/w/.claude=read (protected): --grant agent-config"}},
 		{"settings that the policy keeps", ws.WithEntries(sandbox.PathEntry("/w/.idea", sandbox.LevelRead)), []string{"/w/.idea/x"}, writes("/w/.idea/x"), []string{"/w/.idea=read: --rw /w/.idea/x"}},
@@ -163,7 +166,8 @@ func TestNamed(t *testing.T) {
 		c, ds := runOf(ws), writes("/srv/data/new", "/w/.git/index", "/h/.npm/x")
 		c.files = nil
 		c.Complete(ds)
-		if ds[0].Grant != "--rw /srv/data/new" || ds[1].Grant != "--grant git" || ds[2].Grant != "--grant cache:npm" {
+		if ds[0].Grant != "--rw /srv/data/new" || ds[1].Grant != "--grant git" ||
+			ds[2].Grant != "--grant cache:npm" {
 			t.Errorf("%q", ds)
 		}
 	})
@@ -172,13 +176,15 @@ func TestNamed(t *testing.T) {
 // TestSuggestionsSuffice checks that every suggestion allows its access, and that an access
 // that no rule denies gets no path.
 func TestSuggestionsSuffice(t *testing.T) {
-	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/b/e", "/a/b/f", "/a/.git", "/a/.git/index", "/a/b/.git/config", "/h/.npm/x", "/h", "/x.env"}
+	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/b/e", "/a/b/f", "/a/.git", "/a/.git/index",
+		"/a/b/.git/config", "/h/.npm/x", "/h", "/x.env"}
 	rapid.Check(t, func(t *rapid.T) {
 		var es []sandbox.Entry
 		for range rapid.IntRange(0, 5).Draw(t, "entries") {
 			name := rapid.SampledFrom(names).Draw(t, "entry")
 			if name == "/x.env" {
-				es = append(es, sandbox.GlobEntry("/a/**/"+rapid.SampledFrom([]string{"c", "index", "*"}).Draw(t, "glob")))
+				es = append(es, sandbox.GlobEntry("/a/**/"+
+					rapid.SampledFrom([]string{"c", "index", "*"}).Draw(t, "glob")))
 				continue
 			}
 			es = append(es, sandbox.PathEntry(name, sandbox.Level(rapid.IntRange(0, 2).Draw(t, "level"))))

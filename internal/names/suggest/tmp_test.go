@@ -11,7 +11,8 @@ import (
 )
 
 func TestInPrivateTmp(t *testing.T) {
-	shown := sandbox.Resolved{Mode: sandbox.Managed, Paths: []sandbox.PathRule{{Path: "/tmp/w", Level: sandbox.LevelWrite}}}
+	shown := sandbox.Resolved{Mode: sandbox.Managed,
+		Paths: []sandbox.PathRule{{Path: "/tmp/w", Level: sandbox.LevelWrite}}}
 	open := sandbox.Resolved{Mode: sandbox.Full}
 	for _, test := range []struct {
 		policy *sandbox.Resolved
@@ -28,7 +29,8 @@ func TestInPrivateTmp(t *testing.T) {
 }
 
 func TestTmpPaths(t *testing.T) {
-	got := TmpPaths([]string{"sh", "-c", "cat </tmp/a.txt; ./x --file=/tmp/b '/tmp/c'", "/tmp/d", "/var/tmp/e"})
+	got := TmpPaths([]string{"sh", "-c", "cat </tmp/a.txt; ./x --file=/tmp/b '/tmp/c'", "/tmp/d",
+		"/var/tmp/e"})
 	if want := []string{"/tmp/a.txt", "/tmp/b", "/tmp/c", "/tmp/d"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

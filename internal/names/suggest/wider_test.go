@@ -36,7 +36,8 @@ func TestWarnedPlaces(t *testing.T) {
 			t.Errorf("reading %s: %q", test.path, got)
 		}
 		r := &Run{Policy: sandbox.ReadOnly(), Dir: "/w", Env: []string{"HOME=/h"}, OS: "linux", Named: true}
-		ds := []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: test.path}, Source: sandbox.Notified}}
+		ds := []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: test.path},
+			Source: sandbox.Notified}}
 		r.Complete(ds)
 		if test.warned && ds[0].Grant != "" || ds[0].Grant+ds[0].Wider == "" {
 			t.Errorf("%s: grant %q, wider %q", test.path, ds[0].Grant, ds[0].Wider)

@@ -62,7 +62,8 @@ func TestOneQuestion(t *testing.T) {
 		for i := range 100 {
 			waiting.Go(func() {
 				r := request(t, "new.example:443")
-				r.Protocol = []network.Protocol{network.HTTP, network.HTTPSConnect, network.SOCKS5TCP, network.TransparentTCP}[i%4]
+				r.Protocol = []network.Protocol{network.HTTP, network.HTTPSConnect, network.SOCKS5TCP,
+					network.TransparentTCP}[i%4]
 				if d := s.Decide(t.Context(), r); d.Ruling == network.Allow && d.Source == network.Decider {
 					allowed.Add(1)
 				}
@@ -77,11 +78,13 @@ func TestOneQuestion(t *testing.T) {
 		if allowed.Load() != 100 {
 			t.Errorf("%d allowed", allowed.Load())
 		}
-		if d := s.Decide(t.Context(), request(t, "new.example:443")); d.Ruling != network.Allow || s.asked.Load() != 1 {
+		if d := s.Decide(t.Context(), request(t, "new.example:443")); d.Ruling != network.Allow ||
+			s.asked.Load() != 1 {
 			t.Errorf("later: %+v after %d questions", d, s.asked.Load())
 		}
 		go func() { s.answers <- approval.Decision{Answer: approval.Denied} }()
-		if d := s.Decide(t.Context(), request(t, "new.example:8443")); d.Ruling != network.Deny || s.asked.Load() != 2 {
+		if d := s.Decide(t.Context(), request(t, "new.example:8443")); d.Ruling != network.Deny ||
+			s.asked.Load() != 2 {
 			t.Errorf("another port: %+v after %d questions", d, s.asked.Load())
 		}
 		udp := request(t, "new.example:443")
@@ -116,7 +119,11 @@ func TestAnswers(t *testing.T) {
 			asked := 0
 			var told []approval.Answer
 			d := HostQuestions{
-				Limit: new(QuestionLimit), Ask: func(context.Context, network.Request) (approval.Decision, error) { asked++; return c.answer, c.err },
+				Limit: new(QuestionLimit), Ask: func(context.Context,
+					network.Request) (approval.Decision, error) {
+					asked++
+					return c.answer, c.err
+				},
 				Answered: func(_ network.Request, d approval.Decision) { told = append(told, d.Answer) },
 			}
 			defer d.Close()
@@ -142,7 +149,8 @@ func TestNoAnswer(t *testing.T) {
 		defer s.Close()
 		start := time.Now()
 		d := s.Decide(t.Context(), request(t, "slow.example"))
-		if d.Ruling != network.Deny || d.Reason != network.ApprovalTimeout || time.Since(start) != answerTime {
+		if d.Ruling != network.Deny || d.Reason != network.ApprovalTimeout ||
+			time.Since(start) != answerTime {
 			t.Errorf("%+v after %v", d, time.Since(start))
 		}
 		go func() { s.answers <- approval.Decision{Answer: approval.Approved} }()
@@ -192,7 +200,8 @@ func TestCloseDenies(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		}
-		if d := s.Decide(t.Context(), request(t, "late.example")); d.Ruling != network.Deny || s.asked.Load() != 3 {
+		if d := s.Decide(t.Context(), request(t, "late.example")); d.Ruling != network.Deny ||
+			s.asked.Load() != 3 {
 			t.Errorf("after the end: %+v, %d questions", d, s.asked.Load())
 		}
 		if len(paused) != 2 || !paused[0] || paused[1] {
@@ -203,7 +212,8 @@ func TestCloseDenies(t *testing.T) {
 		}
 		var none *HostQuestions
 		none.Close()
-		if d := none.Decide(t.Context(), request(t, "h.example")); d.Ruling != network.Deny || d.Source != network.BaselinePolicy {
+		if d := none.Decide(t.Context(), request(t, "h.example")); d.Ruling != network.Deny ||
+			d.Source != network.BaselinePolicy {
 			t.Errorf("no hostQuestions: %+v", d)
 		}
 	})
@@ -262,14 +272,17 @@ func TestQuestion(t *testing.T) {
 			r.Protocol = c.protocol
 			q := approval.Request{Key: "command", Environment: "e", Runs: 1}
 			FillHostQuestion(&q, r, true)
-			if len(q.Requires) != 1 || q.Requires[0] != c.requires || q.Runs != 0 || q.Key == "command" || len(q.Offers) != 2 {
+			if len(q.Requires) != 1 || q.Requires[0] != c.requires || q.Runs != 0 || q.Key == "command" ||
+				len(q.Offers) != 2 {
 				t.Errorf("%+v", q)
 			}
-			if o := q.Offers[0]; o.Deny || o.Host != r.Host.String() || o.Protocol != c.word || !q.Offers[1].Deny {
+			if o := q.Offers[0]; o.Deny || o.Host != r.Host.String() || o.Protocol != c.word ||
+				!q.Offers[1].Deny {
 				t.Errorf("offers %+v", q.Offers)
 			}
 			rule, entry := HostAmendment(r, false)
-			if rule.Protocol != c.word || rule.Decision != rules.Allow || entry.Pattern != c.pattern || entry.Deny || !slices.Equal(entry.Protocols, c.opens) {
+			if rule.Protocol != c.word || rule.Decision != rules.Allow || entry.Pattern != c.pattern ||
+				entry.Deny || !slices.Equal(entry.Protocols, c.opens) {
 				t.Errorf("%+v %+v", rule, entry)
 			}
 			if _, _, err := new(rules.Set).AmendNetwork(rule); err != nil {
@@ -329,7 +342,8 @@ func TestTimer(t *testing.T) {
 		<-time.After(20 * time.Second)
 		used.Stop()
 		<-time.After(time.Hour)
-		if a, b, c := never.Left(), stopped.Left(), used.Left(); a != 0 || b != time.Second || c != 40*time.Second {
+		if a, b, c := never.Left(), stopped.Left(), used.Left(); a != 0 || b != time.Second ||
+			c != 40*time.Second {
 			t.Errorf("%v, %v and %v are left, want 0s, 1s and 40s", a, b, c)
 		}
 	})

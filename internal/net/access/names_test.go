@@ -42,7 +42,8 @@ func TestNameServer(t *testing.T) {
 // the flag that opens it, or with the entry that denies it.
 func TestServeNames(t *testing.T) {
 	const noSuchName = 3 // NXDOMAIN (RFC 1035)
-	policy, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "open.example"}, {Pattern: "ads.example", Deny: true}}})
+	policy, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: "open.example"}, {Pattern: "ads.example", Deny: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,8 @@ func TestServeNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Serve(new(proxy.Proxy), &Sockets{Names: []net.PacketConn{socket}}, &executor.Spec{Network: network.NewLive(policy)})
+	s := Serve(new(proxy.Proxy), &Sockets{Names: []net.PacketConn{socket}},
+		&executor.Spec{Network: network.NewLive(policy)})
 	for _, name := range []string{"open.example.", "ads.example.", "x.example.", "x.example."} {
 		if code := ask(t, socket.LocalAddr().String(), name); code != noSuchName {
 			t.Errorf("%s: %v", name, code)
@@ -64,7 +66,8 @@ func TestServeNames(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	want := []string{"open.example network=none --allow-host open.example", "ads.example deny ads.example ", "x.example network=none --allow-host x.example"}
+	want := []string{"open.example network=none --allow-host open.example", "ads.example deny ads.example ",
+		"x.example network=none --allow-host x.example"}
 	if !slices.Equal(got, want) || len(r.Network) != 3 || r.Network[2].Count != 2 {
 		t.Errorf("%q, %+v", got, r.Network)
 	}

@@ -44,7 +44,8 @@ func decide(t testing.TB, p *network.Policy, authority string) network.Decision 
 
 // TestPolicy: what is granted is open beside what the network policy opens, and nothing else is.
 func TestPolicy(t *testing.T) {
-	allow, deny := network.Entry{Pattern: "allowed.example"}, network.Entry{Pattern: "denied.example", Deny: true}
+	allow, deny := network.Entry{Pattern: "allowed.example"},
+		network.Entry{Pattern: "denied.example", Deny: true}
 	for _, c := range []struct {
 		name   string
 		spec   *executor.Spec
@@ -53,20 +54,26 @@ func TestPolicy(t *testing.T) {
 	}{
 		{"nothing", &executor.Spec{Policy: managed()}, nil, []string{"granted.example:443", "localhost:80", "127.0.0.1:80"}},
 		{
-			"grants", &executor.Spec{Policy: managed("granted.example:443", "every.example", "[2001:4860::1]:443", "8.8.8.8")},
-			[]string{"granted.example:443", "every.example:443", "every.example:80", "[2001:4860::1]:443", "8.8.8.8:53"},
+			"grants", &executor.Spec{Policy: managed("granted.example:443", "every.example",
+				"[2001:4860::1]:443", "8.8.8.8")},
+			[]string{"granted.example:443", "every.example:443", "every.example:80", "[2001:4860::1]:443",
+				"8.8.8.8:53"},
 			[]string{"granted.example:80", "x.granted.example:443", "[2001:4860::1]:80", "other.example:443"},
 		},
 		{
-			"a network policy", &executor.Spec{Policy: managed(), Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
+			"a network policy", &executor.Spec{Policy: managed(),
+				Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
 			[]string{"allowed.example:1"}, []string{"granted.example:443", "denied.example:443"},
 		},
 		{
-			"both", &executor.Spec{Policy: managed("granted.example:443", "denied.example:443"), Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
-			[]string{"allowed.example:1", "granted.example:443"}, []string{"denied.example:443", "other.example:443"},
+			"both", &executor.Spec{Policy: managed("granted.example:443", "denied.example:443"),
+				Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
+			[]string{"allowed.example:1", "granted.example:443"},
+			[]string{"denied.example:443", "other.example:443"},
 		},
 		{
-			"a network policy that opens nothing", &executor.Spec{Policy: managed("granted.example:443"), Network: network.NewLive(policyOf(t, network.None))},
+			"a network policy that opens nothing", &executor.Spec{Policy: managed("granted.example:443"),
+				Network: network.NewLive(policyOf(t, network.None))},
 			nil, []string{"granted.example:443"},
 		},
 	} {

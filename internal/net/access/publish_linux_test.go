@@ -165,7 +165,9 @@ func TestPublishedClose(t *testing.T) {
 	}
 	defer l.Close()
 	port := portOf(l)
-	if _, err := Publish([]network.Publish{{Port: 3000, HostPort: port}}); err == nil || !strings.Contains(err.Error(), "is in use") || !strings.Contains(err.Error(), "--publish 3000:HOSTPORT") {
+	if _, err := Publish([]network.Publish{{Port: 3000, HostPort: port}}); err == nil ||
+		!strings.Contains(err.Error(), "is in use") ||
+		!strings.Contains(err.Error(), "--publish 3000:HOSTPORT") {
 		t.Errorf("%v", err)
 	}
 }

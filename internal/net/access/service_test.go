@@ -23,7 +23,8 @@ import (
 
 // refusal is an event of the proxy.
 func refusal(host string, port uint16, reason network.Reason) proxy.Event {
-	return proxy.Event{Host: host, Port: port, Protocol: network.HTTPSConnect, Decision: network.Decision{Reason: reason}}
+	return proxy.Event{Host: host, Port: port, Protocol: network.HTTPSConnect,
+		Decision: network.Decision{Reason: reason}}
 }
 
 // TestDenials: each refusal has the flag that opens it, if one does, and a person is asked only
@@ -71,7 +72,8 @@ func TestDenials(t *testing.T) {
 				t.Fatalf("%+v, told %v", s.report, told)
 			}
 			n, d := s.report.Network[0], s.report.Denials[0]
-			if n.Host != c.event.Host || n.Port != c.event.Port || n.Reason != c.event.Decision.Reason || n.Count != 2 {
+			if n.Host != c.event.Host || n.Port != c.event.Port || n.Reason != c.event.Decision.Reason ||
+				n.Count != 2 {
 				t.Errorf("%+v", n)
 			}
 			want := sandbox.Denial{
@@ -95,7 +97,8 @@ func TestDenialsBound(t *testing.T) {
 		}
 	}
 	r := s.report
-	if len(r.Network) != executor.MaxNetworkDenials || len(r.Denials) != executor.MaxNetworkDenials || r.Omitted != 3*executor.MaxNetworkDenials {
+	if len(r.Network) != executor.MaxNetworkDenials || len(r.Denials) != executor.MaxNetworkDenials ||
+		r.Omitted != 3*executor.MaxNetworkDenials {
 		t.Errorf("%d network denials, %d denials, %d omitted", len(r.Network), len(r.Denials), r.Omitted)
 	}
 	if slices.ContainsFunc(r.Network, func(n executor.NetworkDenial) bool { return n.Count != 3 }) {
@@ -122,7 +125,8 @@ func TestRecords(t *testing.T) {
 	if len(told) != executor.MaxRecords || len(s.report.Hosts) != executor.MaxNetworkHosts {
 		t.Fatalf("%d records, %d hosts", len(told), len(s.report.Hosts))
 	}
-	want := network.Record{Host: "h0.example", Port: 443, Protocol: network.HTTPSConnect, Decision: network.Allow, Reason: network.Allowed, Rule: "*.example"}
+	want := network.Record{Host: "h0.example", Port: 443, Protocol: network.HTTPSConnect,
+		Decision: network.Allow, Reason: network.Allowed, Rule: "*.example"}
 	if diff := cmp.Diff(want, told[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -130,7 +134,8 @@ func TestRecords(t *testing.T) {
 	if diff := cmp.Diff(want, told[1]); diff != "" {
 		t.Error(diff)
 	}
-	if h := s.report.Hosts[0]; h != (executor.NetworkHost{Host: "h0.example", Port: 443, Connections: 3, Up: 3, Down: 30}) {
+	if h := s.report.Hosts[0]; h != (executor.NetworkHost{Host: "h0.example", Port: 443, Connections: 3,
+		Up: 3, Down: 30}) {
 		t.Errorf("%+v", h)
 	}
 }
@@ -142,7 +147,8 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p proxy.Proxy
-	s := Serve(&p, &Sockets{Proxy: l}, &executor.Spec{Run: "r", Network: network.NewLive(policyOf(t, network.Full))})
+	s := Serve(&p, &Sockets{Proxy: l}, &executor.Spec{Run: "r",
+		Network: network.NewLive(policyOf(t, network.Full))})
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,8 @@ func server(r *recorder) *SyntheticNames {
 	return &SyntheticNames{
 		Decide: func(h network.Host) network.Decision {
 			switch name := h.String(); {
-			case name == "example.com", name == "app.localhost", strings.HasSuffix(name, ".example.com"), name == "localhost":
+			case name == "example.com", name == "app.localhost", strings.HasSuffix(name, ".example.com"),
+				name == "localhost":
 				return network.Decision{Ruling: network.Allow}
 			case name == "ask.test":
 				return network.Decision{Ruling: network.Ask}
@@ -104,7 +105,8 @@ func TestAnswer(t *testing.T) {
 				t.Fatalf("got %x", got)
 			}
 			flags := binary.BigEndian.Uint16(got[2:])
-			if !bytes.Equal(got[:2], c.query[:2]) || flags&0x8000 == 0 || dnsmessage.RCode(flags&0xf) != c.code {
+			if !bytes.Equal(got[:2], c.query[:2]) || flags&0x8000 == 0 ||
+				dnsmessage.RCode(flags&0xf) != c.code {
 				t.Errorf("head %x, want the code %d", got[:headSize], c.code)
 			}
 			if n := int(binary.BigEndian.Uint16(got[6:])); n != len(c.data) {
@@ -118,12 +120,15 @@ func TestAnswer(t *testing.T) {
 			if refused := strings.Join(r.refused, " "); refused != c.refused {
 				t.Errorf("reported %q, want %q", refused, c.refused)
 			}
-			if explained := bytes.Contains(got, []byte("refuses this name")); explained != (c.refused != "" && c.query[11] == 1) {
+			if explained := bytes.Contains(got, []byte("refuses this name")); explained != (c.refused != "" &&
+				c.query[11] == 1) {
 				t.Errorf("extended error: %v in %x", explained, got)
 			}
 		})
 	}
-	for name, message := range map[string][]byte{"empty": nil, "short": make([]byte, headSize-1), "an answer": server(&recorder{}).Answer(dnsQuestion("example.com", dnsmessage.TypeA, dnsmessage.ClassINET, false))} {
+	for name, message := range map[string][]byte{"empty": nil, "short": make([]byte, headSize-1),
+		"an answer": server(&recorder{}).Answer(dnsQuestion("example.com", dnsmessage.TypeA,
+			dnsmessage.ClassINET, false))} {
 		if got := server(&recorder{}).Answer(message); got != nil {
 			t.Errorf("%s: answered with %x", name, got)
 		}
@@ -157,7 +162,8 @@ func TestResolver(t *testing.T) {
 		}
 	}
 	var notFound *net.DNSError
-	if _, err := resolver.LookupHost(t.Context(), "secret.evil.test."); !errors.As(err, &notFound) || !notFound.IsNotFound {
+	if _, err := resolver.LookupHost(t.Context(), "secret.evil.test."); !errors.As(err, &notFound) ||
+		!notFound.IsNotFound {
 		t.Errorf("a refused name: %v", err)
 	}
 	conn.Close()
@@ -195,7 +201,8 @@ func TestManyNames(t *testing.T) {
 	}
 	for _, i := range []int{all - 1, all - MaxNames, 100, MaxAddresses - 1} {
 		base := range4.Addr().As4()
-		at := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base[:])+uint32(i%MaxAddresses)+1)))
+		at := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil,
+			binary.BigEndian.Uint32(base[:])+uint32(i%MaxAddresses)+1)))
 		if h, ok := s.Host(at); !ok || h.String() != name(i) {
 			t.Errorf("%v stands for %v, not for %s", at, h, name(i))
 		}

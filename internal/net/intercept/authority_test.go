@@ -48,23 +48,27 @@ func TestLeaf(t *testing.T) {
 	a := mustAuthority(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	for _, host := range []string{"example.com", "xn--bcher-kva.example", "a_b.example", strings.Repeat("a.", 120) + "example", "127.0.0.1", "2001:db8::7"} {
+	for _, host := range []string{"example.com", "xn--bcher-kva.example", "a_b.example",
+		strings.Repeat("a.", 120) + "example", "127.0.0.1", "2001:db8::7"} {
 		c, err := a.leaf(host)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cert := parse(t, c)
 		name := host
-		if _, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err != nil && host != "a_b.example" {
+		if _, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: name,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err != nil && host != "a_b.example" {
 			t.Errorf("%s: %v", host, err)
 		}
-		if cert.VerifyHostname("evil.test") == nil || len(cert.DNSNames)+len(cert.IPAddresses) != 1 || cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign != 0 {
+		if cert.VerifyHostname("evil.test") == nil || len(cert.DNSNames)+len(cert.IPAddresses) != 1 ||
+			cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign != 0 {
 			t.Errorf("%s: %+v", host, cert)
 		}
 		if life := cert.NotAfter.Sub(cert.NotBefore); life > 7*24*time.Hour {
 			t.Errorf("%s: valid for %v", host, life)
 		}
-		if key, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() || key.Equal(a.cert.PublicKey) {
+		if key, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() ||
+			key.Equal(a.cert.PublicKey) {
 			t.Errorf("%s: %T", host, cert.PublicKey)
 		}
 	}
@@ -74,7 +78,8 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// TestLeaves: the number of certificates is bounded, the one that was not used for longest goes, and many who ask
+// TestLeaves: the number of certificates is bounded, the one that was not used for longest goes, and
+// many who ask
 // at once get the same.
 func TestLeaves(t *testing.T) {
 	a := mustAuthority(t)
@@ -130,7 +135,8 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// TestRoots: the bundle has the certificates of the system, of the variables of the parent and of the settings,
+// TestRoots: the bundle has the certificates of the system, of the variables of the parent and of the
+// settings,
 // each once, and nothing else of their files: no key gets there.
 func TestRoots(t *testing.T) {
 	dir := t.TempDir()
@@ -151,10 +157,12 @@ func TestRoots(t *testing.T) {
 	files := map[string]string{
 		"SSL_CERT_FILE": write("parent.pem", secret, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: parent.cert.Raw, Headers: map[string]string{"Password": "x"}}), encode(system.cert.Raw)),
 		"NODE_EXTRA_CA_CERTS": write("again.pem", encode(parent.cert.Raw), []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
-			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: mustCert(t).Raw})),
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: mustCert(t).Raw})),
 	}
 	names := []string{filepath.Join(dir, "missing"), write("system.pem", encode(system.cert.Raw))}
-	i := newInterceptor([]string{write("extra.pem", encode(extra.cert.Raw))}, func(n string) string { return files[n] }, names)
+	i := newInterceptor([]string{write("extra.pem", encode(extra.cert.Raw))},
+		func(n string) string { return files[n] }, names)
 	bundle, err := i.Bundle()
 	if err != nil {
 		t.Fatal(err)
@@ -189,10 +197,12 @@ func TestRoots(t *testing.T) {
 		{"a file of a variable has none", nil, empty, "the variable SSL_CERT_FILE"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			i := newInterceptor(tt.extra, func(n string) string { return map[string]string{"SSL_CERT_FILE": tt.env}[n] }, names)
+			i := newInterceptor(tt.extra,
+				func(n string) string { return map[string]string{"SSL_CERT_FILE": tt.env}[n] }, names)
 			_, err := i.Bundle()
 			var bad *RootsError
-			if !errors.As(err, &bad) || bad.By != tt.by || !strings.HasSuffix(err.Error(), "; fix or remove "+tt.by) {
+			if !errors.As(err, &bad) || bad.By != tt.by ||
+				!strings.HasSuffix(err.Error(), "; fix or remove "+tt.by) {
 				t.Errorf("%v", err)
 			}
 		})

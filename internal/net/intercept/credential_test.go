@@ -40,7 +40,8 @@ func TestDummy(t *testing.T) {
 				t.Fatalf("%q for %q", dummy, c.value)
 			}
 			for i := range dummy {
-				if classOf(dummy[i], false) != classOf(c.value[i], false) || classOf(c.value[i], false) == "" && dummy[i] != c.value[i] {
+				if classOf(dummy[i], false) != classOf(c.value[i], false) ||
+					classOf(c.value[i], false) == "" && dummy[i] != c.value[i] {
 					t.Errorf("position %d: %q for %q", i, dummy[i], c.value[i])
 				}
 			}
@@ -121,7 +122,8 @@ func TestRefused(t *testing.T) {
 		"the same variable": {Name: "two", Env: "ONE", Value: []byte("abcdefgh1"), Hosts: []string{"b.example.com"}},
 		"the same value":    {Name: "two", Env: "TWO", Value: []byte(github), Hosts: []string{"b.example.com"}},
 	} {
-		if _, err := NewCredentials([]Credential{one(github), second}, nil); err == nil || !strings.Contains(err.Error(), `"one"`) {
+		if _, err := NewCredentials([]Credential{one(github), second}, nil); err == nil ||
+			!strings.Contains(err.Error(), `"one"`) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -132,7 +134,8 @@ func zero(p []byte) bool { return len(bytes.Trim(p, "\x00")) == 0 }
 // TestClose: nothing of a value is left, and nothing is done any more.
 func TestClose(t *testing.T) {
 	value := []byte("p&ss/w?rd" + github)
-	s, err := NewCredentials([]Credential{{Name: "one", Env: "ONE", Value: value, Hosts: []string{"api.example.com"}, Where: CredentialPlaces}}, nil)
+	s, err := NewCredentials([]Credential{{Name: "one", Env: "ONE", Value: value,
+		Hosts: []string{"api.example.com"}, Where: CredentialPlaces}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +166,8 @@ func TestClose(t *testing.T) {
 	if err := s.Request(host(t, "api.example.com"), 443, false, r); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
-	if err := s.Response(host(t, "api.example.com"), 443, false, new(http.Response)); !errors.Is(err, errClosed) {
+	if err := s.Response(host(t, "api.example.com"), 443, false,
+		new(http.Response)); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
 	if err := s.Plain("x:80", "y"); !errors.Is(err, errClosed) {
@@ -188,7 +192,8 @@ func TestPrinted(t *testing.T) {
 	_ = json.NewEncoder(&b).Encode(holder)
 	b.WriteString(s.String() + s.GoString())
 	text := b.String()
-	for _, v := range []string{github, dummyOf(t, s, "ONE"), fmt.Sprintf("%x", github), fmt.Sprintf("%X", github), strings.Trim(fmt.Sprintf("%d", []byte(github)), "[]")} {
+	for _, v := range []string{github, dummyOf(t, s, "ONE"), fmt.Sprintf("%x", github),
+		fmt.Sprintf("%X", github), strings.Trim(fmt.Sprintf("%d", []byte(github)), "[]")} {
 		if strings.Contains(text, v) {
 			t.Errorf("%q is in %s", v, text)
 		}

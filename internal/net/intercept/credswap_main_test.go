@@ -29,7 +29,8 @@ func open(t testing.TB, credentials ...Credential) *Credentials {
 
 // one returns a credential for api.example.com.
 func one(value string, where ...string) Credential {
-	return Credential{Name: "one", Env: "ONE", Value: []byte(value), Hosts: []string{"api.example.com"}, Where: where}
+	return Credential{Name: "one", Env: "ONE", Value: []byte(value),
+		Hosts: []string{"api.example.com"}, Where: where}
 }
 
 func host(t testing.TB, name string) network.Host {
@@ -74,7 +75,8 @@ func wholly(t *table, text []byte) []byte {
 	for i := 0; i < len(text); {
 		best := -1
 		for n := range t.pairs {
-			if bytes.HasPrefix(text[i:], t.pairs[n].from) && (best < 0 || len(t.pairs[n].from) > len(t.pairs[best].from)) {
+			if bytes.HasPrefix(text[i:], t.pairs[n].from) &&
+				(best < 0 || len(t.pairs[n].from) > len(t.pairs[best].from)) {
 				best = n
 			}
 		}

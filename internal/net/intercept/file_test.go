@@ -55,7 +55,8 @@ func TestFileValue(t *testing.T) {
 // TestCopies: of two values in one file neither is in the copy, nor that of a variable, in any form.
 func TestCopies(t *testing.T) {
 	const one, two, three = "npm_oneSecret123456", "twoSecret-654321", "ofAVariable9876"
-	text := "a " + one + "\nb " + base64.StdEncoding.EncodeToString([]byte("u:"+two)) + "\nagain " + one + " " + three + "\n"
+	text := "a " + one + "\nb " + base64.StdEncoding.EncodeToString([]byte("u:"+two)) + "\nagain " + one +
+		" " + three + "\n"
 	makeFile := func(find string, basic bool) (*CredentialFile, []byte) {
 		f := fileOf(t, text, find, basic)
 		value, err := f.Value()
@@ -67,7 +68,8 @@ func TestCopies(t *testing.T) {
 	first, v1 := makeFile(`^a (\S+)`, false)
 	second, v2 := makeFile(`^b (\S+)`, true)
 	hosts := []string{"api.example.com"}
-	s := open(t, Credential{Name: "one", Value: v1, Hosts: hosts, File: first}, Credential{Name: "two", Value: v2, Hosts: hosts, File: second},
+	s := open(t, Credential{Name: "one", Value: v1, Hosts: hosts, File: first},
+		Credential{Name: "two", Value: v2, Hosts: hosts, File: second},
 		Credential{Name: "three", Env: "T", Value: []byte(three), Hosts: hosts})
 	got := string(s.Copies()["/f"])
 	if len(s.Copies()) != 1 || len(got) != len(text) || len(s.Env()) != 1 {
@@ -78,7 +80,8 @@ func TestCopies(t *testing.T) {
 			t.Errorf("%q has %q", got, secret)
 		}
 	}
-	d1, d2 := string(s.entries[0].dummy), base64.StdEncoding.EncodeToString([]byte("u:"+string(s.entries[1].dummy)))
+	d1, d2 := string(s.entries[0].dummy),
+		base64.StdEncoding.EncodeToString([]byte("u:"+string(s.entries[1].dummy)))
 	if strings.Count(got, d1) != 2 || !strings.Contains(got, "b "+d2+"\n") {
 		t.Errorf("%q does not have %q and %q", got, d1, d2)
 	}
@@ -88,7 +91,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// FuzzCopies: whatever a file has and however the value is found, it is not in the copy, and nothing ends the process.
+// FuzzCopies: whatever a file has and however the value is found, it is not in the copy, and nothing
+// ends the process.
 func FuzzCopies(f *testing.F) {
 	f.Add("a=secret1234\n", `a=(\S+)`, false)
 	f.Add(`{"auth":"bWU6c2VjcmV0MTIzNA=="} secret1234`, `"auth":"([^"]+)"`, true)
@@ -104,7 +108,8 @@ func FuzzCopies(f *testing.F) {
 			return
 		}
 		real := string(value)
-		s, err := NewCredentials([]Credential{{Name: "n", Value: value, Hosts: []string{"api.example.com"}, File: file}}, nil)
+		s, err := NewCredentials([]Credential{{Name: "n", Value: value, Hosts: []string{"api.example.com"},
+			File: file}}, nil)
 		if err != nil {
 			return
 		}

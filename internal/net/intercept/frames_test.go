@@ -28,7 +28,8 @@ func frame(text string, masked bool) []byte {
 	return append(head, text...)
 }
 
-// TestFrames: a message is read whole though its end can begin a value and nothing follows, wherever reads end;
+// TestFrames: a message is read whole though its end can begin a value and nothing follows, wherever
+// reads end;
 // what is in it is replaced.
 func TestFrames(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{

@@ -18,10 +18,12 @@ import (
 )
 
 // withSecret has a credential for a host. All letters are small ones, as those of some tokens are.
-func withSecret(t *testing.T, host string) (change func(*network.Config, *proxy.Command), value, dummy string) {
+func withSecret(t *testing.T,
+	host string) (change func(*network.Config, *proxy.Command), value, dummy string) {
 	t.Helper()
 	value = "tok_0123456789abcdef0123456789abcdef"
-	set, err := NewCredentials([]Credential{{Name: "one", Env: "ONE", Value: []byte(value), Hosts: []string{host}}}, func(string) bool { return false })
+	set, err := NewCredentials([]Credential{{Name: "one", Env: "ONE", Value: []byte(value),
+		Hosts: []string{host}}}, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,8 @@ func answering(t *testing.T, text string) (addr string, by *Interceptor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(h.ServerName) }})
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(h.ServerName) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,8 @@ func answering(t *testing.T, text string) (addr string, by *Interceptor) {
 	return l.Addr().String(), trusting(t, a.cert)
 }
 
-// TestErrorTexts: no text of ours has anything of what a server has sent, which may be the value of a credential.
+// TestErrorTexts: no text of ours has anything of what a server has sent, which may be the value of a
+// credential.
 func TestErrorTexts(t *testing.T) {
 	for name, response := range map[string]string{
 		"version":           "@ 200 OK\r\n\r\n",
@@ -101,7 +105,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestFronting: TLS of another host at the address of one with rules or a credential is opened; requests in it are
+// TestFronting: TLS of another host at the address of one with rules or a credential is opened; requests
+// in it are
 // for that host, and responses have no value. TLS at another address passes.
 func TestFronting(t *testing.T) {
 	for _, tt := range []struct {
@@ -118,10 +123,13 @@ func TestFronting(t *testing.T) {
 			change, value, dummy := withSecret(t, "example.com")
 			if tt.rule {
 				change = func(c *network.Config, _ *proxy.Command) {
-					c.Mode, c.Rules = network.Full, []network.RequestRule{{Name: "r", Hosts: []string{"example.com"}, Paths: []string{"/mine"}}}
+					c.Mode, c.Rules = network.Full,
+						[]network.RequestRule{{Name: "r", Hosts: []string{"example.com"},
+							Paths: []string{"/mine"}}}
 				}
 			}
-			addr, by := answering(t, "HTTP/1.1 200 OK\r\nX-Last: "+value+"\r\nConnection: close\r\n\r\n"+value)
+			addr, by := answering(t, "HTTP/1.1 200 OK\r\nX-Last: "+value+
+				"\r\nConnection: close\r\n\r\n"+value)
 			l := newLabTo(t, addr, by, change)
 			q, _ := http.NewRequest("GET", "https://b.example.com/other", nil)
 			q.Host = tt.sends
@@ -132,17 +140,20 @@ func TestFronting(t *testing.T) {
 			text, _ := io.ReadAll(res.Body)
 			res.Body.Close()
 			all := fmt.Sprint(res.Header) + string(text)
-			if res.StatusCode != tt.status || !tt.rule && (strings.Contains(all, value) || tt.status == 200 && strings.Count(all, dummy) != 2) {
+			if res.StatusCode != tt.status || !tt.rule &&
+				(strings.Contains(all, value) || tt.status == 200 && strings.Count(all, dummy) != 2) {
 				t.Errorf("%d %s", res.StatusCode, all)
 			}
 		})
 	}
 }
 
-// TestRuledHeaders: what a rule sets is there whatever Connection names, and what it drops is not there in another
+// TestRuledHeaders: what a rule sets is there whatever Connection names, and what it drops is not there
+// in another
 // spelling, nor behind the body, by both versions of HTTP.
 func TestRuledHeaders(t *testing.T) {
-	rule := network.RequestRule{Name: "r", Hosts: []string{"example.com"}, Strip: []string{"X-Role"}, Set: []network.Pair{{Name: "X-User", Value: "agent"}}}
+	rule := network.RequestRule{Name: "r", Hosts: []string{"example.com"}, Strip: []string{"X-Role"},
+		Set: []network.Pair{{Name: "X-User", Value: "agent"}}}
 	for _, tt := range []struct{ name, head string }{
 		{"named by Connection", "Connection: close, X-User\r\n"},
 		{"named by Connection, in capitals", "Connection: x-uSER, close\r\n"},
@@ -161,7 +172,8 @@ func TestRuledHeaders(t *testing.T) {
 			c := l.open("http/1.1")
 			_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: example.com\r\n"+tt.head+"\r\n")
 			out, _ := io.ReadAll(c)
-			if text := string(out); strings.Contains(text, "admin") || !strings.Contains(text, "X-User: agent") {
+			if text := string(out); strings.Contains(text, "admin") ||
+				!strings.Contains(text, "X-User: agent") {
 				t.Errorf("%s", text)
 			}
 		})
@@ -183,15 +195,21 @@ func plainly(t *testing.T, change func(*network.Config, *proxy.Command)) *lab {
 // TestTargets: no target of a request inside TLS leads to another host of the same server.
 func TestTargets(t *testing.T) {
 	for _, target := range []string{
-		"http://b.example.com/", "https://b.example.com/", "x:http://b.example.com/", "https:https://b.example.com/", "x:/a", "https:/a", "https:a",
+		"http://b.example.com/", "https://b.example.com/", "x:http://b.example.com/",
+		"https:https://b.example.com/", "x:/a", "https:/a", "https:a",
 		"//b.example.com/", "*",
 	} {
 		t.Run(target, func(t *testing.T) {
-			c := plainly(t, func(c *network.Config, _ *proxy.Command) { c.Mode = network.Limited }).open("http/1.1")
-			_, _ = io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+			c := plainly(t, func(c *network.Config,
+				_ *proxy.Command) {
+				c.Mode = network.Limited
+			}).open("http/1.1")
+			_, _ = io.WriteString(c, "GET "+target+
+				" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
 			out, _ := io.ReadAll(c)
 			took := strings.HasPrefix(target, "/") // as it is
-			if got := strings.Contains(string(out), "took example.com "+target); got != took || strings.Contains(string(out), "took") != took {
+			if got := strings.Contains(string(out), "took example.com "+target); got != took ||
+				strings.Contains(string(out), "took") != took {
 				t.Errorf("%s", out)
 			}
 		})
@@ -215,11 +233,15 @@ func TestUpgrades(t *testing.T) {
 	} {
 		t.Run(tt.lines, func(t *testing.T) {
 			c := plainly(t, func(c *network.Config, _ *proxy.Command) {
-				c.Mode, c.Rules = network.Full, []network.RequestRule{{Name: "r", Hosts: []string{"example.com"}, Paths: []string{"/mine"}}}
+				c.Mode, c.Rules = network.Full,
+					[]network.RequestRule{{Name: "r", Hosts: []string{"example.com"},
+						Paths: []string{"/mine"}}}
 			}).open("http/1.1")
-			_, _ = io.WriteString(c, "GET /mine HTTP/1.1\r\nHost: example.com\r\nConnection: close, Upgrade\r\n"+tt.lines+"\r\n")
+			_, _ = io.WriteString(c,
+				"GET /mine HTTP/1.1\r\nHost: example.com\r\nConnection: close, Upgrade\r\n"+tt.lines+"\r\n")
 			out, _ := io.ReadAll(c)
-			if !strings.Contains(string(out), "took") || strings.Contains(string(out), "Upgrade: ") != tt.passes {
+			if !strings.Contains(string(out), "took") ||
+				strings.Contains(string(out), "Upgrade: ") != tt.passes {
 				t.Errorf("%s", out)
 			}
 		})

@@ -52,7 +52,8 @@ func (zone) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error)
 	return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 }
 
-// A lab is a proxy that opens TLS, whose dials lead to an origin on loopback. The certificate of the origin is
+// A lab is a proxy that opens TLS, whose dials lead to an origin on loopback. The certificate of the
+// origin is
 // for example.com, and the only one that the lab trusts.
 type lab struct {
 	t           testing.TB
@@ -111,7 +112,8 @@ func (l *lab) told() (refused []string, end proxy.Event) {
 		case e.Kind == proxy.Closed:
 			end = e
 		case e.Decision.Ruling != network.Allow:
-			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s:%d %s %s", e.Host, e.Port, e.Decision.Reason, e.Method)))
+			refused = append(refused,
+				strings.TrimSpace(fmt.Sprintf("%s:%d %s %s", e.Host, e.Port, e.Decision.Reason, e.Method)))
 		}
 	}
 	return refused, end
@@ -155,7 +157,8 @@ func trusting(t testing.TB, certs ...*x509.Certificate) *Interceptor {
 	return newInterceptor(nil, func(string) string { return "" }, []string{"/missing/bundle.pem", name})
 }
 
-func newLabTo(t testing.TB, origin string, by *Interceptor, change ...func(*network.Config, *proxy.Command)) *lab {
+func newLabTo(t testing.TB, origin string, by *Interceptor,
+	change ...func(*network.Config, *proxy.Command)) *lab {
 	t.Helper()
 	l := &lab{t: t, interceptor: by, origin: origin}
 	l.proxy = &proxy.Proxy{Resolver: zone{}, Dial: l.dial}
@@ -193,7 +196,8 @@ func (l *lab) trust() *tls.Config {
 func (l *lab) client(h2 bool) *http.Client {
 	l.t.Helper()
 	tr := &http.Transport{
-		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: l.addr}), TLSClientConfig: l.trust(), ForceAttemptHTTP2: h2,
+		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: l.addr}), TLSClientConfig: l.trust(),
+		ForceAttemptHTTP2: h2,
 	}
 	l.t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: bound}
@@ -246,7 +250,8 @@ func (l *lab) open(protocols ...string) *tls.Conn {
 // echo tells what arrived.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	fmt.Fprintf(w, "%s %s %s %s %q %s", r.Proto, r.Method, r.Host, r.RequestURI, body, strings.Join(headers(r.Header), "|"))
+	fmt.Fprintf(w, "%s %s %s %s %q %s", r.Proto, r.Method, r.Host, r.RequestURI, body,
+		strings.Join(headers(r.Header), "|"))
 })
 
 func headers(h http.Header) []string {

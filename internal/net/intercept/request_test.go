@@ -97,10 +97,12 @@ func TestRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := sent(t, r)
-			if n, left := strings.Count(text, c.value), strings.Count(text, dummy); n != c.swapped || left != c.remained {
+			if n, left := strings.Count(text, c.value), strings.Count(text, dummy); n != c.swapped ||
+				left != c.remained {
 				t.Errorf("%d, %d, want %d, %d:\n%s", n, left, c.swapped, c.remained, text)
 			}
-			if r.ContentLength != size || r.Header.Get("Range")+r.Header.Get("Request-Range") != "" || r.Header.Get("Accept-Encoding") != "identity" {
+			if r.ContentLength != size || r.Header.Get("Range")+r.Header.Get("Request-Range") != "" ||
+				r.Header.Get("Accept-Encoding") != "identity" {
 				t.Errorf("%d of %d, %v", r.ContentLength, size, r.Header)
 			}
 		})
@@ -147,7 +149,8 @@ func TestMisuse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			first := one(github)
 			first.Hosts = []string{"api.example.com:443"}
-			s := open(t, first, Credential{Name: "two", Env: "TWO", Value: []byte("abcdefgh12345"), Hosts: []string{"two.example.com"}, Where: CredentialPlaces})
+			s := open(t, first, Credential{Name: "two", Env: "TWO", Value: []byte("abcdefgh12345"),
+				Hosts: []string{"two.example.com"}, Where: CredentialPlaces})
 			r := request(t, dummyOf(t, s, "ONE"), c.target, c.body, c.header)
 			err := s.Request(host(t, c.host), c.port, false, r)
 			if c.inBody {
@@ -157,7 +160,8 @@ func TestMisuse(t *testing.T) {
 				_, err = io.ReadAll(r.Body)
 			}
 			var misuse *CredentialMisuseError
-			if !errors.As(err, &misuse) || misuse.Name != "one" || strings.Contains(err.Error(), dummyOf(t, s, "ONE")[4:]) {
+			if !errors.As(err, &misuse) || misuse.Name != "one" ||
+				strings.Contains(err.Error(), dummyOf(t, s, "ONE")[4:]) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -167,7 +171,8 @@ func TestMisuse(t *testing.T) {
 // TestOthersPass: requests without dummies are left as they are.
 func TestOthersPass(t *testing.T) {
 	s := open(t, one(github, CredentialPlaces...))
-	r := request(t, "ghp_", "https://other.example/DUMMY?a=DUMMY", "body DUMMY", "Authorization: Basic a:b", "Range: bytes=0-9", "Accept-Encoding: br")
+	r := request(t, "ghp_", "https://other.example/DUMMY?a=DUMMY", "body DUMMY", "Authorization: Basic a:b",
+		"Range: bytes=0-9", "Accept-Encoding: br")
 	before := r.URL.String() + r.Header.Get("Authorization") + r.Header.Get("Range") + r.Header.Get("Accept-Encoding")
 	if err := s.Request(host(t, "other.example"), 443, false, r); err != nil {
 		t.Fatal(err)
@@ -185,7 +190,8 @@ func TestPlain(t *testing.T) {
 	s := open(t, one(github))
 	dummy := dummyOf(t, s, "ONE")
 	var misuse *CredentialMisuseError
-	for _, v := range []string{dummy, "Bearer " + dummy, "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+dummy)), "/x?a=" + dummy} {
+	for _, v := range []string{dummy, "Bearer " + dummy, "Basic " +
+		base64.StdEncoding.EncodeToString([]byte("x:"+dummy)), "/x?a=" + dummy} {
 		if err := s.Plain("api.example.com:80", v); !errors.As(err, &misuse) || !misuse.Plain {
 			t.Errorf("%s: %v", v, err)
 		}
@@ -196,7 +202,8 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	src := pieces{[]byte("a" + dummy[:9]), []byte(dummy[9:])}
-	if out, err := io.ReadAll(s.PlainBody("api.example.com:80", &src)); !errors.As(err, &misuse) || string(out) != "a" {
+	if out, err := io.ReadAll(s.PlainBody("api.example.com:80", &src)); !errors.As(err, &misuse) ||
+		string(out) != "a" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -205,8 +212,10 @@ func TestPlain(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	long, short := "abcd1234efgh5678", "abcd1234"
 	for _, order := range [][2]string{{long, short}, {short, long}} {
-		s := open(t, Credential{Name: "a", Env: "A", Value: []byte(order[0]), Hosts: []string{"api.example.com"}, Where: CredentialPlaces},
-			Credential{Name: "b", Env: "B", Value: []byte(order[1]), Hosts: []string{"api.example.com"}, Where: CredentialPlaces})
+		s := open(t, Credential{Name: "a", Env: "A", Value: []byte(order[0]),
+			Hosts: []string{"api.example.com"}, Where: CredentialPlaces},
+			Credential{Name: "b", Env: "B", Value: []byte(order[1]), Hosts: []string{"api.example.com"},
+				Where: CredentialPlaces})
 		text := order[0] + " " + order[1] + " " + long[:12] + " " + short
 		env := s.Env()
 		dummies := map[string]string{order[0]: env["A"], order[1]: env["B"]}
@@ -220,7 +229,8 @@ func TestPrefix(t *testing.T) {
 		if err := s.Request(host(t, "api.example.com"), 443, false, r); err != nil {
 			t.Fatal(err)
 		}
-		if body, err := io.ReadAll(r.Body); string(body) != order[0]+order[1] || err != nil || r.Header.Get("X-A") != order[0] || r.Header.Get("X-B") != order[1] {
+		if body, err := io.ReadAll(r.Body); string(body) != order[0]+order[1] || err != nil ||
+			r.Header.Get("X-A") != order[0] || r.Header.Get("X-B") != order[1] {
 			t.Errorf("%q, %v, %v", body, err, r.Header)
 		}
 	}
@@ -247,7 +257,8 @@ func TestEcho(t *testing.T) {
 			}
 		}
 		flush := http.NewResponseController(w)
-		text := string(body) + " " + r.Header.Get("Authorization") + " " + url.QueryEscape(r.Header.Get("X-Token")) + " " + inJSON(true)(r.Header.Get("X-Token"))
+		text := string(body) + " " + r.Header.Get("Authorization") + " " +
+			url.QueryEscape(r.Header.Get("X-Token")) + " " + inJSON(true)(r.Header.Get("X-Token"))
 		for i := range len(text) { // byte by byte
 			_, _ = io.WriteString(out, text[i:i+1])
 			_ = flush.Flush()
@@ -262,7 +273,8 @@ func TestEcho(t *testing.T) {
 			for _, coding := range []string{"", "gzip"} {
 				s := open(t, one(value, CredentialPlaces...))
 				dummy := dummyOf(t, s, "ONE")
-				r := request(t, dummy, server.URL+"/?z="+coding, "body DUMMY end", "X-Token: DUMMY", "Authorization: Basic "+user+":DUMMY")
+				r := request(t, dummy, server.URL+"/?z="+coding, "body DUMMY end", "X-Token: DUMMY",
+					"Authorization: Basic "+user+":DUMMY")
 				if value == github {
 					r.Header.Set("X-Name", dummy)
 				} else {
@@ -291,12 +303,14 @@ func TestEcho(t *testing.T) {
 				_ = resp.Header.Write(&b)
 				_ = resp.Trailer.Write(&b)
 				real, back := b.String(), base64.StdEncoding.EncodeToString([]byte(user+":"+value))
-				for _, leak := range []string{value, back[8 : len(back)-4], url.QueryEscape(value), inJSON(true)(value)} {
+				for _, leak := range []string{value, back[8 : len(back)-4], url.QueryEscape(value),
+					inJSON(true)(value)} {
 					if strings.Contains(strings.ToLower(real), strings.ToLower(leak)) {
 						t.Errorf("%q is in %q", leak, real)
 					}
 				}
-				if resp.Header.Get("X-Echo") != dummy || resp.Trailer.Get("X-Last") != dummy || !strings.HasPrefix(string(body), "body "+dummy+" end") {
+				if resp.Header.Get("X-Echo") != dummy || resp.Trailer.Get("X-Last") != dummy ||
+					!strings.HasPrefix(string(body), "body "+dummy+" end") {
 					t.Errorf("%v, %v, %q", resp.Header, resp.Trailer, body)
 				}
 			}
@@ -307,7 +321,8 @@ func TestEcho(t *testing.T) {
 func TestResponse(t *testing.T) {
 	s := open(t, one(github))
 	response := func(headers ...string) *http.Response {
-		r := &http.Response{Status: "200 " + github, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("a " + github)), ContentLength: 42}
+		r := &http.Response{Status: "200 " + github, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader("a " + github)), ContentLength: 42}
 		for _, h := range headers {
 			name, value, _ := strings.Cut(h, ": ")
 			r.Header.Add(name, value)
@@ -316,7 +331,8 @@ func TestResponse(t *testing.T) {
 	}
 	for _, coding := range []string{"br", "zstd", "deflate", "gzip, gzip", "x"} {
 		var bad *CredentialEncodingError
-		if err := s.Response(host(t, "api.example.com"), 443, false, response("Content-Encoding: "+coding)); !errors.As(err, &bad) {
+		if err := s.Response(host(t, "api.example.com"), 443, false,
+			response("Content-Encoding: "+coding)); !errors.As(err, &bad) {
 			t.Errorf("%s: %v", coding, err)
 		}
 	}
@@ -328,10 +344,12 @@ func TestResponse(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	r = response()
-	if err := s.Response(host(t, "api.example.com"), 443, false, r); err != nil || strings.Contains(r.Status, github) || r.ContentLength != 42 {
+	if err := s.Response(host(t, "api.example.com"), 443, false, r); err != nil ||
+		strings.Contains(r.Status, github) || r.ContentLength != 42 {
 		t.Errorf("%q, %d, %v", r.Status, r.ContentLength, err)
 	}
-	if r = response("Content-Encoding: br"); s.Response(host(t, "other.example"), 443, false, r) != nil || !strings.Contains(r.Status, github) {
+	if r = response("Content-Encoding: br"); s.Response(host(t, "other.example"), 443, false, r) != nil ||
+		!strings.Contains(r.Status, github) {
 		t.Errorf("the response of another host: %v", r)
 	}
 	// Another protocol begins: what comes is replaced, and what goes is written.

@@ -18,11 +18,13 @@ import (
 	"github.com/sallyport-dev/sallyport/network"
 )
 
-// TestRequestRules: in the mode full, too, requests inside TLS to a host with rules are judged and changed, by
+// TestRequestRules: in the mode full, too, requests inside TLS to a host with rules are judged and
+// changed, by
 // HTTP/1.1 and HTTP/2. TLS to other hosts is not opened.
 func TestRequestRules(t *testing.T) {
 	rules := []network.RequestRule{{
-		Name: "read", Hosts: []string{"a.example.com"}, Methods: []string{"GET"}, Paths: []string{"/open"}, Query: []network.Pair{{Name: "q", Value: "1"}},
+		Name: "read", Hosts: []string{"a.example.com"}, Methods: []string{"GET"}, Paths: []string{"/open"},
+		Query: []network.Pair{{Name: "q", Value: "1"}},
 		Strip: []string{"x-secret"}, Set: []network.Pair{{Name: "x-team", Value: "blue"}},
 	}}
 	for _, h2 := range []bool{false, true} {
@@ -39,7 +41,10 @@ func TestRequestRules(t *testing.T) {
 			{"another method, in a header", "GET", "/open?q=1", http.Header{"X-Http-Method-Override": {"DELETE"}}, ""},
 		} {
 			t.Run(fmt.Sprintf("%s/h2=%v", tt.name, h2), func(t *testing.T) {
-				l := newLab(t, echo, func(c *network.Config, _ *proxy.Command) { c.Mode, c.Rules = network.Full, rules })
+				l := newLab(t, echo, func(c *network.Config, _ *proxy.Command) {
+					c.Mode,
+						c.Rules = network.Full, rules
+				})
 				q, err := http.NewRequest(tt.method, "https://a.example.com"+tt.path, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -55,13 +60,16 @@ func TestRequestRules(t *testing.T) {
 				res.Body.Close()
 				refused, _ := l.told()
 				if tt.want != "" {
-					if res.StatusCode != 200 || !strings.HasSuffix(string(text), tt.want) || strings.Contains(string(text), "Secret") || len(refused) > 0 {
+					if res.StatusCode != 200 || !strings.HasSuffix(string(text), tt.want) ||
+						strings.Contains(string(text), "Secret") || len(refused) > 0 {
 						t.Errorf("%d %s, refused %q", res.StatusCode, text, refused)
 					}
 					return
 				}
-				if res.StatusCode != 403 || res.Header.Get("x-proxy-error") != "blocked-by-mitm-hook" || l.dialed > 1 ||
-					!strings.Contains(string(text), `"message":"HTTPS request denied by MITM hook policy."`) ||
+				if res.StatusCode != 403 || res.Header.Get("x-proxy-error") != "blocked-by-mitm-hook" ||
+					l.dialed > 1 ||
+					!strings.Contains(string(text),
+						`"message":"HTTPS request denied by MITM hook policy."`) ||
 					!slices.Equal(refused, []string{"a.example.com:443 mitm_hook_denied " + tt.method}) {
 					t.Errorf("%d %s, refused %q", res.StatusCode, text, refused)
 				}
@@ -69,7 +77,10 @@ func TestRequestRules(t *testing.T) {
 		}
 	}
 	t.Run("another host", func(t *testing.T) {
-		l := newLab(t, echo, func(c *network.Config, _ *proxy.Command) { c.Mode, c.Rules = network.Full, rules })
+		l := newLab(t, echo, func(c *network.Config, _ *proxy.Command) {
+			c.Mode,
+				c.Rules = network.Full, rules
+		})
 		conn, _, status := l.connect("example.com:443")
 		if status != 200 {
 			t.Fatal(status)
@@ -107,7 +118,8 @@ func issuer(t *testing.T, conn net.Conn) string {
 	return c.ConnectionState().PeerCertificates[0].Issuer.String()
 }
 
-// TestAskedInside: an answer that allows a host counts for the requests inside its TLS, one by one, as far as the
+// TestAskedInside: an answer that allows a host counts for the requests inside its TLS, one by one, as
+// far as the
 // mode permits them, and is asked for once.
 func TestAskedInside(t *testing.T) {
 	asked := 0
@@ -135,7 +147,8 @@ func TestAskedInside(t *testing.T) {
 		}
 	}
 	client.CloseIdleConnections()
-	if refused, _ := l.told(); !slices.Equal(refused, []string{"example.com:443 method_not_allowed POST"}) || asked != 1 {
+	if refused, _ := l.told(); !slices.Equal(refused,
+		[]string{"example.com:443 method_not_allowed POST"}) || asked != 1 {
 		t.Errorf("%q after %d questions", refused, asked)
 	}
 }

@@ -142,7 +142,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("Basic eDpnaHBfOWFCM2NENGVGNWdINmlKN2tMOG1OOW9QMHFSMXNUMnVWM3dY"), []byte{1})
 	f.Add([]byte("\xff&<>%2f"), []byte{})
 	f.Fuzz(func(t *testing.T, text, cuts []byte) {
-		s := open(t, one(github), Credential{Name: "b", Env: "B", Value: []byte(github[:20]), Hosts: []string{"b.example.com"}})
+		s := open(t, one(github), Credential{Name: "b", Env: "B", Value: []byte(github[:20]),
+			Hosts: []string{"b.example.com"}})
 		s.inward.mask = false // the whole has no end that is cut
 		var parts [][]byte
 		rest := text
@@ -166,7 +167,8 @@ func BenchmarkStream(b *testing.B) {
 	text := bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog; eyJ ghp_ x\n"), 20000)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := io.Copy(io.Discard, newStream(s, io.NopCloser(bytes.NewReader(text)), s.inward)); err != nil {
+		if _, err := io.Copy(io.Discard, newStream(s, io.NopCloser(bytes.NewReader(text)),
+			s.inward)); err != nil {
 			b.Fatal(err)
 		}
 	}

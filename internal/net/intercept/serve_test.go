@@ -53,7 +53,8 @@ func TestMethods(t *testing.T) {
 					t.Errorf("answered by %s", res.Proto)
 				}
 				if tt.passes {
-					want := "HTTP/2.0 " + tt.method + ` a.example.com /x%2Fy?b=1;c&d=%zz "" Accept-Encoding: gzip|X-Forwarded-For: 10.0.0.1`
+					want := "HTTP/2.0 " + tt.method +
+						` a.example.com /x%2Fy?b=1;c&d=%zz "" Accept-Encoding: gzip|X-Forwarded-For: 10.0.0.1`
 					if tt.method == "HEAD" {
 						want = ""
 					}
@@ -63,11 +64,15 @@ func TestMethods(t *testing.T) {
 					return
 				}
 				var got struct{ Status, Host, Reason, Decision, Source, Protocol, Message string }
-				if err := json.Unmarshal(text, &got); err != nil || res.StatusCode != 403 || res.Header.Get("x-proxy-error") != "blocked-by-method-policy" ||
-					got.Status != "blocked" || got.Host != "a.example.com" || got.Reason != "method_not_allowed" || got.Protocol != "https_connect" || got.Message != "Method not allowed in limited mode." {
+				if err := json.Unmarshal(text, &got); err != nil || res.StatusCode != 403 ||
+					res.Header.Get("x-proxy-error") != "blocked-by-method-policy" ||
+					got.Status != "blocked" || got.Host != "a.example.com" ||
+					got.Reason != "method_not_allowed" || got.Protocol != "https_connect" ||
+					got.Message != "Method not allowed in limited mode." {
 					t.Errorf("%d %s %v", res.StatusCode, text, err)
 				}
-				if want := []string{"a.example.com:443 method_not_allowed " + tt.method}; !slices.Equal(refused, want) {
+				if want := []string{"a.example.com:443 method_not_allowed " +
+					tt.method}; !slices.Equal(refused, want) {
 					t.Errorf("%q, want %q", refused, want)
 				}
 			})
@@ -104,7 +109,8 @@ func TestHostInside(t *testing.T) {
 			}
 			text, _ := io.ReadAll(io.LimitReader(res.Body, 1000))
 			res.Body.Close()
-			if res.StatusCode != tt.status || tt.status == 200 && !strings.Contains(string(text), " GET example.com / ") {
+			if res.StatusCode != tt.status || tt.status == 200 &&
+				!strings.Contains(string(text), " GET example.com / ") {
 				t.Errorf("%d %s", res.StatusCode, text)
 			}
 		})
@@ -166,13 +172,15 @@ func (unhidden) Guards(h network.Host) bool { return h.String() == "example.com"
 
 func (unhidden) Names() []network.Host { return []network.Host{authorityHost("example.com")} }
 
-func (unhidden) Hide(_ network.Host, reason string, _ map[string][]string, body io.Reader) (string, io.Reader, error) {
+func (unhidden) Hide(_ network.Host, reason string, _ map[string][]string,
+	body io.Reader) (string, io.Reader, error) {
 	return reason, body, nil
 }
 
 func authorityHost(name string) network.Host { h, _ := network.ParseHost(name); return h }
 
-// TestRewriter: requests and responses are changed, any method and websockets pass, and what is refused is named.
+// TestRewriter: requests and responses are changed, any method and websockets pass, and what is refused
+// is named.
 func TestRewriter(t *testing.T) {
 	l := newLab(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -184,7 +192,8 @@ func TestRewriter(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.WriteString(conn,
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		_, _ = io.Copy(conn, rw)
 	}), full(rewriter{}))
 	for _, tt := range []struct {
@@ -197,18 +206,21 @@ func TestRewriter(t *testing.T) {
 		{"/misuse", 403, "X-Proxy-Error", "blocked-by-policy", `"reason":"credential_misuse"`},
 		{"/bad", 502, "X-Back", "", "a response that must not pass"},
 	} {
-		res, err := l.client(true).Post("https://example.com"+tt.path, "text/plain", strings.NewReader("data"))
+		res, err := l.client(true).Post("https://example.com"+tt.path, "text/plain",
+			strings.NewReader("data"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if res.StatusCode != tt.status || res.Header.Get(tt.header) != tt.value || !strings.Contains(string(text), tt.body) {
+		if res.StatusCode != tt.status || res.Header.Get(tt.header) != tt.value ||
+			!strings.Contains(string(text), tt.body) {
 			t.Errorf("%s: %d %v %s", tt.path, res.StatusCode, res.Header, text)
 		}
 	}
 	c := l.open("http/1.1")
-	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	_, _ = io.WriteString(c,
+		"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	r := bufio.NewReader(c)
 	res, err := http.ReadResponse(r, nil)
 	if err != nil || res.StatusCode != 101 {
@@ -465,14 +477,16 @@ func TestTrailers(t *testing.T) {
 		n, _ := io.Copy(w, r.Body)
 		w.Header().Set("X-Sum", fmt.Sprintf("%d%s", n, r.Trailer.Get("X-Mine")))
 	}), full(rewriter{}))
-	q, _ := http.NewRequest("POST", "https://example.com/", io.NopCloser(bytes.NewReader(make([]byte, 1<<20))))
+	q, _ := http.NewRequest("POST", "https://example.com/",
+		io.NopCloser(bytes.NewReader(make([]byte, 1<<20))))
 	q.Trailer = http.Header{"X-Mine": {"m"}}
 	res, err := l.client(true).Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if n, err := io.Copy(io.Discard, res.Body); n != 1<<20 || err != nil || res.Trailer.Get("X-Sum") != "1048576m" {
+	if n, err := io.Copy(io.Discard, res.Body); n != 1<<20 || err != nil ||
+		res.Trailer.Get("X-Sum") != "1048576m" {
 		t.Errorf("%d %v %v", n, err, res.Trailer)
 	}
 }
@@ -540,12 +554,14 @@ func TestUpstream(t *testing.T) {
 		_, _ = io.Copy(conn, to)
 	}))
 	t.Cleanup(other.Close)
-	l := newLabTo(t, other.Listener.Addr().String(), trusting(t, origin.Certificate()), func(c *network.Config, _ *proxy.Command) {
-		var err error
-		if c.Upstream, err = network.ParseUpstream("http://"+other.Listener.Addr().String(), nil); err != nil {
-			t.Fatal(err)
-		}
-	})
+	l := newLabTo(t, other.Listener.Addr().String(), trusting(t, origin.Certificate()),
+		func(c *network.Config, _ *proxy.Command) {
+			var err error
+			if c.Upstream, err = network.ParseUpstream("http://"+other.Listener.Addr().String(),
+				nil); err != nil {
+				t.Fatal(err)
+			}
+		})
 	for method, status := range map[string]int{"GET": 200, "DELETE": 403} {
 		q, _ := http.NewRequest(method, "https://example.com/", nil)
 		res, err := l.client(true).Do(q)

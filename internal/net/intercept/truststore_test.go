@@ -35,7 +35,8 @@ func TestTrustStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := bytes.Count(b.PEM, []byte("BEGIN CERTIFICATE")); want != 2 || bytes.Count(b.PKCS12, trusted) != want {
+	if want := bytes.Count(b.PEM, []byte("BEGIN CERTIFICATE")); want != 2 ||
+		bytes.Count(b.PKCS12, trusted) != want {
 		t.Errorf("%d certificates for Java", bytes.Count(b.PKCS12, trusted))
 	}
 }
@@ -71,7 +72,8 @@ func TestTrustStoreRead(t *testing.T) {
 // BenchmarkBundle is the cost of a command whose TLS is opened, with the certificates of this machine.
 func BenchmarkBundle(b *testing.B) {
 	for b.Loop() {
-		if _, err := newInterceptor(nil, func(string) string { return "" }, systemBundles).Bundle(); err != nil {
+		if _, err := newInterceptor(nil, func(string) string { return "" },
+			systemBundles).Bundle(); err != nil {
 			b.Fatal(err)
 		}
 	}

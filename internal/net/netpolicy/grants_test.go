@@ -19,10 +19,13 @@ import (
 // closed are hosts that no grant may open: this machine, what clouds tell machines about
 // themselves, and hosts at which everybody can store data under a name of their own.
 var closed = []string{
-	"localhost:443", "localhost:80", "127.0.0.1:443", "[::1]:443", "10.0.0.1:443", "169.254.169.254:80", "169.254.169.254:443",
+	"localhost:443", "localhost:80", "127.0.0.1:443", "[::1]:443", "10.0.0.1:443", "169.254.169.254:80",
+	"169.254.169.254:443",
 	"[fd00:ec2::254]:80", "metadata.google.internal:80", "metadata.google.internal:443",
-	"storage.googleapis.com:443", "s3.amazonaws.com:443", "gist.github.com:443", "uploads.github.com:443", "raw.githubusercontent.com:443",
-	"upload.pypi.org:443", "crates.io:443", "example.github.io:443", "example.org:443", "a.registry.npmjs.org:443",
+	"storage.googleapis.com:443", "s3.amazonaws.com:443", "gist.github.com:443", "uploads.github.com:443",
+	"raw.githubusercontent.com:443",
+	"upload.pypi.org:443", "crates.io:443", "example.github.io:443", "example.org:443",
+	"a.registry.npmjs.org:443",
 }
 
 // TestHostGrants: each host of a grant is a pattern of one name with one port, and opens this alone.
@@ -47,7 +50,8 @@ func TestHostGrants(t *testing.T) {
 			}
 			for _, pattern := range g.Hosts {
 				r, d := decide(pattern)
-				if _, isAddr := r.Host.Addr(); d.Ruling != network.Allow || isAddr || r.Host.IsLocal() || !strings.Contains(r.Host.Name(), ".") {
+				if _, isAddr := r.Host.Addr(); d.Ruling != network.Allow || isAddr || r.Host.IsLocal() ||
+					!strings.Contains(r.Host.Name(), ".") {
 					t.Errorf("%s: %+v", pattern, d)
 				}
 				if r.Port == 22 || r.Port != 80 && r.Port != 443 {
@@ -55,7 +59,8 @@ func TestHostGrants(t *testing.T) {
 				}
 				// A server of names that answers with an address of this network opens nothing.
 				for _, addr := range []string{"127.0.0.1", "169.254.169.254", "10.0.0.1", "::1"} {
-					if open, d := policy.Vet(r, []netip.Addr{netip.MustParseAddr(addr)}); d.Ruling == network.Allow || len(open) > 0 {
+					if open, d := policy.Vet(r,
+						[]netip.Addr{netip.MustParseAddr(addr)}); d.Ruling == network.Allow || len(open) > 0 {
 						t.Errorf("%s at %s: %v, %+v", pattern, addr, open, d)
 					}
 				}
@@ -139,7 +144,9 @@ func TestHostGrantCeiling(t *testing.T) {
 			var over *config.CeilingError
 			_, err := settings(t, "", tt.managed, "grants="+grant)
 			refused := errors.As(err, &over)
-			if refused != (tt.key != "") || err != nil && !refused || refused && (over.Wish.Text != grant || over.Key != tt.key || !strings.Contains(over.By.Place(), "managed.toml")) {
+			if refused != (tt.key != "") || err != nil && !refused || refused &&
+				(over.Wish.Text != grant || over.Key != tt.key ||
+					!strings.Contains(over.By.Place(), "managed.toml")) {
 				t.Errorf("a flag: %v", err)
 			}
 			e, err := settings(t, "grants = ['"+grant+"']", tt.managed)
@@ -156,7 +163,8 @@ func TestHostGrantCeiling(t *testing.T) {
 			if mode := e.Values["network.mode"].Text(); (mode == config.NetNone) != refused {
 				t.Errorf("a file: the mode %s", mode)
 			}
-			if (len(e.Notes) == 1) != refused || refused && !strings.Contains(e.Notes[0], "config.toml:1:11: grants = net:pypi does not count") {
+			if (len(e.Notes) == 1) != refused || refused &&
+				!strings.Contains(e.Notes[0], "config.toml:1:11: grants = net:pypi does not count") {
 				t.Errorf("notes %q", e.Notes)
 			}
 			if err := e.Permits([]string{"grant:" + grant}); errors.As(err, &over) != refused {
@@ -206,7 +214,8 @@ func TestHostGrantModes(t *testing.T) {
 				t.Errorf("%s, want %s", mode, tt.mode)
 			}
 			bad := new(config.FlagError)
-			if err := e.CheckHosts(); errors.As(err, &bad) != tt.refused || tt.refused && !strings.Contains(bad.Text, "cannot be combined; use one of them") {
+			if err := e.CheckHosts(); errors.As(err, &bad) != tt.refused || tt.refused &&
+				!strings.Contains(bad.Text, "cannot be combined; use one of them") {
 				t.Errorf("%v", err)
 			}
 		})

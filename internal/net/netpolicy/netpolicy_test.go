@@ -21,9 +21,12 @@ import (
 func settings(t *testing.T, user, managed string, flags ...string) (*config.Effective, error) {
 	t.Helper()
 	dir := t.TempDir()
-	in := config.Input{Dir: dir, Home: dir, User: filepath.Join(dir, "user"), Managed: filepath.Join(dir, "etc")}
-	for name, text := range map[string]string{filepath.Join(in.User, "config.toml"): user, filepath.Join(in.Managed, "managed.toml"): managed} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+	in := config.Input{Dir: dir, Home: dir, User: filepath.Join(dir, "user"),
+		Managed: filepath.Join(dir, "etc")}
+	for name, text := range map[string]string{filepath.Join(in.User, "config.toml"): user,
+		filepath.Join(in.Managed, "managed.toml"): managed} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +37,8 @@ func settings(t *testing.T, user, managed string, flags ...string) (*config.Effe
 	given := config.Values{}
 	for _, f := range flags {
 		key, text, _ := strings.Cut(f, "=")
-		given[key] = append(given[key], config.Setting{Text: text, Origin: config.Origin{Layer: config.Flags, File: "--flag"}})
+		given[key] = append(given[key], config.Setting{Text: text,
+			Origin: config.Origin{Layer: config.Flags, File: "--flag"}})
 	}
 	return c.Resolve(given)
 }
@@ -49,7 +53,8 @@ func ruleSet(texts ...string) *rules.Set {
 
 func TestConfig(t *testing.T) {
 	e, err := settings(t, "[network]\nmode = 'limited'\nallow = ['a.example.com']\nallow_private = true\nask = true\n",
-		"[network]\nrequire_sni = true\ndeny = ['**.evil.test']\n", "network.allow=*.example.org:443", "network.deny=b.example.org")
+		"[network]\nrequire_sni = true\ndeny = ['**.evil.test']\n", "network.allow=*.example.org:443",
+		"network.deny=b.example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +62,8 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Mode != network.Limited || !c.AllowPrivate || !c.RequireSNI || !c.Ask || c.HostAddrs != nil || !c.PublicSuffix("co.uk") {
+	if c.Mode != network.Limited || !c.AllowPrivate || !c.RequireSNI || !c.Ask || c.HostAddrs != nil ||
+		!c.PublicSuffix("co.uk") {
 		t.Errorf("%+v", c)
 	}
 	var got []string
@@ -118,7 +124,8 @@ func TestManagedRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := ruleSet(`network_rule("a.example.org", "https", "allow"); network_rule("a.example.com", "https", "allow")`)
-	for host, reason := range map[string]network.Reason{"a.example.org": network.Allowed, "a.example.com": network.NotAllowed} {
+	for host, reason := range map[string]network.Reason{"a.example.org": network.Allowed,
+		"a.example.com": network.NotAllowed} {
 		if a, err := Ask(e, set, host, ""); err != nil || a.Reason != reason {
 			t.Errorf("%s: %+v, %v", host, a, err)
 		}
@@ -184,7 +191,8 @@ func TestRules(t *testing.T) {
 	if _, err := Ask(e, ruleSet(`network_rule("a b:c", "https", "allow")`), "a.b", ""); err == nil {
 		t.Error("a file that does not load opens hosts")
 	}
-	if _, err := Ask(e, ruleSet(`network_rule("a..b", "https", "deny")`), "a.b", ""); !errors.As(err, &bad) || !strings.HasPrefix(bad.Entry.Source, "a.rules:1:") {
+	if _, err := Ask(e, ruleSet(`network_rule("a..b", "https", "deny")`), "a.b", ""); !errors.As(err, &bad) ||
+		!strings.HasPrefix(bad.Entry.Source, "a.rules:1:") {
 		t.Errorf("a host that is not valid: %v", err)
 	}
 }
@@ -220,7 +228,8 @@ func TestAsk(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, err := Ask(e, nil, tt.host, tt.method)
-			if err != nil || !strings.HasPrefix(a.String(), tt.text) || a.Allowed() != strings.Contains(tt.text, ": allowed") {
+			if err != nil || !strings.HasPrefix(a.String(), tt.text) ||
+				a.Allowed() != strings.Contains(tt.text, ": allowed") {
 				t.Errorf("%v, %v\nwant %s", a, err, tt.text)
 			}
 		})

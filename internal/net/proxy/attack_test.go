@@ -102,7 +102,8 @@ func TestBadChunks(t *testing.T) {
 				got <- string(all)
 			}))
 			conn := l.connect()
-			_, _ = io.WriteString(conn, "POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n"+test.body)
+			_, _ = io.WriteString(conn,
+				"POST http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n"+test.body)
 			_ = conn.CloseWrite()
 			if _, sent, _ := strings.Cut(<-got, "\r\n\r\n"); strings.HasSuffix(sent, "0\r\n\r\n") {
 				t.Errorf("the server gets %q", sent)
@@ -169,7 +170,8 @@ func TestRebinding(t *testing.T) {
 					return d.DialContext(ctx, kind, test.elsewhere)
 				}
 			})
-			if got := l.send("GET http://a.example.com/ HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 502") || !strings.Contains(got, errNotVetted.Error()) {
+			if got := l.send("GET http://a.example.com/ HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got,
+				"HTTP/1.1 502") || !strings.Contains(got, errNotVetted.Error()) {
 				t.Errorf("%q, want a 502 for an address that was not vetted", got)
 			}
 		})
@@ -243,7 +245,8 @@ func TestFirstByte(t *testing.T) {
 func TestTwoCommands(t *testing.T) {
 	origin := listen(t, answerAny(okResponse))
 	one := newLab(t, full(t, "a.example.com"), origin)
-	two := newLab(t, full(t, "b.example.com"), origin, func(l *lab) { l.proxy, l.command.CallID = one.proxy, "call-2" })
+	two := newLab(t, full(t, "b.example.com"), origin,
+		func(l *lab) { l.proxy, l.command.CallID = one.proxy, "call-2" })
 	var group sync.WaitGroup
 	for i := range 40 {
 		l, host, want := one, "a.example.com", "HTTP/1.1 200"
@@ -266,7 +269,8 @@ func TestTwoCommands(t *testing.T) {
 	}
 	group.Wait()
 	for _, e := range append(one.told(), two.told()...) {
-		if e.Kind == Decided && e.Decision.Ruling == network.Allow && e.Host != "a.example.com" && e.Host != "b.example.com" {
+		if e.Kind == Decided && e.Decision.Ruling == network.Allow && e.Host != "a.example.com" &&
+			e.Host != "b.example.com" {
 			t.Errorf("told %+v", e)
 		}
 	}

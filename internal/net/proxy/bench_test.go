@@ -84,7 +84,8 @@ func BenchmarkDownload(b *testing.B) {
 // BenchmarkGet makes a connection for each GET. By CONNECT the median is at most 3.5 times that of
 // direct ones. Measured on two cores: 86 us to 29 us, 3.0.
 func BenchmarkGet(b *testing.B) {
-	l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(okResponse)), func(l *lab) { l.command.Report = nil })
+	l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(okResponse)),
+		func(l *lab) { l.command.Report = nil })
 	l.zone.names["api.example.com"] = []string{"93.184.216.34"}
 	for _, way := range benchWays(l) {
 		b.Run(way.name, func(b *testing.B) {
@@ -107,7 +108,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkPlain makes requests over plain HTTP by the proxy, on one connection: the server gets a new one for each.
+// BenchmarkPlain makes requests over plain HTTP by the proxy, on one connection: the server gets a new
+// one for each.
 func BenchmarkPlain(b *testing.B) {
 	text := strings.Repeat("x", 1<<20)
 	for _, way := range []struct{ name, request, answer string }{
@@ -116,7 +118,8 @@ func BenchmarkPlain(b *testing.B) {
 		{"chunks", "GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n\r\n", fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(text), text)},
 	} {
 		b.Run(way.name, func(b *testing.B) {
-			l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(way.answer)), func(l *lab) { l.command.Report = nil })
+			l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(way.answer)),
+				func(l *lab) { l.command.Report = nil })
 			l.zone.names["api.example.com"] = []string{"93.184.216.34"}
 			conn := open(b, l.addr, "", "")
 			defer conn.Close()

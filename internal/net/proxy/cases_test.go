@@ -62,7 +62,8 @@ func TestCases(t *testing.T) {
 				}
 				return
 			}
-			l := newLab(t, makePolicy(t, network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal}, entries...), origin)
+			l := newLab(t, makePolicy(t, network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal},
+				entries...), origin)
 			got := l.play(row)
 			l.checkCase(row, got)
 		})
@@ -113,7 +114,8 @@ func (l *lab) play(row caseRow) network.Ruling {
 		}
 		return l.playTunnel(row, conn, r)
 	}
-	if all, err := io.ReadAll(r); err != nil || method != "HEAD" && !bytes.HasSuffix(all, []byte("\r\n\r\nok")) {
+	if all, err := io.ReadAll(r); err != nil || method != "HEAD" &&
+		!bytes.HasSuffix(all, []byte("\r\n\r\nok")) {
 		l.t.Fatalf("%q, %v", all, err)
 	}
 	return network.Allow
@@ -189,10 +191,12 @@ func (l *lab) checkCase(row caseRow, got network.Ruling) {
 		l.t.Errorf("told %v %s, want %v %s", last.Ruling, last.Reason, row.Expect.Decision, row.Expect.Reason)
 	}
 	resolved := l.zone.questions()
-	if len(resolved) > 1 || len(resolved) > 0 && (last.Ruling == network.Reject || last.Reason == network.NotAllowed) {
+	if len(resolved) > 1 || len(resolved) > 0 &&
+		(last.Ruling == network.Reject || last.Reason == network.NotAllowed) {
 		l.t.Errorf("resolved %q", resolved)
 	}
-	if reached := last.Ruling == network.Allow || last.Reason == network.SNIMismatch; reached != (len(l.dialed) == 1) {
+	if reached := last.Ruling == network.Allow ||
+		last.Reason == network.SNIMismatch; reached != (len(l.dialed) == 1) {
 		l.t.Errorf("dialed %q", l.dialed)
 	}
 }

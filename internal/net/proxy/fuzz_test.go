@@ -27,7 +27,8 @@ func FuzzHead(f *testing.F) {
 		"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
 		"POST http://a:1/?q HTTP/1.0\r\nContent-Length: 3\r\nConnection: x\r\nX: y\r\n\r\nabc",
 		"POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nT: u\r\n\r\nGET",
-		"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "GET /\r\n", "\r\n\r\n", "A B HTTP/1.1\r\nX : y\r\n\r\n",
+		"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "GET /\r\n", "\r\n\r\n",
+		"A B HTTP/1.1\r\nX : y\r\n\r\n",
 	} {
 		f.Add([]byte(text))
 	}
@@ -55,10 +56,12 @@ func FuzzHead(f *testing.F) {
 		x := &exchange{a: &access{req: r}, q: q}
 		rebuilt := string(x.request(originForm(q.method, path), false))
 		again, err := readRequest(bufio.NewReader(strings.NewReader(rebuilt)))
-		if err != nil && !strings.Contains(err.Error(), "128 headers") && !strings.Contains(err.Error(), "longer") {
+		if err != nil && !strings.Contains(err.Error(), "128 headers") &&
+			!strings.Contains(err.Error(), "longer") {
 			t.Fatalf("%v in %q", err, rebuilt)
 		}
-		if err == nil && (again.body != body || again.method != q.method || !again.hasHost || again.header["Proxy-Authorization"] != nil) {
+		if err == nil && (again.body != body || again.method != q.method || !again.hasHost ||
+			again.header["Proxy-Authorization"] != nil) {
 			t.Fatalf("%q became %q", data, rebuilt)
 		}
 	})
@@ -67,14 +70,16 @@ func FuzzHead(f *testing.F) {
 // FuzzBody reads bodies in chunks, and writes them anew: a strict reader has the same data, and the
 // end of one that is malformed is never written.
 func FuzzBody(f *testing.F) {
-	for _, text := range []string{"3\r\nabc\r\n0\r\n\r\n", "1;a=b\r\nx\r\n0\r\nA: b\r\n\r\nrest", "-1\r\n", "0\r\n", "fffffffffffffffff\r\n"} {
+	for _, text := range []string{"3\r\nabc\r\n0\r\n\r\n", "1;a=b\r\nx\r\n0\r\nA: b\r\n\r\nrest", "-1\r\n",
+		"0\r\n", "fffffffffffffffff\r\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var out bytes.Buffer
 		source := newBody(bufio.NewReader(bytes.NewReader(data)), framing{kind: chunked})
 		err := copyBody(&out, source, true)
-		again, againErr := io.ReadAll(newBody(bufio.NewReader(bytes.NewReader(out.Bytes())), framing{kind: chunked}))
+		again, againErr := io.ReadAll(newBody(bufio.NewReader(bytes.NewReader(out.Bytes())),
+			framing{kind: chunked}))
 		if (err == nil) != (againErr == nil) {
 			t.Fatalf("%q: %v, and then %v", data, err, againErr)
 		}
@@ -107,7 +112,8 @@ func FuzzResponse(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := readResponse(bufio.NewReader(&to.out))
-		if err == nil && (again.status != p.status || again.body != p.body || len(again.header["Connection"]) > 0) {
+		if err == nil && (again.status != p.status || again.body != p.body ||
+			len(again.header["Connection"]) > 0) {
 			t.Fatalf("%q became %+v", data, again)
 		}
 	})
@@ -121,7 +127,8 @@ func FuzzSOCKS(f *testing.F) {
 	f.Add([]byte(toAPI + "data"))
 	policy := full(f, "api.example.com")
 	check := func(t *testing.T, to socksTarget) {
-		if policy.Decide(network.Request{Protocol: network.SOCKS5TCP, Host: to.host, Port: to.port}).Ruling == network.Allow &&
+		if policy.Decide(network.Request{Protocol: network.SOCKS5TCP, Host: to.host,
+			Port: to.port}).Ruling == network.Allow &&
 			!strings.EqualFold(strings.TrimSuffix(to.raw, "."), "api.example.com") {
 			t.Fatalf("%q is allowed", to.raw)
 		}
@@ -160,29 +167,34 @@ func FuzzHello(f *testing.F) {
 			t.Fatalf("%q is no beginning of %q", read, data)
 		}
 		if len(data) < maxHello {
-			if more, _, err := readHello(iotest.OneByteReader(bytes.NewReader(append(bytes.Clone(data), 0)))); more != h || err != nil {
+			if more, _, err := readHello(iotest.OneByteReader(bytes.NewReader(append(bytes.Clone(data),
+				0)))); more != h || err != nil {
 				t.Fatalf("%+v became %+v", h, more)
 			}
 		}
 		if h.name != "" && !bytes.Contains(data, []byte(h.name[:1])) {
 			t.Fatalf("%q is not there", h.name)
 		}
-		if _, _, err := readHello(bytes.NewReader(data[:recordHead])); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, _, err := readHello(bytes.NewReader(data[:recordHead])); !errors.Is(err, io.EOF) &&
+			!errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("the head of a record: %v", err)
 		}
 	})
 }
 
-// FuzzFirstLine compares with readers that take the words of a line, as several servers do: what they take for
+// FuzzFirstLine compares with readers that take the words of a line, as several servers do: what they
+// take for
 // the first line of a request is one.
 func FuzzFirstLine(f *testing.F) {
-	for _, text := range []string{"GET / HTTP/1.1\r\n", "GET\v/\fHTTP/1.0\n", "\x1cGET /\x85HTTP/1.1\xa0\n", "SSH-2.0-x\r\n", "PRI * HTTP/2.0\r\n", "GET /\n", "\n"} {
+	for _, text := range []string{"GET / HTTP/1.1\r\n", "GET\v/\fHTTP/1.0\n", "\x1cGET /\x85HTTP/1.1\xa0\n",
+		"SSH-2.0-x\r\n", "PRI * HTTP/2.0\r\n", "GET /\n", "\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		is := isRequestLine(line)
 		words := bytes.FieldsFunc(line, func(r rune) bool { return r < 0x80 && isBlank(byte(r)) })
-		begins := len(words) == 3 && httpguts.ValidHeaderFieldName(string(words[0])) && bytes.HasPrefix(words[2], []byte("HTTP/1.")) && !bytes.ContainsFunc(line, isBinary)
+		begins := len(words) == 3 && httpguts.ValidHeaderFieldName(string(words[0])) &&
+			bytes.HasPrefix(words[2], []byte("HTTP/1.")) && !bytes.ContainsFunc(line, isBinary)
 		if begins && bytes.HasSuffix(line, []byte("\n")) && !is {
 			t.Fatalf("%q is no request", line)
 		}
@@ -214,14 +226,17 @@ func (*script) SetReadDeadline(time.Time) error  { return nil }
 func (*script) Close() error                     { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzScreen passes what a client sends in a tunnel. A server that reads requests of it has none for another host.
+// FuzzScreen passes what a client sends in a tunnel. A server that reads requests of it has none for
+// another host.
 func FuzzScreen(f *testing.F) {
 	const evil = "GET /evil HTTP/1.1\r\nHost: evil.test\r\n\r\n"
 	for _, text := range []string{
-		evil, "\r\n\n" + evil, "GET https://evil.test/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "x\r\n" + evil, "\x00" + evil,
+		evil, "\r\n\n" + evil, "GET https://evil.test/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "x\r\n" +
+			evil, "\x00" + evil,
 		"POST / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\n\r\nabc" + evil,
 		"POST / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n" + evil,
-		"GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n" + evil, "CONNECT evil.test:1 HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n" + evil,
+		"CONNECT evil.test:1 HTTP/1.1\r\n\r\n",
 	} {
 		f.Add([]byte(text), 1)
 		f.Add([]byte(text), 4096)
@@ -245,7 +260,8 @@ func FuzzScreen(f *testing.F) {
 				return
 			}
 			h, _, err := network.ParseAuthority(q.Host, 80)
-			if q.ProtoMajor == 1 && q.Method != "CONNECT" && q.Host != "" && (err != nil || h.String() != "api.example.com") {
+			if q.ProtoMajor == 1 && q.Method != "CONNECT" && q.Host != "" &&
+				(err != nil || h.String() != "api.example.com") {
 				t.Fatalf("%q reached the server for %q", data, q.Host)
 			}
 			if _, err := io.Copy(io.Discard, q.Body); err != nil {

@@ -37,7 +37,8 @@ func (fixedValue) Plain(string, string) error { return nil }
 
 func (fixedValue) PlainBody(_ string, body io.Reader) io.Reader { return body }
 
-func (fixedValue) Hide(_ network.Host, reason string, header map[string][]string, body io.Reader) (string, io.Reader, error) {
+func (fixedValue) Hide(_ network.Host, reason string, header map[string][]string,
+	body io.Reader) (string, io.Reader, error) {
 	switch strings.Join(header["Content-Encoding"], ",") {
 	case "":
 	case "gzip":
@@ -63,7 +64,8 @@ func (fixedValue) Hide(_ network.Host, reason string, header map[string][]string
 func kept(t *testing.T, answer string, change ...func(*lab)) (*lab, func() string) {
 	t.Helper()
 	got := make(chan string, 10)
-	policy := makePolicy(t, network.Config{Mode: network.Full}, "*.example.com", "*.example.net", "93.184.216.34")
+	policy := makePolicy(t, network.Config{Mode: network.Full}, "*.example.com", "*.example.net",
+		"93.184.216.34")
 	l := newLab(t, policy, listen(t, func(c net.Conn) {
 		p := make([]byte, 4<<10)
 		if n, _ := c.Read(p); n > 0 {
@@ -104,7 +106,8 @@ func (l *lab) refused() (list []string) {
 	return list
 }
 
-// TestGuardedPlain: whatever comes without TLS from a host that gets a credential has no value in it, whichever way
+// TestGuardedPlain: whatever comes without TLS from a host that gets a credential has no value in it,
+// whichever way
 // it comes; so it is at its other ports, and for other names at its address.
 func TestGuardedPlain(t *testing.T) {
 	const value = "GET /x HTTP/1.1\r\nHost: @\r\nRange: bytes=1-\r\nRequest-Range: bytes=1-\r\nAccept-Encoding: br\r\n\r\n"
@@ -127,13 +130,15 @@ func TestGuardedPlain(t *testing.T) {
 			get  func(*lab) string
 		}{
 			{"a proxy", func(l *lab) string {
-				return l.send(strings.Replace(strings.ReplaceAll(value, "@", "api.example.com"), "GET ", "GET http://api.example.com", 1))
+				return l.send(strings.Replace(strings.ReplaceAll(value, "@", "api.example.com"), "GET ",
+					"GET http://api.example.com", 1))
 			}},
 			{"a tunnel", func(l *lab) string {
 				return all(l.in("api.example.com:443"), strings.ReplaceAll(value, "@", "api.example.com:443"))
 			}},
 			{"another port", func(l *lab) string {
-				return all(l.in("api.example.com:8080"), strings.ReplaceAll(value, "@", "api.example.com:8080"))
+				return all(l.in("api.example.com:8080"),
+					strings.ReplaceAll(value, "@", "api.example.com:8080"))
 			}},
 			{"another name", func(l *lab) string {
 				return all(l.in("b.example.com:8080"), strings.ReplaceAll(value, "@", "b.example.com:8080"))
@@ -148,7 +153,8 @@ func TestGuardedPlain(t *testing.T) {
 				if strings.Contains(out, realValue) || !strings.Contains(out, tt.want) {
 					t.Errorf("%q", out)
 				}
-				if sent := got(); strings.Contains(sent, "Range") || !strings.Contains(sent, "Accept-Encoding: identity\r\n") {
+				if sent := got(); strings.Contains(sent, "Range") ||
+					!strings.Contains(sent, "Accept-Encoding: identity\r\n") {
 					t.Errorf("the server got %q", sent)
 				}
 			})
@@ -160,12 +166,14 @@ func TestGuardedPlain(t *testing.T) {
 func TestGuardedWebsocket(t *testing.T) {
 	l, _ := kept(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"+realValue)
 	out := l.send("GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
-	if !strings.HasPrefix(out, "HTTP/1.1 403") || !slices.Equal(l.refused(), []string{"api.example.com mitm_required"}) {
+	if !strings.HasPrefix(out, "HTTP/1.1 403") ||
+		!slices.Equal(l.refused(), []string{"api.example.com mitm_required"}) {
 		t.Errorf("%q", out)
 	}
 }
 
-// TestGuardedTunnels: what cannot be looked into does not come from a host that gets a credential, nor from its
+// TestGuardedTunnels: what cannot be looked into does not come from a host that gets a credential, nor
+// from its
 // address at that port. At others, what is neither TLS nor a request passes as before.
 func TestGuardedTunnels(t *testing.T) {
 	hello := string(clientHello(t, "api.example.com"))
@@ -196,7 +204,8 @@ func TestGuardedTunnels(t *testing.T) {
 			l, got := kept(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			_ = all(l.in(tt.to), tt.first)
 			refused := strings.Join(l.refused(), ", ")
-			if sent := got(); refused != tt.refused || (sent == "") != (tt.refused != "") || strings.Contains(sent, "Upgrade") {
+			if sent := got(); refused != tt.refused || (sent == "") != (tt.refused != "") ||
+				strings.Contains(sent, "Upgrade") {
 				t.Errorf("refused %q, the server got %q", refused, sent)
 			}
 		})
@@ -232,9 +241,11 @@ func TestGuardedLate(t *testing.T) {
 	}
 }
 
-// TestGuardedDatagrams: datagrams are not looked into, so none goes to the port of a credential, whatever the name.
+// TestGuardedDatagrams: datagrams are not looked into, so none goes to the port of a credential,
+// whatever the name.
 func TestGuardedDatagrams(t *testing.T) {
-	a := &access{s: &Service{proxy: &Proxy{Resolver: readZone(t)}, command: &Command{Rewriter: fixedValue{}}, ctx: t.Context()}}
+	a := &access{s: &Service{proxy: &Proxy{Resolver: readZone(t)}, command: &Command{Rewriter: fixedValue{}},
+		ctx: t.Context()}}
 	policy := full(t, "*.example.com", "*.example.net")
 	for host, want := range map[string]policyView{
 		"api.example.com:443": {true, true, true}, "api.example.com:53": {some: true, hide: true},
@@ -255,7 +266,8 @@ func TestGuardedDatagrams(t *testing.T) {
 	}
 }
 
-// TestUnknownPlaces: while the addresses of a guarded host cannot be looked up, every address may be its own; a
+// TestUnknownPlaces: while the addresses of a guarded host cannot be looked up, every address may be its
+// own; a
 // name that is missing has none; and one that is refused anyway is not looked up.
 func TestUnknownPlaces(t *testing.T) {
 	for _, tt := range []struct {
@@ -270,9 +282,11 @@ func TestUnknownPlaces(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			z := &failing{err: tt.err}
-			s := &Service{proxy: &Proxy{Resolver: z}, command: &Command{Rewriter: fixedValue{}}, ctx: t.Context()}
+			s := &Service{proxy: &Proxy{Resolver: z}, command: &Command{Rewriter: fixedValue{}},
+				ctx: t.Context()}
 			for range 2 {
-				if got := s.near(full(t, tt.allow), netip.MustParseAddr("93.184.216.99"), 443); got != tt.want {
+				if got := s.near(full(t, tt.allow), netip.MustParseAddr("93.184.216.99"),
+					443); got != tt.want {
 					t.Errorf("%+v", got)
 				}
 			}
@@ -283,7 +297,8 @@ func TestUnknownPlaces(t *testing.T) {
 	}
 }
 
-// TestTunnelHosts: each request in a tunnel is judged by the host that it names, also one that is not the first;
+// TestTunnelHosts: each request in a tunnel is judged by the host that it names, also one that is not
+// the first;
 // what is not for the host of the tunnel, or another one that is allowed, does not reach the server.
 func TestTunnelHosts(t *testing.T) {
 	const good = "GET /good HTTP/1.1\r\nHost: api.example.com:8080\r\n\r\n"
@@ -347,7 +362,8 @@ func TestTunnelHosts(t *testing.T) {
 				_ = conn.CloseWrite()
 				_, _ = io.Copy(io.Discard, conn)
 				text := string(<-got)
-				if strings.Contains(text, "Host: evil.test") || text != tt.want && !slow { // a byte at a time, lines begin before they are known
+				if strings.Contains(text, "Host: evil.test") || text != tt.want && !slow {
+					// a byte at a time, lines begin before they are known
 					t.Errorf("the server got %q", text)
 				}
 				if refused := l.refused(); len(refused) > 0 && tt.want == tt.sent {
@@ -363,7 +379,8 @@ func TestTunnelAnswers(t *testing.T) {
 	t.Run("an answer", func(t *testing.T) {
 		l := newLab(t, full(t, "*.example.com", "!evil.example.com"), listen(t, answerAny(okResponse)))
 		out := all(l.in("api.example.com:8080"), "GET / HTTP/1.1\r\nHost: evil.example.com\r\n\r\n")
-		if !strings.HasPrefix(out, "HTTP/1.1 403") || !slices.Equal(l.refused(), []string{"evil.example.com denied"}) {
+		if !strings.HasPrefix(out, "HTTP/1.1 403") ||
+			!slices.Equal(l.refused(), []string{"evil.example.com denied"}) {
 			t.Errorf("%q", out)
 		}
 	})
@@ -373,7 +390,8 @@ func TestTunnelAnswers(t *testing.T) {
 			text, _ := io.ReadAll(c)
 			got <- text
 		}))
-		_ = all(l.in("api.example.com:8080"), "GET /"+strings.Repeat("x", 3*maxHead)+" HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+		_ = all(l.in("api.example.com:8080"), "GET /"+strings.Repeat("x", 3*maxHead)+
+			" HTTP/1.1\r\nHost: evil.test\r\n\r\n")
 		if bytes.Contains(<-got, []byte("evil")) {
 			t.Error("its host was reached")
 		}

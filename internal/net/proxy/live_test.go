@@ -17,22 +17,26 @@ import (
 // TestRecheck changes the policy while tunnels are open: those that it refuses now end, and no others.
 func TestRecheck(t *testing.T) {
 	before := []string{"kept.example", "taken.example", "denied.example", "94.184.216.0/24"}
-	l := newLab(t, makePolicy(t, network.Config{Mode: network.Full, Ask: true}, before...), listen(t, func(c net.Conn) { _, _ = io.Copy(c, c) }), func(l *lab) {
-		l.zone.names = map[string][]string{}
-		for _, name := range []string{"kept", "taken", "denied", "asked", "asked-and-denied", "moved"} {
-			l.zone.names[name+".example"] = []string{"93.184.216.34"}
-		}
-		l.command.Ask = func(context.Context, network.Request) network.Decision {
-			return network.Decision{Ruling: network.Allow, Reason: network.Allowed, Source: network.Decider}
-		}
-	})
+	l := newLab(t, makePolicy(t, network.Config{Mode: network.Full, Ask: true}, before...),
+		listen(t, func(c net.Conn) { _, _ = io.Copy(c, c) }), func(l *lab) {
+			l.zone.names = map[string][]string{}
+			for _, name := range []string{"kept", "taken", "denied", "asked", "asked-and-denied", "moved"} {
+				l.zone.names[name+".example"] = []string{"93.184.216.34"}
+			}
+			l.command.Ask = func(context.Context, network.Request) network.Decision {
+				return network.Decision{Ruling: network.Allow, Reason: network.Allowed,
+					Source: network.Decider}
+			}
+		})
 	conns := map[string]*net.TCPConn{}
 	for _, name := range []string{"kept", "taken", "denied", "asked", "asked-and-denied"} {
 		host := name + ".example:443"
-		conns[name] = l.established(fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host, host), connected)
+		conns[name] = l.established(fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host,
+			host), connected)
 	}
 	l.mu.Lock()
-	l.policy = makePolicy(t, network.Config{Mode: network.Full, Ask: true}, "kept.example", "denied.example", "!denied.example", "!asked-and-denied.example")
+	l.policy = makePolicy(t, network.Config{Mode: network.Full, Ask: true}, "kept.example", "denied.example",
+		"!denied.example", "!asked-and-denied.example")
 	l.mu.Unlock()
 	l.service.Recheck()
 	for name, conn := range conns {

@@ -62,7 +62,8 @@ func TestRedirectedCases(t *testing.T) {
 			}
 		}
 		host, port, err := network.ParseAuthority(authority, httpPort)
-		if err != nil || len(row.Req.TargetBase64) > 0 || row.Expect.Decision == network.Reject || row.Expect.Reason == "config_error" {
+		if err != nil || len(row.Req.TargetBase64) > 0 || row.Expect.Decision == network.Reject ||
+			row.Expect.Reason == "config_error" {
 			continue
 		}
 		if row.Req.Via != "http" && port == httpPort {
@@ -75,7 +76,8 @@ func TestRedirectedCases(t *testing.T) {
 			for _, e := range given.Deny {
 				entries = append(entries, "!"+e)
 			}
-			l := newLab(t, makePolicy(t, network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal}, entries...), origin, func(l *lab) {
+			l := newLab(t, makePolicy(t, network.Config{Mode: given.Mode, AllowPrivate: given.AllowLocal},
+				entries...), origin, func(l *lab) {
 				l.from = func(net.Conn) (network.Host, uint16, error) { return host, port, nil }
 			})
 			if row.Req.Via != "http" && given.Mode == network.Limited && row.Req.SNI == "" {
@@ -91,7 +93,8 @@ func TestRedirectedCases(t *testing.T) {
 				if method == "" {
 					method = "GET"
 				}
-				text := method + " " + originForm(method, path) + " HTTP/1.1\r\nHost: " + authority + "\r\nConnection: close\r\n\r\n"
+				text := method + " " + originForm(method, path) + " HTTP/1.1\r\nHost: " + authority +
+					"\r\nConnection: close\r\n\r\n"
 				if answer := l.send(text); strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 					got = network.Allow
 				} else if !strings.HasPrefix(answer, "HTTP/1.1 403 ") {
@@ -146,7 +149,10 @@ func TestRedirectedReset(t *testing.T) {
 		"refused": ledFrom(t, "evil.example.net:443"),
 		"private": ledFrom(t, "10.0.0.1:443"),
 		"unknown": func(l *lab) {
-			l.from = func(net.Conn) (network.Host, uint16, error) { return network.Host{}, 0, errors.New("it is not known") }
+			l.from = func(net.Conn) (network.Host, uint16, error) {
+				return network.Host{}, 0,
+					errors.New("it is not known")
+			}
 		},
 		"dead": ledFrom(t, "api.example.com:443"),
 	} {

@@ -15,10 +15,12 @@ import (
 // ruled is the mode full with a rule for requests to api.example.com.
 func ruled(t testing.TB, entries ...string) *network.Policy {
 	t.Helper()
-	return makePolicy(t, network.Config{Mode: network.Full, Inspector: opener{}, Rules: []network.RequestRule{{
-		Name: "read", Hosts: []string{"api.example.com"}, Methods: []string{"GET"}, Paths: []string{"/open"},
-		Strip: []string{"X-Secret"}, Set: []network.Pair{{Name: "X-Team", Value: "blue"}},
-	}}}, entries...)
+	return makePolicy(t, network.Config{Mode: network.Full, Inspector: opener{},
+		Rules: []network.RequestRule{{
+			Name: "read", Hosts: []string{"api.example.com"}, Methods: []string{"GET"},
+			Paths: []string{"/open"},
+			Strip: []string{"X-Secret"}, Set: []network.Pair{{Name: "X-Team", Value: "blue"}},
+		}}}, entries...)
 }
 
 // An opener would open TLS.
@@ -56,11 +58,15 @@ func TestPlainRules(t *testing.T) {
 				if way == "redirected" {
 					at = ""
 					change = append(change, func(l *lab) {
-						l.from = func(net.Conn) (network.Host, uint16, error) { return mustHost(t, "api.example.com"), 80, nil }
+						l.from = func(net.Conn) (network.Host, uint16, error) {
+							return mustHost(t,
+								"api.example.com"), 80, nil
+						}
 					})
 				}
 				l := newLab(t, ruled(t, "*.example.com"), origin, change...)
-				answer := l.send(strings.ReplaceAll(tt.line, "@", at) + " HTTP/1.1\r\nHost: api.example.com\r\n" + tt.headers + "\r\n")
+				answer := l.send(strings.ReplaceAll(tt.line, "@", at) +
+					" HTTP/1.1\r\nHost: api.example.com\r\n" + tt.headers + "\r\n")
 				if !strings.HasPrefix(answer, tt.want) {
 					t.Errorf("%q", answer)
 				}
@@ -72,7 +78,8 @@ func TestPlainRules(t *testing.T) {
 				if sees != tt.sees {
 					t.Errorf("the server got %q", sees)
 				}
-				if tt.sees == "" && (!strings.Contains(answer, `"reason":"mitm_hook_denied"`) || !strings.Contains(answer, `"rule":"rule read"`)) {
+				if tt.sees == "" && (!strings.Contains(answer, `"reason":"mitm_hook_denied"`) ||
+					!strings.Contains(answer, `"rule":"rule read"`)) {
 					t.Errorf("%q", answer)
 				}
 			})
@@ -100,10 +107,11 @@ func TestRuledTunnels(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := make(chan []byte, 1)
-			l := newLab(t, ruled(t, "*.example.com", "*.example.net", "93.184.216.34"), listen(t, func(c net.Conn) {
-				all, _ := io.ReadAll(c)
-				got <- all
-			}))
+			l := newLab(t, ruled(t, "*.example.com", "*.example.net", "93.184.216.34"),
+				listen(t, func(c net.Conn) {
+					all, _ := io.ReadAll(c)
+					got <- all
+				}))
 			conn := l.established("CONNECT "+tt.to+" HTTP/1.1\r\nHost: "+tt.to+"\r\n\r\n", connected)
 			_, _ = io.WriteString(conn, tt.first)
 			_ = conn.CloseWrite()
@@ -124,7 +132,8 @@ func TestRuledTunnels(t *testing.T) {
 	}
 }
 
-// TestRuledLater: a rule, or the mode limited, that comes while a tunnel is open ends it, if it would look into it.
+// TestRuledLater: a rule, or the mode limited, that comes while a tunnel is open ends it, if it would
+// look into it.
 func TestRuledLater(t *testing.T) {
 	for name, later := range map[string]*network.Policy{
 		"a rule":       ruled(t, "*.example.com"),

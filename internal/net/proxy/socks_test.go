@@ -116,7 +116,10 @@ func newUDPLab(t *testing.T, policy *network.Policy) (*lab, *movedConn) {
 	t.Cleanup(func() { server.Close(); group.Wait() })
 	outside := &movedConn{PacketConn: listenUDP(t), server: server.LocalAddr()}
 	return newLab(t, policy, "", func(l *lab) {
-		l.command.PacketListener = func() (net.PacketConn, error) { return net.ListenPacket("udp", "127.0.0.1:0") }
+		l.command.PacketListener = func() (net.PacketConn, error) {
+			return net.ListenPacket("udp",
+				"127.0.0.1:0")
+		}
 		l.proxy.ListenUDP = func() (net.PacketConn, error) { return outside, nil }
 	}), outside
 }

@@ -48,7 +48,8 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-func newPipesOn(t *testing.T, policy *network.Policy, listener net.Listener, conns chan<- net.Conn, change ...func(*lab)) (l *lab, connect func() net.Conn) {
+func newPipesOn(t *testing.T, policy *network.Policy, listener net.Listener, conns chan<- net.Conn,
+	change ...func(*lab)) (l *lab, connect func() net.Conn) {
 	l = &lab{t: t, zone: readZone(t), policy: policy}
 	l.changed = sync.NewCond(&l.mu)
 	l.proxy = &Proxy{Resolver: l.zone, Dial: l.dial}
@@ -143,7 +144,8 @@ func TestBusyTunnel(t *testing.T) {
 				})
 				from := dial()
 				_, _ = io.WriteString(from, "CONNECT api.example.com:22 HTTP/1.1\r\n\r\n")
-				if _, err := io.ReadFull(from, make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))); err != nil {
+				if _, err := io.ReadFull(from,
+					make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))); err != nil {
 					t.Fatal(err)
 				}
 				to := <-servers
@@ -222,7 +224,8 @@ func TestDial(t *testing.T) {
 				open := 0
 				l, dial := newPipes(t, full(t, "api.example.com"), func(l *lab) {
 					l.zone.names["api.example.com"] = list
-					l.proxy.Dial = func(ctx context.Context, _ *net.Dialer, _, address string) (net.Conn, error) {
+					l.proxy.Dial = func(ctx context.Context, _ *net.Dialer, _,
+						address string) (net.Conn, error) {
 						switch addrs[address] {
 						case answers:
 							ours, theirs := net.Pipe()
@@ -246,7 +249,8 @@ func TestDial(t *testing.T) {
 				if len(e) != 2 || took != test.took {
 					t.Fatalf("%q after %v, want %v; told %+v", head, took, test.took, e)
 				}
-				if got := e[1].Resolved; got.IsValid() != (test.want != "") || got.IsValid() && got.String() != test.want {
+				if got := e[1].Resolved; got.IsValid() != (test.want != "") || got.IsValid() &&
+					got.String() != test.want {
 					t.Errorf("connected to %v, want %q", got, test.want)
 				}
 			})
@@ -279,14 +283,15 @@ func TestAskEnds(t *testing.T) {
 		for _, close := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				asked, ended := make(chan bool, 1), make(chan bool, 1)
-				l, dial := newPipes(t, makePolicy(t, network.Config{Mode: network.Full, Ask: true}), func(l *lab) {
-					l.command.Ask = func(ctx context.Context, _ network.Request) network.Decision {
-						asked <- true
-						<-ctx.Done()
-						ended <- true
-						return network.Decision{}
-					}
-				})
+				l, dial := newPipes(t, makePolicy(t, network.Config{Mode: network.Full, Ask: true}),
+					func(l *lab) {
+						l.command.Ask = func(ctx context.Context, _ network.Request) network.Decision {
+							asked <- true
+							<-ctx.Done()
+							ended <- true
+							return network.Decision{}
+						}
+					})
 				conn := dial()
 				go func() { _, _ = io.WriteString(conn, request) }()
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
@@ -345,7 +350,10 @@ func TestAcceptFails(t *testing.T) {
 // those above wait and are served when others end. Another command is not held up for a moment.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		greedy, dialGreedy := newPipes(t, nil, func(l *lab) { l.proxy.CommandConns, l.proxy.ProcessConns = 8, 10 })
+		greedy, dialGreedy := newPipes(t, nil, func(l *lab) {
+			l.proxy.CommandConns,
+				l.proxy.ProcessConns = 8, 10
+		})
 		_, dialOther := newPipes(t, nil, func(l *lab) { l.proxy = greedy.proxy })
 		const get = "GET http://api.example.com/ HTTP/1.0\r\n\r\n"
 		start := time.Now()
@@ -387,14 +395,16 @@ func TestInterceptedSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		i := &interception{a: &access{s: &Service{open: map[closer]*access{}}, start: time.Now()}, first: ours}
+		i := &interception{a: &access{s: &Service{open: map[closer]*access{}},
+			start: time.Now()}, first: ours}
 		conn, err := i.dial()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 		start := time.Now()
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != idleTime {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) ||
+			time.Since(start) != idleTime {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

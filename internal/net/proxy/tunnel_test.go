@@ -83,7 +83,8 @@ func TestServerName(t *testing.T) {
 				l := newLab(t, policy, origin)
 				request, answer := connectAPI, connected
 				if way == "SOCKS5" {
-					request, answer = "\x05\x01\x00\x05\x01\x00\x03\x0fapi.example.com\x01\xbb", "\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
+					request, answer = "\x05\x01\x00\x05\x01\x00\x03\x0fapi.example.com\x01\xbb",
+						"\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
 				}
 				conn := l.established(request, answer)
 				step := len(test.first)
@@ -181,7 +182,8 @@ func TestTLS(t *testing.T) {
 		_ = s.CloseWrite()
 	})
 	l := newLab(t, full(t, "api.example.com"), origin)
-	c := tls.Client(l.established(connectAPI, connected), &tls.Config{ServerName: "api.example.com", InsecureSkipVerify: true})
+	c := tls.Client(l.established(connectAPI, connected),
+		&tls.Config{ServerName: "api.example.com", InsecureSkipVerify: true})
 	text := strings.Repeat("tunnel ", 100_000)
 	var group sync.WaitGroup
 	group.Go(func() { _, _ = io.WriteString(c, text); _ = c.CloseWrite() })
@@ -202,7 +204,8 @@ func TestServerFirst(t *testing.T) {
 	conn := l.established("CONNECT api.example.com:22 HTTP/1.0\r\n\r\n", connected+"SSH-2.0-server\r\n")
 	_ = conn.CloseWrite()
 	_, _ = io.Copy(io.Discard, conn)
-	if e := l.settled(1); len(e) != 2 || e[1].Down != int64(len("SSH-2.0-server\r\n")) || e[1].Up != 0 || e[1].Cause != Ended {
+	if e := l.settled(1); len(e) != 2 || e[1].Down != int64(len("SSH-2.0-server\r\n")) || e[1].Up != 0 ||
+		e[1].Cause != Ended {
 		t.Errorf("told %+v", e)
 	}
 }
@@ -227,7 +230,8 @@ func TestEarlyData(t *testing.T) {
 // TestClose ends a service with all that it has open: every connection is told as interrupted,
 // before Close returns, and nothing is told behind it.
 func TestClose(t *testing.T) {
-	l := newLab(t, full(t, "api.example.com"), listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }))
+	l := newLab(t, full(t, "api.example.com"),
+		listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }))
 	const tunnels = 10
 	for range tunnels {
 		l.established(connectAPI, connected)

@@ -112,14 +112,16 @@ func TestUpstreamConnect(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := make(chan string, 1)
-			l := newLab(t, upstreamOf(t, test.setting, "*.example.com"), listen(t, scripted(got, test.answer)), corp)
+			l := newLab(t, upstreamOf(t, test.setting, "*.example.com"),
+				listen(t, scripted(got, test.answer)), corp)
 			head := asked + "\r\n"
 			if test.setting == corpLogin {
 				head = asked + corpAuth + "\r\n"
 			}
 			if test.ahead == "-" {
 				answer := l.send(connectAPI)
-				if !strings.HasPrefix(answer, "HTTP/1.1 502 ") || !strings.Contains(answer, test.want) || strings.Contains(answer, "s3cret") || strings.Contains(answer, "ZGV2") {
+				if !strings.HasPrefix(answer, "HTTP/1.1 502 ") || !strings.Contains(answer, test.want) ||
+					strings.Contains(answer, "s3cret") || strings.Contains(answer, "ZGV2") {
 					t.Errorf("%q", answer)
 				}
 			} else {
@@ -161,7 +163,8 @@ func TestUpstreamDead(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLab(t, upstreamOf(t, corpLogin, "*.example.com"), "", test.change)
-			if got := l.send(connectAPI); !strings.Contains(got, " 502 ") || !strings.Contains(got, test.want) {
+			if got := l.send(connectAPI); !strings.Contains(got, " 502 ") ||
+				!strings.Contains(got, test.want) {
 				t.Errorf("%q", got)
 			}
 			l.checkAsked()
@@ -174,21 +177,29 @@ func TestUpstreamPlain(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nProxy-Authenticate: x\r\n\r\nok"
 	for _, test := range []struct{ name, sent, head, answer, want string }{
 		{"GET", "GET http://API.example.com./a?b HTTP/1.1\r\nHost: api.example.com\r\nProxy-Authorization: Basic bWluZQ==\r\nProxy-Connection: keep-alive\r\n\r\n",
-			"GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n", ok, "ok"},
+			"GET http://api.example.com/a?b HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" +
+				corpAuth + "\r\n", ok, "ok"},
 		{"port", "POST http://api.example.com:8080 HTTP/1.1\r\nHost: api.example.com:8080\r\nContent-Length: 0\r\n\r\n",
-			"POST http://api.example.com:8080/ HTTP/1.1\r\nHost: api.example.com:8080\r\n" + "Connection: close\r\nContent-Length: 0\r\n" + corpAuth + "\r\n", ok, "ok"},
+			"POST http://api.example.com:8080/ HTTP/1.1\r\nHost: api.example.com:8080\r\n" +
+				"Connection: close\r\nContent-Length: 0\r\n" + corpAuth + "\r\n", ok, "ok"},
 		{"OPTIONS", "OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
-			"OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n", ok, "ok"},
+			"OPTIONS http://api.example.com HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" +
+				corpAuth + "\r\n", ok, "ok"},
 		{"password refused", "GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
-			"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" + corpAuth + "\r\n",
-			"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n", "upstream proxy http://***@proxy.corp:3128: it answered HTTP/1.1 407 Who are you"},
+			"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n" + "Connection: close\r\n" +
+				corpAuth + "\r\n",
+			"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+			"upstream proxy http://***@proxy.corp:3128: it answered HTTP/1.1 407 Who are you"},
 		{"websocket", "GET http://api.example.com/ws HTTP/1.1\r\nHost: api.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-			"CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com:80\r\n" + corpAuth + "\r\n", "HTTP/1.1 403 no\r\n\r\n", "it answered HTTP/1.1 403 no"},
+			"CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com:80\r\n" + corpAuth + "\r\n",
+			"HTTP/1.1 403 no\r\n\r\n", "it answered HTTP/1.1 403 no"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := make(chan string, 1)
-			l := newLab(t, upstreamOf(t, corpLogin, "*.example.com"), listen(t, scripted(got, test.answer)), corp)
-			if answer := l.send(test.sent); !strings.Contains(answer, test.want) || strings.Contains(answer, "Authenticate") || strings.HasPrefix(answer, "HTTP/1.1 407") {
+			l := newLab(t, upstreamOf(t, corpLogin, "*.example.com"),
+				listen(t, scripted(got, test.answer)), corp)
+			if answer := l.send(test.sent); !strings.Contains(answer, test.want) ||
+				strings.Contains(answer, "Authenticate") || strings.HasPrefix(answer, "HTTP/1.1 407") {
 				t.Errorf("%q", answer)
 			}
 			if head := <-got; head != test.head {
@@ -236,9 +247,12 @@ func TestUpstreamSOCKS(t *testing.T) {
 		{"an unknown type of address", none, []step{{hello, "\x05\x00"}, {to, "\x05\x00\x00\x02\x00\x00"}}, "-", "unknown address type 2"},
 		{"reply 200", none, []step{{hello, "\x05\x00"}, {to, "\x05\xc8\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered: unknown code: 200"},
 	}
-	for code, text := range map[rune]string{1: "general SOCKS server failure", 2: "connection not allowed by ruleset", 3: "network unreachable",
-		4: "host unreachable", 5: "connection refused", 6: "TTL expired", 7: "command not supported", 8: "address type not supported"} {
-		rows = append(rows, row{text, none, []step{{hello, "\x05\x00"}, {to, "\x05" + string(code) + "\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered: " + text})
+	for code, text := range map[rune]string{1: "general SOCKS server failure",
+		2: "connection not allowed by ruleset", 3: "network unreachable",
+		4: "host unreachable", 5: "connection refused", 6: "TTL expired", 7: "command not supported",
+		8: "address type not supported"} {
+		rows = append(rows, row{text, none, []step{{hello, "\x05\x00"},
+			{to, "\x05" + string(code) + "\x00\x01\x00\x00\x00\x00\x00\x00"}}, "-", "it answered: " + text})
 	}
 	for _, test := range rows {
 		t.Run(test.name, func(t *testing.T) {
@@ -256,7 +270,8 @@ func TestUpstreamSOCKS(t *testing.T) {
 				}
 			}), corp)
 			if test.ahead == "-" {
-				if got := l.send(connectAPI); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, test.want) || strings.Contains(got, "s3cret") {
+				if got := l.send(connectAPI); !strings.HasPrefix(got, "HTTP/1.1 502 ") ||
+					!strings.Contains(got, test.want) || strings.Contains(got, "s3cret") {
 					t.Errorf("%q", got)
 				}
 				l.checkAsked()
@@ -282,17 +297,19 @@ func TestUpstreamAddress(t *testing.T) {
 		{"[2606:2800::1]", "\x05\x01\x00\x04\x26\x06\x28\x00" + strings.Repeat("\x00", 11) + "\x01\x01\xbb"},
 	} {
 		t.Run(test.host, func(t *testing.T) {
-			l := newLab(t, upstreamOf(t, "socks5h://proxy.corp:3128", test.host), listen(t, func(conn net.Conn) {
-				p := make([]byte, 3+len(test.want))
-				_, _ = io.ReadFull(conn, p[:3])
-				_, _ = io.WriteString(conn, "\x05\x00")
-				_, _ = io.ReadFull(conn, p[3:])
-				if string(p[3:]) != test.want {
-					t.Errorf("%q", p)
-				}
-				_, _ = io.WriteString(conn, "\x05\x05\x00\x01\x00\x00\x00\x00\x00\x00")
-			}), corp)
-			if got := l.send("CONNECT " + test.host + ":443 HTTP/1.1\r\n\r\n"); !strings.Contains(got, "connection refused") {
+			l := newLab(t, upstreamOf(t, "socks5h://proxy.corp:3128", test.host),
+				listen(t, func(conn net.Conn) {
+					p := make([]byte, 3+len(test.want))
+					_, _ = io.ReadFull(conn, p[:3])
+					_, _ = io.WriteString(conn, "\x05\x00")
+					_, _ = io.ReadFull(conn, p[3:])
+					if string(p[3:]) != test.want {
+						t.Errorf("%q", p)
+					}
+					_, _ = io.WriteString(conn, "\x05\x05\x00\x01\x00\x00\x00\x00\x00\x00")
+				}), corp)
+			if got := l.send("CONNECT " + test.host + ":443 HTTP/1.1\r\n\r\n"); !strings.Contains(got,
+				"connection refused") {
 				t.Errorf("%q", got)
 			}
 			l.checkAsked()
@@ -329,17 +346,20 @@ func TestUpstreamLocal(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := network.Config{Mode: network.Full, Upstream: u, HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.1")}}
+				c := network.Config{Mode: network.Full, Upstream: u,
+					HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.1")}}
 				l := newLab(t, makePolicy(t, c, test.entries...), "", corp)
 				want := "HTTP/1.1 502 "
 				if test.dialed == "" {
 					want = "HTTP/1.1 403 "
 				}
-				if got := l.send("CONNECT " + test.target + " HTTP/1.1\r\n\r\n"); !strings.HasPrefix(got, want) {
+				if got := l.send("CONNECT " + test.target +
+					" HTTP/1.1\r\n\r\n"); !strings.HasPrefix(got, want) {
 					t.Errorf("%q", got)
 				}
 				l.close()
-				if (len(l.dialed) > 0) != (test.dialed != "") || len(l.dialed) > 0 && l.dialed[0] != test.dialed || slices.Contains(l.dialed, corpAddr) {
+				if (len(l.dialed) > 0) != (test.dialed != "") || len(l.dialed) > 0 &&
+					l.dialed[0] != test.dialed || slices.Contains(l.dialed, corpAddr) {
 					t.Errorf("dialed %q, want %q", l.dialed, test.dialed)
 				}
 				if asked := l.zone.questions(); len(asked) > 0 {
@@ -362,9 +382,10 @@ func TestUpstreamRedirected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLab(t, upstreamOf(t, corpLogin, "*.example.com"), listen(t, scripted(got, okResponse)), corp, func(l *lab) {
-				l.from = func(net.Conn) (network.Host, uint16, error) { return host, port, nil }
-			})
+			l := newLab(t, upstreamOf(t, corpLogin, "*.example.com"), listen(t, scripted(got, okResponse)),
+				corp, func(l *lab) {
+					l.from = func(net.Conn) (network.Host, uint16, error) { return host, port, nil }
+				})
 			l.send(test.sent)
 			if head := <-got; head != test.head {
 				t.Errorf("the proxy got %q, want %q", head, test.head)
@@ -377,7 +398,8 @@ func TestUpstreamRedirected(t *testing.T) {
 // TestUpstreamDatagrams: no proxy forwards datagrams, and they do not go past it.
 func TestUpstreamDatagrams(t *testing.T) {
 	l := newLab(t, upstreamOf(t, corpHTTP, "*.example.com", "93.184.216.34", "127.0.0.1"), "", corp)
-	for text, want := range map[string]bool{"api.example.com": false, "93.184.216.34": false, "127.0.0.1": true} {
+	for text, want := range map[string]bool{"api.example.com": false, "93.184.216.34": false,
+		"127.0.0.1": true} {
 		a := l.service.newAccess(network.SOCKS5UDP, "")
 		a.req.Host, _ = network.ParseHost(text)
 		a.req.Port = 53
@@ -450,7 +472,8 @@ func TestUpstreamTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"proxy.corp"}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"proxy.corp"}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +495,9 @@ func TestUpstreamTLS(t *testing.T) {
 			got := make(chan string, 1)
 			upstream := scripted(got, "HTTP/1.1 200 OK\r\n\r\n")
 			l := newLab(t, upstreamOf(t, test.setting, "*.example.com"), listen(t, func(conn net.Conn) {
-				upstream(tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
+				upstream(tls.Server(conn,
+					&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der},
+						PrivateKey: key}}}))
 			}), corp, func(l *lab) {
 				l.zone.names["other.corp"] = []string{"10.9.8.7"}
 				if l.proxy.UpstreamRoots = x509.NewCertPool(); test.trusted {
@@ -480,7 +505,8 @@ func TestUpstreamTLS(t *testing.T) {
 				}
 			})
 			if test.want != connected {
-				if answer := l.send(connectAPI); !strings.Contains(answer, " 502 ") || !strings.Contains(answer, test.want) {
+				if answer := l.send(connectAPI); !strings.Contains(answer, " 502 ") ||
+					!strings.Contains(answer, test.want) {
 					t.Errorf("%q", answer)
 				}
 				if head := <-got; head != "" {
@@ -505,7 +531,8 @@ func TestUpstreamTLS(t *testing.T) {
 
 // FuzzTunnelAnswer: what is behind the head of an answer is left, and only 2xx is a tunnel.
 func FuzzTunnelAnswer(f *testing.F) {
-	for _, s := range []string{"HTTP/1.1 200 OK\r\n\r\nrest", "HTTP/1.0 407 No\r\nX: y\r\n\r\n", "HTTP/1.1 200 OK\n\n", "SSH-2.0\r\n", ""} {
+	for _, s := range []string{"HTTP/1.1 200 OK\r\n\r\nrest", "HTTP/1.0 407 No\r\nX: y\r\n\r\n",
+		"HTTP/1.1 200 OK\n\n", "SSH-2.0\r\n", ""} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
@@ -521,7 +548,8 @@ func FuzzTunnelAnswer(f *testing.F) {
 			}
 			return
 		}
-		if !bytes.HasPrefix(read, []byte("HTTP/1.")) || !bytes.HasSuffix(read, []byte("\r\n\r\n")) || bytes.Count(read, []byte("\r\n\r\n")) != 1 || read[9] != '2' {
+		if !bytes.HasPrefix(read, []byte("HTTP/1.")) || !bytes.HasSuffix(read, []byte("\r\n\r\n")) ||
+			bytes.Count(read, []byte("\r\n\r\n")) != 1 || read[9] != '2' {
 			t.Fatalf("%q is a tunnel", read)
 		}
 	})
@@ -529,7 +557,8 @@ func FuzzTunnelAnswer(f *testing.F) {
 
 // FuzzSOCKSAnswers: the answers of a SOCKS5 proxy take their bytes and no more.
 func FuzzSOCKSAnswers(f *testing.F) {
-	for _, s := range []string{"\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00rest", "\x05\x02\x01\x00\x05\x00\x00\x03\x01x\x00\x00", "\x05\xff", "\x05\x00\x05\x05\x00\x01"} {
+	for _, s := range []string{"\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00rest",
+		"\x05\x02\x01\x00\x05\x00\x00\x03\x01x\x00\x00", "\x05\xff", "\x05\x00\x05\x05\x00\x01"} {
 		f.Add([]byte(s), byte(0))
 		f.Add([]byte(s), byte(2))
 	}

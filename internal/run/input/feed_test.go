@@ -101,7 +101,8 @@ func TestFailure(t *testing.T) {
 func check(t *testing.T, f *Failure, p *taker, got, want string) {
 	t.Helper()
 	err := f.Err()
-	if p.got.String() != got || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+	if p.got.String() != got || (err == nil) != (want == "") || err != nil &&
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%q, %v; want %q and an error with %q", p.got.String(), err, got, want)
 	}
 }
@@ -133,7 +134,8 @@ func TestKeysFailure(t *testing.T) {
 	}
 	// A terminal that no process has open any more ends it without a failure: the second process gets
 	// what comes next, here the end.
-	gone := &taker{err: &os.PathError{Op: "write", Path: "tty", Err: syscall.EIO}, closed: make(chan struct{})}
+	gone := &taker{err: &os.PathError{Op: "write", Path: "tty", Err: syscall.EIO},
+		closed: make(chan struct{})}
 	next := &taker{room: -1, closed: make(chan struct{})}
 	k := Type(strings.NewReader("x"))
 	k.Reach(gone)

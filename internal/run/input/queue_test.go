@@ -88,8 +88,10 @@ func TestInput(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if got := r.got.String(); got != test.want || failed != test.failed || accepted+failed != len(test.ids) {
-					t.Errorf("%q, %d accepted, %d failed, want %q, %d failed", got, accepted, failed, test.want, test.failed)
+				if got := r.got.String(); got != test.want || failed != test.failed ||
+					accepted+failed != len(test.ids) {
+					t.Errorf("%q, %d accepted, %d failed, want %q, %d failed", got, accepted, failed,
+						test.want, test.failed)
 				}
 			})
 		})
@@ -213,8 +215,10 @@ func TestInputEnd(t *testing.T) {
 				}
 				close(r.turns) // it reads what waits
 				synctest.Wait()
-				if got := r.got.String(); got != test.want || ended != test.ended || accepted+ended != len(test.ids) {
-					t.Errorf("%q, %d accepted, %d refused, want %q, %d refused", got, accepted, ended, test.want, test.ended)
+				if got := r.got.String(); got != test.want || ended != test.ended ||
+					accepted+ended != len(test.ids) {
+					t.Errorf("%q, %d accepted, %d refused, want %q, %d refused", got, accepted, ended,
+						test.want, test.ended)
 				}
 			})
 		})
@@ -254,7 +258,8 @@ func TestWriteIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i, want := range map[int]bool{0: false, 2*maxIDs - 1: false, 2 * maxIDs: true, 3*maxIDs - 1: true} {
+		for i, want := range map[int]bool{0: false, 2*maxIDs - 1: false, 2 * maxIDs: true,
+			3*maxIDs - 1: true} {
 			if _, ok := in.known.Find(fmt.Sprint(i)); ok != want {
 				t.Errorf("write %d is known: %v", i, ok)
 			}
@@ -465,7 +470,8 @@ func TestPutAgain(t *testing.T) {
 // none and is for one attempt only, and what waits too long is not taken.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := &patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)}, &patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)}
+		first, second := &patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)},
+			&patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)}
 		first.room <- 4
 		second.room <- 4
 		to := first
@@ -479,7 +485,8 @@ func TestHold(t *testing.T) {
 		if n, err := q.Answer(t.Context(), []byte("late")); n != 0 || !errors.Is(err, os.ErrProcessDone) {
 			t.Error(n, err)
 		}
-		if n, err := q.Do(t.Context(), []byte("full"), false); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err := q.Do(t.Context(), []byte("full"), false); n != 0 ||
+			!errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(n, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -490,7 +497,8 @@ func TestHold(t *testing.T) {
 		got := do(t.Context(), q, "next")
 		to = second
 		q.Release()
-		if r := <-got; r.n != 4 || r.err != nil || second.got.String() != "next" || first.got.String() != "size" {
+		if r := <-got; r.n != 4 || r.err != nil || second.got.String() != "next" ||
+			first.got.String() != "size" {
 			t.Errorf("%+v, %q and %q", r, &first.got, &second.got)
 		}
 		if q.Hold() {

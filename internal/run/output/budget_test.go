@@ -82,8 +82,10 @@ func TestCaptureOmit(t *testing.T) {
 				}
 				return string(s.Render())
 			}
-			if text(got.Stdout) != test.stdout || text(got.Stderr) != test.stderr || text(got.Combined) != test.combined {
-				t.Errorf("%q, %q, %q; want %q, %q, %q", text(got.Stdout), text(got.Stderr), text(got.Combined), test.stdout, test.stderr, test.combined)
+			if text(got.Stdout) != test.stdout || text(got.Stderr) != test.stderr ||
+				text(got.Combined) != test.combined {
+				t.Errorf("%q, %q, %q; want %q, %q, %q", text(got.Stdout), text(got.Stderr),
+					text(got.Combined), test.stdout, test.stderr, test.combined)
 			}
 			if n, over := got.Combined.Total, got.Combined.Omitted; n != test.total || over != test.omitted {
 				t.Errorf("%d bytes and %d omitted; want %d and %d", n, over, test.total, test.omitted)
@@ -169,8 +171,10 @@ func TestLogAllow(t *testing.T) {
 				t.Errorf("%d bytes are read and %d are missing; want %d and %d", held, lost, test.most, over)
 			}
 			lines, _ := l.Lines(1, 0)
-			if last := lines[len(lines)-1]; last.Missing != over || last.Offset != uint64(test.most) || last.Last != pieces+1 {
-				t.Errorf("the last line is %d at %d, %d bytes are missing up to line %d", last.Number, last.Offset, last.Missing, last.Last)
+			if last := lines[len(lines)-1]; last.Missing != over || last.Offset != uint64(test.most) ||
+				last.Last != pieces+1 {
+				t.Errorf("the last line is %d at %d, %d bytes are missing up to line %d", last.Number,
+					last.Offset, last.Missing, last.Last)
 			}
 		})
 	}

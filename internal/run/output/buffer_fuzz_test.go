@@ -26,7 +26,8 @@ func checkAgainst(t *testing.T, name string, m bufferModel, bytesCap int, s Snap
 		t.Fatalf("%s: kept %q and %q, want %q and %q", name, s.Head, s.Tail, head, tail)
 	}
 	if s.Total != uint64(len(m.all)) || s.Total != uint64(len(s.Head)+len(s.Tail))+s.Omitted {
-		t.Fatalf("%s: %d + %d + %d omitted of %d, want %d", name, len(s.Head), len(s.Tail), s.Omitted, s.Total, len(m.all))
+		t.Fatalf("%s: %d + %d + %d omitted of %d, want %d", name, len(s.Head), len(s.Tail), s.Omitted,
+			s.Total, len(m.all))
 	}
 }
 
@@ -101,7 +102,8 @@ func checkParts(t *testing.T, b *Buffer, all []byte) {
 	head, tail, total := b.kept()
 	for off := uint64(0); off <= total; {
 		p := b.at(off, 7)
-		if inside := off < head || off >= tail && off < total; inside != (len(p) > 0) || len(p) > 7 || !bytes.Equal(p, all[off:off+uint64(len(p))]) {
+		if inside := off < head || off >= tail && off < total; inside != (len(p) > 0) || len(p) > 7 ||
+			!bytes.Equal(p, all[off:off+uint64(len(p))]) {
 			t.Fatalf("at(%d) = %q of %q, kept %d and %d..%d", off, p, all[off:], head, tail, total)
 		}
 		off += max(uint64(len(p)), 1)

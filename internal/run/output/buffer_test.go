@@ -150,7 +150,8 @@ func TestDrain(t *testing.T) {
 			sum.Append(part.Drain())
 		}
 		want, got := whole.Snapshot(), sum.Snapshot()
-		if !bytes.Equal(got.Head, want.Head) || !bytes.Equal(got.Tail, want.Tail) || got.Omitted != want.Omitted {
+		if !bytes.Equal(got.Head, want.Head) || !bytes.Equal(got.Tail, want.Tail) ||
+			got.Omitted != want.Omitted {
 			t.Errorf("omitted %d, want %d, or other bytes kept", got.Omitted, want.Omitted)
 		}
 	})

@@ -110,7 +110,8 @@ func TestFileAgainstModel(t *testing.T) {
 				}
 				want := i < h || i >= len(all)-ring || !bounded && len(all) <= int(n)
 				if ok != want {
-					t.Fatalf("cap %d, total %d: byte %d of %d is kept: %v, want %v", perFile, total, i, len(all), ok, want)
+					t.Fatalf("cap %d, total %d: byte %d of %d is kept: %v, want %v", perFile, total, i,
+						len(all), ok, want)
 				}
 			}
 			if full := errors.Is(f.Err(), ErrFull); full != bounded {
@@ -158,7 +159,8 @@ func TestFileNames(t *testing.T) {
 			t.Errorf("%q is not a name of a spill file", f.name)
 		}
 	}
-	for _, name := range []string{"", ".", "..", "other", strings.Repeat("A", 32), strings.Repeat("a", 33), strings.Repeat("a", 30) + "/b"} {
+	for _, name := range []string{"", ".", "..", "other", strings.Repeat("A", 32), strings.Repeat("a", 33),
+		strings.Repeat("a", 30) + "/b"} {
 		if fileName(name) {
 			t.Errorf("%q is a name of a spill file", name)
 		}
@@ -230,7 +232,8 @@ func TestOthersStay(t *testing.T) {
 	if data, err := os.ReadFile(victim); string(data) != "precious" {
 		t.Errorf("%q, %v", data, err)
 	}
-	for name, there := range map[string]bool{name("d"): true, name("e"): true, name("f"): false, "note": true} {
+	for name, there := range map[string]bool{name("d"): true, name("e"): true, name("f"): false,
+		"note": true} {
 		if _, err := os.Lstat(filepath.Join(s.Dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -117,7 +117,8 @@ func BenchmarkFind(b *testing.B) {
 		b.Run("search "+name, func(b *testing.B) {
 			b.SetBytes(int64(len(all)))
 			for b.Loop() {
-				if found, err := l.Search(b.Context(), regexp.MustCompile(re), 0); err != nil || found.Searched != uint64(len(all)) {
+				if found, err := l.Search(b.Context(), regexp.MustCompile(re), 0); err != nil ||
+					found.Searched != uint64(len(all)) {
 					b.Fatal(found, err)
 				}
 			}

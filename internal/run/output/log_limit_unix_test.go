@@ -55,7 +55,8 @@ func limitedLog(dir string) error {
 	all := noise(size)
 	for off := 0; off < size; off += 5000 {
 		if off == before {
-			if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: allowed, Max: allowed}); err != nil {
+			if err := unix.Setrlimit(unix.RLIMIT_FSIZE,
+				&unix.Rlimit{Cur: allowed, Max: allowed}); err != nil {
 				return err
 			}
 		}
@@ -66,7 +67,8 @@ func limitedLog(dir string) error {
 		return fmt.Errorf("the file says %w", file.Err())
 	}
 	spans, _ := l.spans()
-	if len(spans) != 3 || spans[0].from != 0 || spans[2].to != size || spans[1].to < before-50_000 || spans[1].to-spans[1].from > fileCap/2 {
+	if len(spans) != 3 || spans[0].from != 0 || spans[2].to != size || spans[1].to < before-50_000 ||
+		spans[1].to-spans[1].from > fileCap/2 {
 		return fmt.Errorf("kept: %v", spans)
 	}
 	lines, more := l.Lines(1, 0)
@@ -78,7 +80,8 @@ func limitedLog(dir string) error {
 	for _, line := range lines {
 		number += bytes.Count(all[at:line.Offset], newline)
 		at = line.Offset
-		if line.Number != number || line.Missing == 0 && !bytes.Equal(line.Data, all[line.Offset:line.Offset+line.Size]) {
+		if line.Number != number || line.Missing == 0 &&
+			!bytes.Equal(line.Data, all[line.Offset:line.Offset+line.Size]) {
 			return fmt.Errorf("line %d at %d, want %d", line.Number, line.Offset, number)
 		}
 		if kept += line.Size; line.Missing > 0 {

@@ -46,7 +46,8 @@ func (m *model) write(s executor.Stream, p []byte) {
 func (m *model) close() { m.flushed = len(m.all) }
 
 func (m *model) kept(i int) bool {
-	return m.inMemory(i) || m.file && i < m.flushed && (i < m.fileCap/2 || i >= m.flushed-(m.fileCap-m.fileCap/2))
+	return m.inMemory(i) || m.file && i < m.flushed &&
+		(i < m.fileCap/2 || i >= m.flushed-(m.fileCap-m.fileCap/2))
 }
 
 func (m *model) inMemory(i int) bool { return i < m.head || i >= len(m.all)-m.tail }
@@ -71,8 +72,10 @@ type failing interface {
 func (m *model) checkPiece(t failing, off int, p executor.Chunk, block uint64) int {
 	t.Helper()
 	at := m.gap(off)
-	if p.Offset != uint64(at) || p.Missing != uint64(at-off) || len(p.Data) == 0 || at+len(p.Data) > len(m.all) {
-		t.Fatalf("at %d: piece at %d with %d bytes, %d missing; want it at %d of %d", off, p.Offset, len(p.Data), p.Missing, at, len(m.all))
+	if p.Offset != uint64(at) || p.Missing != uint64(at-off) || len(p.Data) == 0 ||
+		at+len(p.Data) > len(m.all) {
+		t.Fatalf("at %d: piece at %d with %d bytes, %d missing; want it at %d of %d", off, p.Offset,
+			len(p.Data), p.Missing, at, len(m.all))
 	}
 	if !bytes.Equal(p.Data, m.all[at:at+len(p.Data)]) {
 		t.Fatalf("at %d: %q, want %q", at, p.Data, m.all[at:at+len(p.Data)])
@@ -83,7 +86,8 @@ func (m *model) checkPiece(t failing, off int, p executor.Chunk, block uint64) i
 			from = i / int(block) * int(block)
 		}
 		if !m.kept(i) || !slices.Contains(m.labels[from:i+1], p.Stream) {
-			t.Fatalf("byte %d: kept %v, %v, joined %v; want %v", i, m.kept(i), p.Stream, p.Joined, m.labels[from:i+1])
+			t.Fatalf("byte %d: kept %v, %v, joined %v; want %v", i, m.kept(i), p.Stream, p.Joined,
+				m.labels[from:i+1])
 		}
 		if m.inMemory(at) && p.Joined {
 			t.Fatalf("byte %d is in memory, and its stream is not known", i)
@@ -261,7 +265,8 @@ func (d drawn) checkLines(t *rapid.T, from, to int) {
 	}
 	want := d.m.wantLines(max(from, 1), to)
 	if more || len(got) != len(want) {
-		t.Fatalf("lines %d to %d: %d of them, more %v, want %d\n%s\n%s", from, to, len(got), more, len(want), show(got), show(want))
+		t.Fatalf("lines %d to %d: %d of them, more %v, want %d\n%s\n%s", from, to, len(got), more, len(want),
+			show(got), show(want))
 	}
 	for i := range got {
 		if show(got[i:i+1]) != show(want[i:i+1]) {
@@ -280,13 +285,15 @@ func (d drawn) checkLines(t *rapid.T, from, to int) {
 func show(lines []executor.Line) string {
 	var b bytes.Buffer
 	for _, l := range lines {
-		fmt.Fprintf(&b, "%d at %d: %q size %d cut %v missing %d last %d\n", l.Number, l.Offset, l.Data, l.Size, l.Cut, l.Missing, l.Last)
+		fmt.Fprintf(&b, "%d at %d: %q size %d cut %v missing %d last %d\n", l.Number, l.Offset, l.Data,
+			l.Size, l.Cut, l.Missing, l.Last)
 	}
 	return b.String()
 }
 
 func (d drawn) checkSearch(t *rapid.T) {
-	re := regexp.MustCompile([]string{`[a-c]`, `^.?$`, `%`, `A.B`}[rapid.IntRange(0, 3).Draw(t, "expression")])
+	re := regexp.MustCompile([]string{`[a-c]`, `^.?$`, `%`,
+		`A.B`}[rapid.IntRange(0, 3).Draw(t, "expression")])
 	most := rapid.IntRange(1, 20).Draw(t, "most")
 	got, err := d.log.Search(t.Context(), re, most)
 	if err != nil {
@@ -304,7 +311,8 @@ func (d drawn) checkSearch(t *rapid.T) {
 		if more = len(want) == most; more {
 			break
 		}
-		want = append(want, executor.Match{Line: l.Number, Offset: l.Offset + uint64(at[0]), Data: l.Data, Start: at[0], End: at[1]})
+		want = append(want, executor.Match{Line: l.Number, Offset: l.Offset + uint64(at[0]), Data: l.Data,
+			Start: at[0], End: at[1]})
 	}
 	if fmt.Sprint(got.Matches) != fmt.Sprint(want) || got.More != more {
 		t.Fatalf("%v:\n%v more %v\nwant\n%v more %v", re, got.Matches, got.More, want, more)

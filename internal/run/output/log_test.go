@@ -98,7 +98,8 @@ func TestBurst(t *testing.T) {
 		wg.Go(func() {
 			got, missing := drain(t, l, uint64(from))
 			if missing != 0 || !bytes.Equal(got, all[from:]) {
-				t.Errorf("a reader from %d: %d bytes, %d missing, want %d", from, len(got), missing, size-from)
+				t.Errorf("a reader from %d: %d bytes, %d missing, want %d", from, len(got),
+					missing, size-from)
 			}
 		})
 	}
@@ -321,7 +322,8 @@ func TestLinesOfLongOutput(t *testing.T) {
 	}
 	for _, at := range []int{total / 3, total / 2} {
 		got := check(at, at+5)
-		if len(got) != 1 || got[0].Missing == 0 || got[0].Number > at || got[0].Last < at+5 || got[0].Missing != missing(l) {
+		if len(got) != 1 || got[0].Missing == 0 || got[0].Number > at || got[0].Last < at+5 ||
+			got[0].Missing != missing(l) {
 			t.Errorf("in the gap: %+v, %d missing", got, missing(l))
 		}
 	}
@@ -345,18 +347,21 @@ func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	l.Write(stdout, []byte("first\n"+long[:MaxChunk-1]+"needle"+long+"\nlast needle\r\n"+"needle at the end"))
 	lines, more := l.Lines(2, 3)
-	if more || len(lines) != 2 || len(lines[0].Data) != MaxChunk || lines[0].Size != MaxChunk-1+6+100_000 || lines[1].Number != 3 {
+	if more || len(lines) != 2 || len(lines[0].Data) != MaxChunk || lines[0].Size != MaxChunk-1+6+100_000 ||
+		lines[1].Number != 3 {
 		t.Errorf("%d lines, more %v", len(lines), more)
 	}
 	found, err := l.Search(t.Context(), regexp.MustCompile(`needle$`), 0)
-	if err != nil || len(found.Matches) != 1 || found.Matches[0].Line != 3 || found.Split != 1 || found.Missing != 0 {
+	if err != nil || len(found.Matches) != 1 || found.Matches[0].Line != 3 || found.Split != 1 ||
+		found.Missing != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if m := found.Matches[0]; string(m.Data) != "last needle" || string(m.Data[m.Start:m.End]) != "needle" {
 		t.Errorf("%+v", m)
 	}
 	found, err = l.Search(t.Context(), regexp.MustCompile(`x{300}`), 0)
-	if err != nil || len(found.Matches) != 1 || found.Matches[0].Line != 2 || len(found.Matches[0].Data) != maxMatchData {
+	if err != nil || len(found.Matches) != 1 || found.Matches[0].Line != 2 ||
+		len(found.Matches[0].Data) != maxMatchData {
 		t.Errorf("%d matches, %v", len(found.Matches), err)
 	}
 	found, err = l.Search(t.Context(), regexp.MustCompile(`.`), 2)

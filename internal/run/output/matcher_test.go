@@ -78,7 +78,8 @@ func TestMatcher(t *testing.T) {
 func TestMatcherGap(t *testing.T) {
 	l := NewLog(8, nil, nil)
 	l.Write(executor.Stdout, []byte("READ"+strings.Repeat("x", 100)+"Y ok"))
-	for pattern, want := range map[string]uint64{"READY": 0, "READ.*Y": 0, "(?m)^Y": 105, `\AY`: 0, `\nY`: 0, `\A\nY`: 0, "READ": 4, "ok$": 108} {
+	for pattern, want := range map[string]uint64{"READY": 0, "READ.*Y": 0, "(?m)^Y": 105, `\AY`: 0, `\nY`: 0,
+		`\A\nY`: 0, "READ": 4, "ok$": 108} {
 		after, found := NewMatcher(regexp.MustCompile(pattern), false, 0).Look(t.Context(), l, 108)
 		if found != (want > 0) || after != want { // 0 is where it began
 			t.Errorf("%q: %d, %v, want %d", pattern, after, found, want)

@@ -114,7 +114,8 @@ func TestRelayRecovers(t *testing.T) {
 		if l.missed != 1000 || l.err != nil {
 			t.Errorf("%d bytes missed, %v; want 1000", l.missed, l.err)
 		}
-		if got := w.got.Bytes(); len(got) != len("first")+relaySize+len("last") || !bytes.HasSuffix(got, []byte("last")) {
+		if got := w.got.Bytes(); len(got) != len("first")+relaySize+len("last") ||
+			!bytes.HasSuffix(got, []byte("last")) {
 			t.Errorf("the writer got %d bytes", len(got))
 		}
 	})

@@ -18,7 +18,8 @@ import (
 
 // TestGuard: each function of a Spec that does not return is named once, and what called it goes on.
 func TestGuard(t *testing.T) {
-	for how, fail := range map[string]func(){" panicked": func() { panic("no") }, " did not return": runtime.Goexit} {
+	for how, fail := range map[string]func(){" panicked": func() { panic("no") },
+		" did not return": runtime.Goexit} {
 		for name, call := range map[string]func(*executor.Spec){
 			"OnOutput": func(s *executor.Spec) { s.OnOutput(executor.Stdout, []byte("x")) },
 			"OnDenied": func(s *executor.Spec) { s.OnDenied(sandbox.Denial{}) },
@@ -26,7 +27,8 @@ func TestGuard(t *testing.T) {
 			"OnStop":   func(s *executor.Spec) { s.OnStop() },
 			"OnExit":   func(s *executor.Spec) { s.OnExit(0, 0) },
 			"AskHost": func(s *executor.Spec) {
-				if d := s.AskHost(t.Context(), network.Request{}); d.Ruling != network.Deny || d.Reason != network.NotAllowed {
+				if d := s.AskHost(t.Context(), network.Request{}); d.Ruling != network.Deny ||
+					d.Reason != network.NotAllowed {
 					t.Errorf("an answer that did not come is %+v", d)
 				}
 			},
@@ -46,7 +48,8 @@ func TestGuard(t *testing.T) {
 			call(own)
 			var exit executor.Exit
 			err := calls.Tell(&exit, nil)
-			if got := strings.Join(exit.Sandbox.Warnings, "\n"); !strings.HasPrefix(got, name+how) || strings.Count(got, "\n") != 0 {
+			if got := strings.Join(exit.Sandbox.Warnings, "\n"); !strings.HasPrefix(got, name+how) ||
+				strings.Count(got, "\n") != 0 {
 				t.Errorf("%s: warnings %q", name+how, got)
 			}
 			if errors.As(err, new(*caller.PanicError)) != (name == "OnOutput") {
@@ -56,7 +59,9 @@ func TestGuard(t *testing.T) {
 	}
 	own, calls := Guard(new(executor.Spec))
 	var exit executor.Exit
-	if err := calls.Tell(&exit, nil); err != nil || exit.Sandbox.Warnings != nil || own.OnOutput != nil || own.OnDenied != nil || own.OnRecord != nil || own.OnStop != nil || own.OnExit != nil || own.AskHost != nil {
+	if err := calls.Tell(&exit, nil); err != nil || exit.Sandbox.Warnings != nil || own.OnOutput != nil ||
+		own.OnDenied != nil || own.OnRecord != nil || own.OnStop != nil || own.OnExit != nil ||
+		own.AskHost != nil {
 		t.Errorf("without functions: %v, %+v", err, exit)
 	}
 }

@@ -52,7 +52,8 @@ func TestCloseStream(t *testing.T) {
 			}
 			// An error condition of the write end is told without being asked for.
 			fds := []unix.PollFd{{Fd: int32(ends[test.closed].Fd())}}
-			if n, err := unix.Poll(fds, int(enough.Milliseconds())); n != 1 || fds[0].Revents&unix.POLLERR == 0 {
+			if n, err := unix.Poll(fds, int(enough.Milliseconds())); n != 1 ||
+				fds[0].Revents&unix.POLLERR == 0 {
 				t.Fatalf("it has a reader: %v, %v", fds, err)
 			}
 			if _, err := ends[test.closed].WriteString("x"); !errors.Is(err, syscall.EPIPE) {

@@ -114,7 +114,11 @@ func TestOrderAcknowledged(t *testing.T) {
 			checkFDs(t)
 			var h collected
 			more := make(chan struct{}, 100)
-			cfg := Config{PipeStdin: true, Output: func(s executor.Stream, p []byte) { h.output(s, p); more <- struct{}{} }}
+			cfg := Config{PipeStdin: true, Output: func(s executor.Stream,
+				p []byte) {
+				h.output(s, p)
+				more <- struct{}{}
+			}}
 			p := kind.start(t, cfg, sh(script))
 			for range 20 {
 				if _, err := io.WriteString(p, "go\n"); err != nil {
@@ -258,7 +262,8 @@ func TestInput(t *testing.T) {
 		checkFDs(t)
 		p := start(t, Config{PipeStdin: true}, sh("exit 0"))
 		// More than any pipe takes: it ends because no process reads.
-		if err := writeAll(p, make([]byte, 8<<20)); !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrClosed) {
+		if err := writeAll(p, make([]byte, 8<<20)); !errors.Is(err, io.ErrClosedPipe) &&
+			!errors.Is(err, os.ErrClosed) {
 			t.Errorf("a write that no process reads: %v", err)
 		}
 		wait(t, p)
@@ -328,7 +333,8 @@ func BenchmarkCapture(b *testing.B) {
 		defer order.Close()
 		for b.Loop() {
 			kept := output.NewCapture(output.Limit{Bytes: output.DefaultBytes})
-			p := start(b, Config{Output: kept.Write, Order: &order}, exec.Command("head", "-c", "512M", "/dev/zero"))
+			p := start(b, Config{Output: kept.Write, Order: &order},
+				exec.Command("head", "-c", "512M", "/dev/zero"))
 			if _, err := p.Wait(); err != nil {
 				b.Fatal(err)
 			}
@@ -340,7 +346,8 @@ func BenchmarkCapture(b *testing.B) {
 	b.Run("cat", func(b *testing.B) {
 		b.SetBytes(size)
 		for b.Loop() {
-			if err := exec.Command("/bin/sh", "-c", "head -c 512M /dev/zero | cat >/dev/null").Run(); err != nil {
+			if err := exec.Command("/bin/sh", "-c",
+				"head -c 512M /dev/zero | cat >/dev/null").Run(); err != nil {
 				b.Fatal(err)
 			}
 		}

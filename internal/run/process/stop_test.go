@@ -203,12 +203,14 @@ func stopCases() []stopCase {
 		},
 		{
 			name: "ends on SIGTERM", child: fakeChild{termEnds: true}, stop: true, grace: defaultGrace,
-			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m0s", "close at 1m0s"},
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m0s",
+				"close at 1m0s"},
 			exit: executor.Exit{Code: 143, Signal: 15, Stopped: true, LastSignal: 15},
 		},
 		{
 			name: "ignores SIGTERM", stop: true, grace: defaultGrace,
-			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m2s", "kill at 1m2s", "close at 1m2s"},
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m2s",
+				"kill at 1m2s", "close at 1m2s"},
 			exit: executor.Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
 		},
 		{
@@ -218,13 +220,16 @@ func stopCases() []stopCase {
 		},
 		{
 			name: "an end that is not known", child: fakeChild{unknown: true}, stop: true, grace: time.Second,
-			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m1s", "kill at 1m1s", "close at 1m1s"},
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m1s",
+				"kill at 1m1s", "close at 1m1s"},
 			exit: executor.Exit{Code: -1, Stopped: true, LastSignal: 9},
 		},
 		{
-			name: "a survivor", child: fakeChild{left: []executor.Survivor{{PID: 7, Name: "sleep"}}}, held: true,
+			name: "a survivor", child: fakeChild{left: []executor.Survivor{{PID: 7,
+				Name: "sleep"}}}, held: true,
 			want: []string{"kill at 1m0.25s", "close at 1m0.25s"},
-			exit: executor.Exit{StreamsLeftOpen: true, Survivors: []executor.Survivor{{PID: 7, Name: "sleep"}}},
+			exit: executor.Exit{StreamsLeftOpen: true,
+				Survivors: []executor.Survivor{{PID: 7, Name: "sleep"}}},
 		},
 		{
 			name: "row38 a signal 64 of its own", child: fakeChild{signal: 64},
@@ -260,7 +265,8 @@ func TestStop(t *testing.T) {
 				if !slices.Equal(c.log, test.want) {
 					t.Errorf("the child was told %q, want %q", c.log, test.want)
 				}
-				if x.Code != test.exit.Code || x.Signal != test.exit.Signal || x.Stopped != test.exit.Stopped ||
+				if x.Code != test.exit.Code || x.Signal != test.exit.Signal ||
+					x.Stopped != test.exit.Stopped ||
 					x.LastSignal != test.exit.LastSignal || x.StreamsLeftOpen != test.exit.StreamsLeftOpen ||
 					!slices.Equal(x.Survivors, test.exit.Survivors) {
 					t.Errorf("exit %+v, want %+v", x, test.exit)

@@ -99,7 +99,8 @@ func TestReadMember(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := ReadMember(c.Process.Pid); !ok || m.Name != "a) Z 1 (b" || m.Parent != os.Getpid() || m.Ended || m.start == 0 {
+	if m, ok := ReadMember(c.Process.Pid); !ok || m.Name != "a) Z 1 (b" || m.Parent != os.Getpid() ||
+		m.Ended || m.start == 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	_ = stdin.Close()
@@ -180,9 +181,11 @@ func TestKillBelow(t *testing.T) {
 
 func TestSurvivorsBelow(t *testing.T) {
 	const n = 22
-	root := startTree(t, "exec 3<&0; i=0; while [ $i -lt 22 ]; do cat - "+strings.Repeat("/dev/null ", 40)+" >/dev/null <&3 & i=$((i+1)); done; echo; wait").Process.Pid
+	root := startTree(t, "exec 3<&0; i=0; while [ $i -lt 22 ]; do cat - "+strings.Repeat("/dev/null ", 40)+
+		" >/dev/null <&3 & i=$((i+1)); done; echo; wait").Process.Pid
 	complete := func(s []executor.Survivor) bool {
-		return len(s) == n && !slices.ContainsFunc(s[:20], func(s executor.Survivor) bool { return !strings.HasPrefix(s.Command, "cat -") })
+		return len(s) == n && !slices.ContainsFunc(s[:20],
+			func(s executor.Survivor) bool { return !strings.HasPrefix(s.Command, "cat -") })
 	}
 	var found []executor.Survivor
 	for begin := time.Now(); !complete(found) && time.Since(begin) < enough; {
@@ -192,7 +195,8 @@ func TestSurvivorsBelow(t *testing.T) {
 		t.Fatalf("%d survivors, want %d", len(found), n)
 	}
 	for i, s := range found {
-		if (s.Command != "") != (i < 20) || len(s.Command) > executor.CommandShown || i < 20 && !strings.HasPrefix(s.Command, "cat - /dev/null") {
+		if (s.Command != "") != (i < 20) || len(s.Command) > executor.CommandShown || i < 20 &&
+			!strings.HasPrefix(s.Command, "cat - /dev/null") {
 			t.Errorf("survivor %d: %+v", i, s)
 		}
 	}

@@ -54,14 +54,16 @@ func newPlace(t *testing.T) *place {
 }
 
 // start starts a script of an owner in the sandbox n.
-func (p *place) start(t *testing.T, owner string, idle time.Duration, script ...string) (*Run, *sallyport.Result, error) {
+func (p *place) start(t *testing.T, owner string, idle time.Duration,
+	script ...string) (*Run, *sallyport.Result, error) {
 	t.Helper()
 	r, err := p.Reserve(owner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append(script[:len(script)-1:len(script)-1], "sh", "-c", script[len(script)-1])
-	res, err := r.Start(t.Context(), &Request{Args: args, Dir: p.dir, Environ: []string{}, Named: &Named{Name: "n", Idle: idle}})
+	res, err := r.Start(t.Context(), &Request{Args: args, Dir: p.dir, Environ: []string{},
+		Named: &Named{Name: "n", Idle: idle}})
 	return r, res, err
 }
 
@@ -101,30 +103,35 @@ func TestNamed(t *testing.T) {
 	if got := p.output(t, "me", "cat /tmp/note; "+networks); got != "hello\n"+first || first == "" {
 		t.Errorf("%q, and the first %q", got, first)
 	}
-	if got := p.output(t, "other", "test -e /tmp/note || echo none; "+networks); !strings.HasPrefix(got, "none\n") || strings.HasSuffix(got, first) {
+	if got := p.output(t, "other", "test -e /tmp/note || echo none; "+networks); !strings.HasPrefix(got,
+		"none\n") || strings.HasSuffix(got, first) {
 		t.Errorf("another owner: %q", got)
 	}
 	waits := p.running(t, "me", time.Minute, "mkfifo /tmp/f; echo x; cat /tmp/f")
 	if _, err := waits.Wait(t.Context(), Until{For: time.Minute, FirstOutput: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Named("me"); len(got) != 1 || got[0].Name != "n" || got[0].Running != 1 || got[0].IdleLeft != nil || got[0].Workspace != p.dir || got[0].Idle != time.Hour {
+	if got := p.Named("me"); len(got) != 1 || got[0].Name != "n" || got[0].Running != 1 ||
+		got[0].IdleLeft != nil || got[0].Workspace != p.dir || got[0].Idle != time.Hour {
 		t.Errorf("%+v", got)
 	}
 	p.output(t, "me", "echo done >/tmp/f")
 	ended(t, waits)
-	if got := p.Named("me"); len(got) != 1 || got[0].Running != 0 || got[0].IdleLeft == nil || *got[0].IdleLeft > time.Hour {
+	if got := p.Named("me"); len(got) != 1 || got[0].Running != 0 || got[0].IdleLeft == nil ||
+		*got[0].IdleLeft > time.Hour {
 		t.Errorf("%+v", got)
 	}
 	if got := p.Named("nobody"); got != nil {
 		t.Errorf("%+v", got)
 	}
 	var none *Error
-	if err := p.StopNamed("nobody", "n"); !errors.As(err, &none) || none.Reason != UnknownSandbox || len(p.Named("me")) != 1 {
+	if err := p.StopNamed("nobody", "n"); !errors.As(err, &none) || none.Reason != UnknownSandbox ||
+		len(p.Named("me")) != 1 {
 		t.Errorf("ended by another owner: %v", err)
 	}
 	_, res, err := p.start(t, "me", 0, "--wide", "true")
-	if err != nil || res == nil || !strings.Contains(res.Error, "cannot join the sandbox n: this run has --allow unix, which") {
+	if err != nil || res == nil || !strings.Contains(res.Error,
+		"cannot join the sandbox n: this run has --allow unix, which") {
 		t.Errorf("a wider run: %+v, %v", res, err)
 	}
 	if got := p.Named("me"); len(got) != 1 || got[0].Running != 0 {
@@ -149,7 +156,8 @@ func TestManyOpen(t *testing.T) {
 	}
 }
 
-// TestNamedEnds: what runs in a sandbox that ends is told why, nothing stays, and the next run opens another one.
+// TestNamedEnds: what runs in a sandbox that ends is told why, nothing stays, and the next run opens
+// another one.
 func TestNamedEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -186,7 +194,8 @@ func TestNamedEnds(t *testing.T) {
 			if got := p.Named("me"); got != nil {
 				t.Errorf("%+v", got)
 			}
-			if left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/tmp/*/note"); len(left) != 0 || err != nil {
+			if left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") +
+				"/sallyport/tmp/*/note"); len(left) != 0 || err != nil {
 				t.Errorf("left of it: %v, %v", left, err)
 			}
 			if got := p.output(t, "me", "test -e /tmp/note || echo none"); got != "none\n" {
@@ -235,7 +244,8 @@ func holders(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestNamedIdle: a sandbox ends when nothing has run in it for its time, which the run that opened it has set.
+// TestNamedIdle: a sandbox ends when nothing has run in it for its time, which the run that opened it
+// has set.
 func TestNamedIdle(t *testing.T) {
 	p := newPlace(t)
 	r := p.running(t, "me", time.Millisecond, "mkfifo /tmp/f; echo x; cat /tmp/f")
@@ -304,7 +314,8 @@ func TestNamedFailed(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		s    *named // what exists already
-	}{{"could not be opened", nil}, {"is opened by another run", &named{opened: make(chan struct{}), ended: make(chan struct{}), idle: time.Hour}}} {
+	}{{"could not be opened", nil}, {"is opened by another run",
+		&named{opened: make(chan struct{}), ended: make(chan struct{}), idle: time.Hour}}} {
 		r, err := p.Reserve("me")
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +326,8 @@ func TestNamedFailed(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		p.prepared = cancel
-		res, err := r.Start(ctx, &Request{Args: []string{"true"}, Dir: p.dir, Environ: []string{}, Named: &Named{Name: "n"}})
+		res, err := r.Start(ctx, &Request{Args: []string{"true"}, Dir: p.dir, Environ: []string{},
+			Named: &Named{Name: "n"}})
 		p.prepared = func() {}
 		if err == nil && res == nil {
 			t.Errorf("%s: it runs", test.name)
@@ -334,7 +346,8 @@ func TestNamedFailed(t *testing.T) {
 	}
 }
 
-// TestNamedLimit: an owner has so many sandboxes at most, which can still be joined, and others are not held up
+// TestNamedLimit: an owner has so many sandboxes at most, which can still be joined, and others are not
+// held up
 // by that. They are listed by their names.
 func TestNamedLimit(t *testing.T) {
 	p := newPlace(t)
@@ -349,7 +362,8 @@ func TestNamedLimit(t *testing.T) {
 	}
 	p.output(t, "me", "true")
 	p.output(t, "me", "true") // the last one that may be
-	if got := p.Named("me"); len(got) != maxNamed || !slices.IsSortedFunc(got, func(a, b NamedInfo) int { return strings.Compare(a.Name, b.Name) }) {
+	if got := p.Named("me"); len(got) != maxNamed ||
+		!slices.IsSortedFunc(got, func(a, b NamedInfo) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("%+v", got)
 	}
 	if err := p.StopNamed("me", "n"); err != nil {
@@ -385,7 +399,8 @@ func TestNamedClosed(t *testing.T) {
 	}()
 	<-p.life.Done()
 	var e *Error
-	if _, err := r.Start(t.Context(), &Request{Args: []string{"true"}, Dir: p.dir, Environ: []string{}, Named: &Named{Name: "x"}}); !errors.As(err, &e) || e.Reason != Closed {
+	if _, err := r.Start(t.Context(), &Request{Args: []string{"true"}, Dir: p.dir, Environ: []string{},
+		Named: &Named{Name: "x"}}); !errors.As(err, &e) || e.Reason != Closed {
 		t.Errorf("%v", err)
 	}
 	<-stopped

@@ -40,7 +40,8 @@ func bound(entries ...sandbox.Entry) sandbox.Policy {
 func TestRefused(t *testing.T) {
 	secret := sandbox.PathEntry("/secret", sandbox.LevelDeny)
 	own := &needs{
-		workspace: "/w", policy: bound(sandbox.PathEntry("/data", sandbox.LevelWrite), secret).With(sandbox.Grant{Name: "git"}),
+		workspace: "/w", policy: bound(sandbox.PathEntry("/data", sandbox.LevelWrite),
+			secret).With(sandbox.Grant{Name: "git"}),
 		openings: []string{"--allow unix"},
 	}
 	with := func(f func(n *needs)) *needs {
@@ -74,13 +75,15 @@ func TestRefused(t *testing.T) {
 			switch {
 			case test.want == "" && no != nil:
 				t.Error(no)
-			case test.want != "" && (no == nil || !strings.HasPrefix(no.Error(), "cannot join the sandbox n: "+test.want)):
+			case test.want != "" && (no == nil ||
+				!strings.HasPrefix(no.Error(), "cannot join the sandbox n: "+test.want)):
 				t.Errorf("%v, want %q", no, test.want)
 			}
 		})
 	}
 	own.policy = bound(sandbox.GlobEntry("**/.env"))
-	if no := refused("n", own, with(func(n *needs) { n.policy = bound() })); no == nil || !strings.Contains(no.Error(), "denies less") {
+	if no := refused("n", own, with(func(n *needs) { n.policy = bound() })); no == nil ||
+		!strings.Contains(no.Error(), "denies less") {
 		t.Errorf("without a pattern: %v", no)
 	}
 }
@@ -103,11 +106,13 @@ func TestNeeds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.cmd.Dir = t.TempDir()
 			test.cmd.AskFor = []sandbox.Grant{{Name: "git"}}
-			n, err := new(Table).needs(t.Context(), "n", &Prepared{Runner: &sallyport.Runner{Policy: test.policy}, Cmd: &test.cmd})
+			n, err := new(Table).needs(t.Context(), "n",
+				&Prepared{Runner: &sallyport.Runner{Policy: test.policy}, Cmd: &test.cmd})
 			switch {
 			case err != nil && !strings.Contains(err.Error(), test.want):
 				t.Errorf("%v, want %s", err, test.want)
-			case err == nil && (fmt.Sprint(n.openings) != test.want || !slices.Equal(n.policy.Named(), []string{"git"})):
+			case err == nil && (fmt.Sprint(n.openings) != test.want ||
+				!slices.Equal(n.policy.Named(), []string{"git"})):
 				t.Errorf("%q, %v, want %s", n.openings, n.policy.Named(), test.want)
 			}
 		})

@@ -29,7 +29,8 @@ func TestKeptNumbers(t *testing.T) {
 		return kept, nil
 	}
 	prepare := func(_ context.Context, r *Request) (*Prepared, error) {
-		return &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir}}, nil
+		return &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
+			Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir}}, nil
 	}
 	killed := New(prepare, number, nil, nil, func(int) {}) // it is not closed
 	first := begin(t, killed, Request{}, "sleep", "100")
@@ -50,7 +51,8 @@ func TestKeptNumbers(t *testing.T) {
 	broken = errors.New("unreadable")
 	for range MaxLive + 1 {
 		var failure *Error
-		if _, err := tab.Reserve("me"); !errors.As(err, &failure) || failure.Reason != Failed || !errors.Is(err, broken) {
+		if _, err := tab.Reserve("me"); !errors.As(err, &failure) || failure.Reason != Failed ||
+			!errors.Is(err, broken) {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -95,7 +95,8 @@ func TestReaderCloses(t *testing.T) {
 	}
 }
 
-// TestReaderUnknown: a run whose client has never asked for its output is removed a minute after its connection
+// TestReaderUnknown: a run whose client has never asked for its output is removed a minute after its
+// connection
 // has ended: the answer to the start was lost. One that was asked for goes on.
 func TestReaderUnknown(t *testing.T) {
 	for _, reads := range []bool{false, true} {
@@ -180,7 +181,8 @@ func TestReaderStopped(t *testing.T) {
 		t.Errorf("%v, %v", alive, err)
 	}
 	tab.prepare = func(context.Context, *Request) (*Prepared, error) {
-		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}, Cmd: &sallyport.Cmd{Args: []string{"yes"}, Grace: -1, Timeout: 200 * time.Millisecond}}
+		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
+			Cmd: &sallyport.Cmd{Args: []string{"yes"}, Grace: -1, Timeout: 200 * time.Millisecond}}
 		return p, nil
 	}
 	r = begin(t, tab, Request{Reader: true}, "yes")

@@ -36,7 +36,8 @@ func tableOf(t *testing.T, hidden, kept []string) (*Table, *atomic.Int64) {
 	t.Helper()
 	busy := new(atomic.Int64)
 	tab := New(func(_ context.Context, r *Request) (*Prepared, error) {
-		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Grace: -1}}
+		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
+			Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Grace: -1}}
 		switch r.Args[0] {
 		case "--broken":
 			return nil, errFlags
@@ -114,7 +115,8 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("%+v, %v", res, err)
 			}
 		default:
-			if !errors.As(err, &invalid) || invalid.Reason != Invalid || invalid.ExitCode != 125 || args[0] == "--broken" && !errors.Is(err, errFlags) {
+			if !errors.As(err, &invalid) || invalid.Reason != Invalid || invalid.ExitCode != 125 ||
+				args[0] == "--broken" && !errors.Is(err, errFlags) {
 				t.Errorf("%s: %+v, %v", args, res, err)
 			}
 		}
@@ -225,7 +227,8 @@ func TestInputFull(t *testing.T) {
 func TestPages(t *testing.T) {
 	tab, _ := newTable(t)
 	const size = 3 << 20 // more than memory holds
-	r := begin(t, tab, Request{}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' a; echo end >&2", size))
+	r := begin(t, tab, Request{}, "sh", "-c",
+		fmt.Sprintf("head -c %d /dev/zero | tr '\\0' a; echo end >&2", size))
 	ended(t, r)
 	for _, most := range []uint64{0, 100_000, DefaultPage, 1 << 40} {
 		after, text := uint64(0), uint64(0)
@@ -261,9 +264,11 @@ func TestLongResult(t *testing.T) {
 		if err = errors.Join(err, json.Unmarshal(text, &got)); err != nil || len(text) > maxResult {
 			t.Fatalf("%d bytes, %v", len(text), err)
 		}
-		said := strings.Contains(string(text), "its output is too long for one message; read it with run/read")
+		said := strings.Contains(string(text),
+			"its output is too long for one message; read it with run/read")
 		if said == whole || whole != (len(got.Stdout.Bytes()) == size) || got.Stdout.Total != uint64(size) {
-			t.Errorf("%d bytes: %d are in the result, %d in all, it says so: %v", size, len(got.Stdout.Bytes()), got.Stdout.Total, said)
+			t.Errorf("%d bytes: %d are in the result, %d in all, it says so: %v", size,
+				len(got.Stdout.Bytes()), got.Stdout.Total, said)
 		}
 	}
 }
@@ -289,7 +294,8 @@ func TestHidden(t *testing.T) {
 		{"of another machine", plain, []string{"/nowhere/key"}, true},
 	} {
 		r := begin(t, test.tab, Request{Hidden: test.files}, "--sandbox", "cat", secret)
-		if res := ended(t, r); (res.ExitCode == 0) != test.reads || strings.Contains(res.Output.String(), "swordfish") != test.reads {
+		if res := ended(t, r); (res.ExitCode == 0) != test.reads ||
+			strings.Contains(res.Output.String(), "swordfish") != test.reads {
 			t.Errorf("%s: %s, %v, %q", test.name, res, res.Error, res.Output.String())
 		}
 	}
@@ -313,7 +319,9 @@ func TestKept(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "d", "ca")
-			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("ca"), 0o600), os.Symlink("d/ca", filepath.Join(dir, "link"))); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700),
+				os.WriteFile(file, []byte("ca"), 0o600),
+				os.Symlink("d/ca", filepath.Join(dir, "link"))); err != nil {
 				t.Fatal(err)
 			}
 			tab, _ := tableOf(t, nil, []string{filepath.Join(dir, test.kept)})
@@ -333,29 +341,35 @@ func TestKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			res := ended(t, r)
-			if text, err := os.ReadFile(file); string(text) != "ca" || err != nil || !strings.Contains(res.Output.String(), "ca") {
+			if text, err := os.ReadFile(file); string(text) != "ca" || err != nil ||
+				!strings.Contains(res.Output.String(), "ca") {
 				t.Errorf("%q, %v: %s, %v, %q", text, err, res, res.Error, res.Output.String())
 			}
 		})
 	}
 }
 
-// TestSuggestionsPlanned: a run, with a reader and without, is told of no grant with which its sandbox would not be
+// TestSuggestionsPlanned: a run, with a reader and without, is told of no grant with which its sandbox
+// would not be
 // built: a repository that cannot be protected lies in what the grant would open.
 func TestSuggestionsPlanned(t *testing.T) {
 	tab, _ := newTable(t)
 	shut := t.TempDir()
 	git := filepath.Join(shut, "real", ".git")
-	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700), os.Mkdir(filepath.Join(git, "refs"), 0o700),
-		os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600), os.Mkdir(filepath.Join(shut, "work"), 0o700),
+	err := errors.Join(os.MkdirAll(filepath.Join(git, "objects"), 0o700),
+		os.Mkdir(filepath.Join(git, "refs"), 0o700),
+		os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600),
+		os.Mkdir(filepath.Join(shut, "work"), 0o700),
 		os.Symlink("../real/.git", filepath.Join(shut, "work", ".git")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, reader := range []bool{false, true} {
-		r := begin(t, tab, Request{Reader: reader}, "--sandbox", "/bin/sh", "-c", "echo x >"+shut+"/a || exit 3")
+		r := begin(t, tab, Request{Reader: reader}, "--sandbox", "/bin/sh", "-c", "echo x >"+shut+
+			"/a || exit 3")
 		res := ended(t, r)
-		if d := res.Denials(); res.ExitCode != 3 || len(d) != 1 || d[0].Grant != "" || !strings.Contains(d[0].Rule, "needs a fixed place") {
+		if d := res.Denials(); res.ExitCode != 3 || len(d) != 1 || d[0].Grant != "" ||
+			!strings.Contains(d[0].Rule, "needs a fixed place") {
 			t.Errorf("reader %v: %d, %+v", reader, res.ExitCode, d)
 		}
 	}

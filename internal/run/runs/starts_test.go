@@ -45,7 +45,8 @@ func TestStartsOnce(t *testing.T) {
 	}
 }
 
-// TestStartsWait: a start waits for the same one in progress, as long as its connection lasts, and is made when that
+// TestStartsWait: a start waits for the same one in progress, as long as its connection lasts, and is
+// made when that
 // has not started a run.
 func TestStartsWait(t *testing.T) {
 	for _, test := range []struct {
@@ -68,7 +69,8 @@ func TestStartsWait(t *testing.T) {
 				}
 				over := false
 				go func() {
-					if run, again := s.Once(t.Context(), "a", func() string { return "2" }); run != test.run || again != test.again {
+					if run, again := s.Once(t.Context(), "a",
+						func() string { return "2" }); run != test.run || again != test.again {
 						t.Errorf("%q, %v", run, again)
 					}
 					over = true

@@ -44,7 +44,8 @@ func TestUnreadRun(t *testing.T) {
 				_, err := c.by.Start(t.Context(), &executor.Spec{OnOutput: func(executor.Stream, []byte) {}})
 				took := time.Since(begin)
 				if err != nil || c.turns && took < 9*turn {
-					t.Fatalf("10 outputs took %v, %v, want a turn of %v before each but the first", took, err, turn)
+					t.Fatalf("10 outputs took %v, %v, want a turn of %v before each but the first",
+						took, err, turn)
 				}
 				if c.turns || took < 9*turn {
 					return

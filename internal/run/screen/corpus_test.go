@@ -69,8 +69,10 @@ func goldens(tb testing.TB, name string, cols, rows int) []golden {
 	for scanner.Scan() {
 		g := golden{want: screen.Snapshot{Lines: make([]string, rows), Cols: cols, Rows: rows}}
 		var lines int
-		if _, err := fmt.Sscanf(scanner.Text(), "after %d cursor %d,%d visible %t alternate %t title %q lines %d", &g.after,
-			&g.want.Cursor.Col, &g.want.Cursor.Row, &g.want.Cursor.Visible, &g.want.Alternate, &g.want.Title, &lines); err != nil {
+		if _, err := fmt.Sscanf(scanner.Text(),
+			"after %d cursor %d,%d visible %t alternate %t title %q lines %d", &g.after,
+			&g.want.Cursor.Col, &g.want.Cursor.Row, &g.want.Cursor.Visible, &g.want.Alternate, &g.want.Title,
+			&lines); err != nil {
 			tb.Fatalf("%s: %q: %v", name, scanner.Text(), err)
 		}
 		for y := range lines {

@@ -14,7 +14,8 @@ import (
 func checkScreen(t *testing.T, s *Screen) {
 	t.Helper()
 	snap := s.Snapshot()
-	if snap.Cursor.Col < 0 || snap.Cursor.Col >= snap.Cols || snap.Cursor.Row < 0 || snap.Cursor.Row >= snap.Rows {
+	if snap.Cursor.Col < 0 || snap.Cursor.Col >= snap.Cols || snap.Cursor.Row < 0 ||
+		snap.Cursor.Row >= snap.Rows {
 		t.Fatalf("the cursor is at %+v of %dx%d", snap.Cursor, snap.Cols, snap.Rows)
 	}
 	if s.cursor.x > s.cols {
@@ -35,7 +36,8 @@ func checkScreen(t *testing.T, s *Screen) {
 			t.Fatalf("row %d of %d columns has %d cells: %q", y, snap.Cols, n, line)
 		}
 	}
-	if len(s.replies) > maxReplies || len(s.marks.texts) > maxMarkedKinds || len(s.titles) > maxTitles || cap(s.parser.osc) > 2*maxOSC {
+	if len(s.replies) > maxReplies || len(s.marks.texts) > maxMarkedKinds || len(s.titles) > maxTitles ||
+		cap(s.parser.osc) > 2*maxOSC {
 		t.Fatalf("%d bytes of answers, %d kinds of marks, %d titles, %d bytes of a string",
 			len(s.replies), len(s.marks.texts), len(s.titles), cap(s.parser.osc))
 	}
@@ -59,7 +61,8 @@ func checkGrid(t *testing.T, s *Screen, g *grid) {
 		}
 		row := g.look(y)
 		for x, c := range row {
-			if c&wide != 0 && (x+1 == g.cols || row[x+1] != tail) || c&tail != 0 && (x == 0 || c != tail || row[x-1]&wide == 0) {
+			if c&wide != 0 && (x+1 == g.cols || row[x+1] != tail) || c&tail != 0 &&
+				(x == 0 || c != tail || row[x-1]&wide == 0) {
 				t.Fatalf("row %d column %d: half of a wide character", y, x)
 			}
 			if c.code() >= firstMarked && int(c.code()-firstMarked) >= len(s.marks.texts) {
@@ -76,9 +79,12 @@ func checkGrid(t *testing.T, s *Screen, g *grid) {
 // the same byte by byte. Nothing may panic, checkScreen must hold, and both must look alike.
 func FuzzScreen(f *testing.F) {
 	for _, seed := range []string{
-		"hello\r\nworld", "\x1b[2J\x1b[3;4H日本\x1b[2Gx", "\x1b[?1049h\x1b[2;3r\x1b[?6h\n\n\n\x1bM\x1bM", "e\u0301\u0302\x1b[9b",
-		"\x1b]2;title\x07\x1b[22t\x1b[23t", "\x1bP\x1b\\\x1b_x\x1b\\", "\x1b[4h中\x1b[?7l中中\x1b[@\x1b[P\x1b[X", "\xe6\x97\xff\x1b[6n\x1b[?6$p",
-		"\x1b(0lqqk\x0e\x1b)0\x1b#8\x1b[L\x1b[M\x1b[S\x1b[T", "\t\x1bH\x1b[I\x1b[Z\x1b[3g\x1bc\x1b[!p", "\u009b2;2H\u0084\u0085\u0090x\u009c",
+		"hello\r\nworld", "\x1b[2J\x1b[3;4H日本\x1b[2Gx", "\x1b[?1049h\x1b[2;3r\x1b[?6h\n\n\n\x1bM\x1bM",
+		"e\u0301\u0302\x1b[9b",
+		"\x1b]2;title\x07\x1b[22t\x1b[23t", "\x1bP\x1b\\\x1b_x\x1b\\", "\x1b[4h中\x1b[?7l中中\x1b[@\x1b[P\x1b[X",
+		"\xe6\x97\xff\x1b[6n\x1b[?6$p",
+		"\x1b(0lqqk\x0e\x1b)0\x1b#8\x1b[L\x1b[M\x1b[S\x1b[T", "\t\x1bH\x1b[I\x1b[Z\x1b[3g\x1bc\x1b[!p",
+		"\u009b2;2H\u0084\u0085\u0090x\u009c",
 	} {
 		f.Add([]byte(seed), uint16(10), uint16(4), uint16(7), uint16(3))
 	}
@@ -98,7 +104,8 @@ func FuzzScreen(f *testing.F) {
 				}
 			}
 			a, b := whole.Snapshot(), pieces.Snapshot()
-			if !slices.Equal(a.Lines, b.Lines) || a.Cursor != b.Cursor || a.Title != b.Title || a.Alternate != b.Alternate {
+			if !slices.Equal(a.Lines, b.Lines) || a.Cursor != b.Cursor || a.Title != b.Title ||
+				a.Alternate != b.Alternate {
 				t.Fatalf("whole %q %+v\npieces %q %+v", a.Lines, a.Cursor, b.Lines, b.Cursor)
 			}
 			whole.Resize(nc, nr)

@@ -36,7 +36,8 @@ func TestAlternate(t *testing.T) {
 			s := screen.New(10, 4)
 			write(t, s, []byte(test.in))
 			got := s.Snapshot()
-			if got.String() != test.want || got.Alternate != test.alternate || got.Cursor.Col != test.col || got.Cursor.Row != test.row {
+			if got.String() != test.want || got.Alternate != test.alternate || got.Cursor.Col != test.col ||
+				got.Cursor.Row != test.row {
 				t.Errorf("got %q %+v alternate %t, want %q %d,%d %t", got.String(), got.Cursor, got.Alternate,
 					test.want, test.col, test.row, test.alternate)
 			}
@@ -155,7 +156,8 @@ func TestSizes(t *testing.T) {
 			for _, s := range []*screen.Screen{screen.New(test.cols, test.rows), resized} {
 				got := s.Snapshot()
 				if got.Cols != test.wantCols || got.Rows != test.wantRows || len(got.Lines) != test.wantRows {
-					t.Errorf("%dx%d with %d lines, want %dx%d", got.Cols, got.Rows, len(got.Lines), test.wantCols, test.wantRows)
+					t.Errorf("%dx%d with %d lines, want %dx%d", got.Cols, got.Rows, len(got.Lines),
+						test.wantCols, test.wantRows)
 				}
 			}
 		})

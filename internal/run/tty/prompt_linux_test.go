@@ -160,7 +160,8 @@ func TestPages(t *testing.T) {
 
 // TestLooksLikeChoices: nothing in a text stands where the line of choices does.
 func TestLooksLikeChoices(t *testing.T) {
-	u := meet(t, "a\r[y] do it\n"+strings.Repeat(" ", 78)+"[y] do it\n"+strings.Repeat("界", 38)+"a[y] do it\n[y] no end")
+	u := meet(t, "a\r[y] do it\n"+strings.Repeat(" ", 78)+"[y] do it\n"+strings.Repeat("界", 38)+
+		"a[y] do it\n[y] no end")
 	u.begin()
 	u.Expect(lineOfChoices)
 	u.Send("n\r")
@@ -183,7 +184,8 @@ func TestEscapes(t *testing.T) {
 	u.Expect(lineOfChoices)
 	u.Send("n\r")
 	u.want(t, `"n" <nil>`)
-	if want := `| \x1b[2J\x1b]0;t\a\x9b1m \u202eevil\u200b \u2028\u2066 \xff\tx\x7f\b` + "\r\n"; !strings.Contains(u.Transcript(), want) {
+	if want := `| \x1b[2J\x1b]0;t\a\x9b1m \u202eevil\u200b \u2028\u2066 \xff\tx\x7f\b` +
+		"\r\n"; !strings.Contains(u.Transcript(), want) {
 		t.Errorf("%q", u.Transcript())
 	}
 }

@@ -285,7 +285,8 @@ func TestHangUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A shell in front of it that SIGHUP does not end: the kernel sends that to both.
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP; "$0"; echo "code $?" >&2`, self)
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+				`trap "" HUP; "$0"; echo "code $?" >&2`, self)
 			cmd.Env = append(testenv.Environ(), programVar+"="+what)
 			var errs strings.Builder
 			cmd.Stderr = &errs

@@ -155,7 +155,8 @@ func TestAwaitTimed(t *testing.T) {
 					}
 					return Look{Known: true, Waiting: true, Timed: true, Timeout: test.timeout, PID: 1}
 				}, s.lastTouch, s.next)
-				if took := time.Since(started); err != nil || !answer.Waiting || answer.PID != 1 || took != test.want {
+				if took := time.Since(started); err != nil || !answer.Waiting || answer.PID != 1 ||
+					took != test.want {
 					t.Errorf("%+v, %v after %v, want %v", answer, err, took, test.want)
 				}
 			})

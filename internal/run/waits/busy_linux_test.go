@@ -103,7 +103,8 @@ func TestContinuedPoll(t *testing.T) {
 			c := start(t, "bash", "--norc", "--noprofile", "-i")
 			at := c.until(0, "PROMPT> ")
 			c.await()
-			c.send(python + ` -c "import select; p=select.poll(); p.register(0,1); print(1+1,'go',p.poll(` + timeout + "))\"\n")
+			c.send(python + ` -c "import select; p=select.poll(); p.register(0,1); print(1+1,'go',p.poll(` +
+				timeout + "))\"\n")
 			at = c.until(at, "))\"\r\n")
 			for range rounds {
 				look := c.await()

@@ -153,7 +153,8 @@ func TestTerminalAlone(t *testing.T) {
 		}
 		master := os.NewFile(uintptr(fd), "ptmx")
 		defer master.Close()
-		if look := Terminal(master, []int{os.Getpid()}); !look.Known || look.Waiting || !strings.Contains(look.Why, "no foreground") {
+		if look := Terminal(master, []int{os.Getpid()}); !look.Known || look.Waiting ||
+			!strings.Contains(look.Why, "no foreground") {
 			t.Errorf("%+v", look)
 		}
 		// The look must not have been the first to open the other end and to close it.
@@ -165,7 +166,8 @@ func TestTerminalAlone(t *testing.T) {
 		c := start(t, "cat")
 		c.await()
 		for _, pids := range [][]int{nil, {os.Getpid()}, {-1, 0, 1 << 30}} {
-			if look := Terminal(c.input, pids); look.Known || look.Waiting || !strings.Contains(look.Why, "not among") {
+			if look := Terminal(c.input, pids); look.Known || look.Waiting ||
+				!strings.Contains(look.Why, "not among") {
 				t.Errorf("%v: %+v", pids, look)
 			}
 		}
@@ -241,7 +243,8 @@ func TestProgressDuringLook(t *testing.T) {
 			c.until(0, "a\r\na\r\n")
 			c.await()
 		}
-		if answer := s.decide(terminalOf(t, c)); answer.Waiting == progress || progress && !strings.Contains(answer.Why, "changed") {
+		if answer := s.decide(terminalOf(t, c)); answer.Waiting == progress || progress &&
+			!strings.Contains(answer.Why, "changed") {
 			t.Errorf("progress %v: %+v", progress, answer)
 		}
 		s.close()

@@ -266,7 +266,8 @@ const table = tableHead +
 	"   1: 0100007F:0016 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 30 10 -1\n"
 
 func TestParseSockets(t *testing.T) {
-	six := strings.Replace(table, "0100007F:1F90 00000000:0000", strings.Repeat("0", 32)+":FFFF "+strings.Repeat("0", 32)+":0000", 1)
+	six := strings.Replace(table, "0100007F:1F90 00000000:0000", strings.Repeat("0", 32)+":FFFF "+
+		strings.Repeat("0", 32)+":0000", 1)
 	tests := []struct {
 		name, text string
 		want       []socket
@@ -323,7 +324,8 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (a) b (\n)" + statTail))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		line, err := parseStat(text)
-		if err == nil && (len(line.name) > maxName || line.group < 0 || line.session < 0 || line.threads < 0) {
+		if err == nil && (len(line.name) > maxName || line.group < 0 || line.session < 0 ||
+			line.threads < 0) {
 			t.Errorf("%q: %+v", text, line)
 		}
 	})

@@ -81,7 +81,8 @@ func printed(t *testing.T, c *console) []int {
 	t.Helper()
 	text := c.text()
 	var ports []int
-	for _, word := range strings.Fields(text[strings.Index(text, "ports")+len("ports") : strings.Index(text, "end")]) {
+	for _, word := range strings.Fields(text[strings.Index(text,
+		"ports")+len("ports") : strings.Index(text, "end")]) {
 		var port int
 		if _, err := fmt.Sscan(word, &port); err != nil {
 			t.Fatal(err)

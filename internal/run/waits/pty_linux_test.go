@@ -101,7 +101,8 @@ func startPipe(t testing.TB, args ...string) *console {
 // program, or one that a shell script runs, is missing.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	for _, program := range []string{"less", "setsid"} {
-		if slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(strings.Fields(arg), program) }) {
+		if slices.ContainsFunc(args[1:],
+			func(arg string) bool { return slices.Contains(strings.Fields(arg), program) }) {
 			testenv.NeedProgram(t, program)
 		}
 	}
@@ -114,7 +115,8 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
-	cmd.Env = append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh", "PS1=PROMPT> ", "HOME="+home, "LC_ALL=C", "NODE_REPL_HISTORY=", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh", "PS1=PROMPT> ", "HOME="+home, "LC_ALL=C",
+		"NODE_REPL_HISTORY=", "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Dir = home
 	return cmd
 }

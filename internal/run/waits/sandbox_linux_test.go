@@ -52,7 +52,8 @@ func startInside(t *testing.T, args ...string) *console {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
 	defer ours.Close()
 	defer theirs.Close()
-	inside := append([]string{"unshare", "-Urm", "-p", "-f", "--mount-proc", python, "-c", ownTerminal}, args...)
+	inside := append([]string{"unshare", "-Urm", "-p", "-f", "--mount-proc", python, "-c",
+		ownTerminal}, args...)
 	c := &console{t: t, cmd: command(t, inside...)}
 	c.cmd.ExtraFiles = []*os.File{theirs}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

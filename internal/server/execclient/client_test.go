@@ -89,7 +89,8 @@ func (s *side) answer(m *wire.Message, result any) {
 }
 
 func (s *side) fail(m *wire.Message, code int64, message string) {
-	text, err := wire.Failure(m.ID, &wire.Error{Code: code, Message: message, Data: json.RawMessage(`{"a":1}`)})
+	text, err := wire.Failure(m.ID, &wire.Error{Code: code, Message: message,
+		Data: json.RawMessage(`{"a":1}`)})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -170,14 +171,17 @@ func TestCalls(t *testing.T) {
 		}
 		wg.Wait()
 		var answer *wire.Error
-		if err := c.Call(t.Context(), "fails", nil, nil); !errors.As(err, &answer) || answer.Code != -32001 || string(answer.Data) != `{"a":1}` {
+		if err := c.Call(t.Context(), "fails", nil, nil); !errors.As(err, &answer) || answer.Code != -32001 ||
+			string(answer.Data) != `{"a":1}` {
 			t.Errorf("%#v", err)
 		}
 		var n int
-		if err := c.Call(t.Context(), "text", nil, &n); err == nil || !strings.Contains(err.Error(), "answer to text is invalid") {
+		if err := c.Call(t.Context(), "text", nil, &n); err == nil ||
+			!strings.Contains(err.Error(), "answer to text is invalid") {
 			t.Errorf("%v", err)
 		}
-		if err := c.Call(t.Context(), "large", strings.Repeat("x", wire.MaxFrame), nil); !errors.Is(err, ErrTooLong) {
+		if err := c.Call(t.Context(), "large", strings.Repeat("x", wire.MaxFrame),
+			nil); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%v", err)
 		}
 		if got := c.Server().SessionID; got != "s1" {
@@ -201,7 +205,8 @@ func TestCalls(t *testing.T) {
 func TestCut(t *testing.T) {
 	resumed := 0
 	var notes []string
-	opts := Options{OnResume: func() { resumed++ }, OnNotify: func(method string, _ json.RawMessage) { notes = append(notes, method) }}
+	opts := Options{OnResume: func() { resumed++ },
+		OnNotify: func(method string, _ json.RawMessage) { notes = append(notes, method) }}
 	play(t, opts, func(t *testing.T, c *Client, _ *server) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -295,11 +300,13 @@ func TestLost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			play(t, Options{Resume: test.resume}, func(t *testing.T, c *Client, s *server) {
 				var lost *TransportError
-				if err := c.Repeat(t.Context(), "x", nil, nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				if err := c.Repeat(t.Context(), "x", nil, nil); !errors.As(err, &lost) ||
+					!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %s", err, test.want)
 				}
 				<-c.Done()
-				if err := c.Call(t.Context(), "y", nil, nil); !errors.As(err, &lost) || lost.Sent || err.Error() != c.Err().Error() {
+				if err := c.Call(t.Context(), "y", nil, nil); !errors.As(err, &lost) || lost.Sent ||
+					err.Error() != c.Err().Error() {
 					t.Errorf("%v", err)
 				}
 				if test.dials > 0 && s.dials != test.dials || test.dials == 0 && s.dials < 2 {
@@ -348,7 +355,8 @@ func TestEnds(t *testing.T) {
 // TestRequests: requests of the server are answered, as many at once as allowed, also with errors.
 func TestRequests(t *testing.T) {
 	release := make(chan struct{})
-	opts := Options{Approvals: true, OnRequest: func(ctx context.Context, method string, params json.RawMessage) (any, error) {
+	opts := Options{Approvals: true, OnRequest: func(ctx context.Context, method string,
+		params json.RawMessage) (any, error) {
 		switch method {
 		case "waits":
 			<-ctx.Done()
@@ -422,7 +430,8 @@ func TestDialNoReturn(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
 		dial := func(context.Context) (wire.Stream, error) { fail(); return nil, nil }
 		var failed *caller.PanicError
-		if _, err := Dial(t.Context(), Target{Dial: dial}, Options{Name: "test"}); !errors.As(err, &failed) || failed.Where != "Dial" {
+		if _, err := Dial(t.Context(), Target{Dial: dial}, Options{Name: "test"}); !errors.As(err, &failed) ||
+			failed.Where != "Dial" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -479,7 +488,8 @@ func TestEveryMessage(t *testing.T) {
 						t.Errorf("%q, %v", got, err)
 					}
 					name = fmt.Sprint("once", i)
-					if err := c.Call(t.Context(), name, nil, nil); done[name] > 1 || err == nil && done[name] != 1 {
+					if err := c.Call(t.Context(), name, nil, nil); done[name] > 1 || err == nil &&
+						done[name] != 1 {
 						t.Errorf("%s was performed %d times: %v", name, done[name], err)
 					}
 				}
@@ -495,7 +505,10 @@ var _ io.Closer = (*Client)(nil)
 func TestBinary(t *testing.T) {
 	for _, asks := range []bool{true, false} {
 		var got []string
-		opts := Options{Resume: -1, OnNotify: func(method string, _ json.RawMessage) { got = append(got, method) }}
+		opts := Options{Resume: -1, OnNotify: func(method string,
+			_ json.RawMessage) {
+			got = append(got, method)
+		}}
 		if asks {
 			opts.OnBinary = func(b []byte) { got = append(got, string(b)) }
 		}
@@ -523,7 +536,8 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// TestEager: calls of a client that does not wait for the handshake are sent with it. Those of which the server
+// TestEager: calls of a client that does not wait for the handshake are sent with it. Those of which the
+// server
 // has answered nothing were not performed.
 func TestEager(t *testing.T) {
 	opts := Options{Eager: true, Resume: -1}
@@ -553,7 +567,9 @@ func TestEager(t *testing.T) {
 			play(t, opts, func(t *testing.T, c *Client, _ *server) {
 				err := c.Call(t.Context(), "m", nil, nil)
 				var transport *TransportError
-				if (err == nil) != (test.fail == "") || err != nil && !strings.Contains(err.Error(), test.fail) || errors.As(err, &transport) && transport.Sent != test.sent {
+				if (err == nil) != (test.fail == "") || err != nil &&
+					!strings.Contains(err.Error(), test.fail) || errors.As(err, &transport) &&
+					transport.Sent != test.sent {
 					t.Errorf("%v", err)
 				}
 			}, test.play)

@@ -18,7 +18,8 @@ import (
 
 // TestAnswer: questions of a server are asked, and everything else denies.
 func TestAnswer(t *testing.T) {
-	question := &approval.Request{ID: "q", Kind: approval.KindCommand, Args: []string{"rm", "x"}, Available: []approval.Answer{approval.Approved, approval.Denied}}
+	question := &approval.Request{ID: "q", Kind: approval.KindCommand, Args: []string{"rm", "x"},
+		Available: []approval.Answer{approval.Approved, approval.Denied}}
 	text, err := json.Marshal(map[string]any{"runId": "1", "request": question})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,8 @@ func TestRunResult(t *testing.T) {
 // TestWithdrawn: the context of a request that the server withdraws ends, and that of no other.
 func TestWithdrawn(t *testing.T) {
 	ended := make(chan string, 3)
-	opts := Options{Approvals: true, OnRequest: func(ctx context.Context, _ string, params json.RawMessage) (any, error) {
+	opts := Options{Approvals: true, OnRequest: func(ctx context.Context, _ string,
+		params json.RawMessage) (any, error) {
 		<-ctx.Done()
 		ended <- string(params)
 		return nil, ctx.Err()
@@ -127,7 +129,8 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
-// TestStartAgain: a start whose answer was lost is asked for again as the same one, unless it is of use to its
+// TestStartAgain: a start whose answer was lost is asked for again as the same one, unless it is of use
+// to its
 // connection only, or its context has ended.
 func TestStartAgain(t *testing.T) {
 	why := errors.New("no more time")
@@ -152,7 +155,8 @@ func TestStartAgain(t *testing.T) {
 				p := &wire.RunStart{Args: []string{"true"}, Transient: test.transient}
 				id, _, err := StartRun(ctx, c, p)
 				var transport *TransportError
-				if id != test.want || test.want == "" && (!errors.As(err, &transport) || !transport.Sent) || test.want != "" && err != nil {
+				if id != test.want || test.want == "" && (!errors.As(err, &transport) || !transport.Sent) ||
+					test.want != "" && err != nil {
 					t.Errorf("%q, %v", id, err)
 				}
 				if p.StartID != "" {
@@ -165,7 +169,8 @@ func TestStartAgain(t *testing.T) {
 				if test.end != nil {
 					s.take(wire.MethodCancel)
 				}
-				if err := json.Unmarshal(m.Params, &first); err != nil || (first.StartID == "") != test.transient {
+				if err := json.Unmarshal(m.Params, &first); err != nil ||
+					(first.StartID == "") != test.transient {
 					s.t.Errorf("%s", m.Params)
 				}
 			}, func(s *side) {
@@ -185,10 +190,13 @@ func TestStartAgain(t *testing.T) {
 	}
 }
 
-// TestRemoveAgain: a removal whose answer was lost is asked for again; that the run is unknown then is no error.
+// TestRemoveAgain: a removal whose answer was lost is asked for again; that the run is unknown then is
+// no error.
 func TestRemoveAgain(t *testing.T) {
 	unknown := func(s *side, m *wire.Message, reason string) {
-		text, _ := json.Marshal(map[string]any{"id": m.ID, "error": map[string]any{"code": -32600, "message": "no", "data": map[string]any{"reason": reason}}})
+		text, _ := json.Marshal(map[string]any{"id": m.ID,
+			"error": map[string]any{"code": -32600, "message": "no",
+				"data": map[string]any{"reason": reason}}})
 		_ = s.Write(text)
 	}
 	for _, test := range []struct {
@@ -225,7 +233,8 @@ func TestRemoveAgain(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a server of runs is told of a request whose context has ended. A start is answered still; where
+// TestGivenUp: a server of runs is told of a request whose context has ended. A start is answered still;
+// where
 // it came too late, the run is removed, and where there is no answer, that is said.
 func TestGivenUp(t *testing.T) {
 	why := errors.New("no more time")
@@ -271,7 +280,8 @@ func TestGivenUp(t *testing.T) {
 				close(asked)
 				if test.told {
 					id, _ := m.ID.Int()
-					if told := s.take(wire.MethodCancel); told == nil || string(told.Params) != fmt.Sprintf(`{"id":%d}`, id) {
+					if told := s.take(wire.MethodCancel); told == nil ||
+						string(told.Params) != fmt.Sprintf(`{"id":%d}`, id) {
 						s.t.Errorf("told %+v", told)
 					}
 				}

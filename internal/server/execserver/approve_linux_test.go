@@ -48,10 +48,12 @@ func TestApproveTime(t *testing.T) {
 		c, sent := asking(t)
 		r := &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}
 		d, err := approval.Ask(t.Context(), c.approver("7"), r)
-		if err != nil || d.Answer.Approves() || d.Message != "the client gave no answer: it took longer than 10m0s" {
+		if err != nil || d.Answer.Approves() ||
+			d.Message != "the client gave no answer: it took longer than 10m0s" {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if text := <-sent; !strings.Contains(text, `"method":"run/approve"`) || !strings.Contains(text, `"runId":"7"`) {
+		if text := <-sent; !strings.Contains(text, `"method":"run/approve"`) ||
+			!strings.Contains(text, `"runId":"7"`) {
 			t.Error(text)
 		}
 		c.cut()
@@ -80,7 +82,8 @@ func TestAskedMany(t *testing.T) {
 			t.Error(err)
 		}
 		answer := &wire.Message{Kind: wire.KindResponse, ID: wire.Number(5)}
-		if !c.asked.end(answer) || c.asked.end(answer) || c.asked.end(&wire.Message{ID: wire.Number(maxAsked + 1)}) {
+		if !c.asked.end(answer) || c.asked.end(answer) ||
+			c.asked.end(&wire.Message{ID: wire.Number(maxAsked + 1)}) {
 			t.Error("a late answer counts once")
 		}
 		if _, err := c.ask(canceled, "m", nil); !errors.Is(err, context.Canceled) {

@@ -65,13 +65,15 @@ func confined(ws string) map[string]any { return confinement(ws, "root", ws+"/se
 // path denied.
 func confinement(ws, readable, denied string) map[string]any {
 	special := func(kind, access string) map[string]any {
-		return map[string]any{"path": map[string]any{"type": "special", "value": map[string]any{"kind": kind}}, "access": access}
+		return map[string]any{"path": map[string]any{"type": "special",
+			"value": map[string]any{"kind": kind}}, "access": access}
 	}
 	return map[string]any{
 		"permissions": map[string]any{"type": "managed", "network": "restricted", "file_system": map[string]any{
 			"type": "restricted", "entries": []any{
 				special(readable, "read"), special("project_roots", "write"),
-				map[string]any{"path": map[string]any{"type": "path", "path": "file://" + denied}, "access": "deny"},
+				map[string]any{"path": map[string]any{"type": "path", "path": "file://" + denied},
+					"access": "deny"},
 			},
 		}},
 		"cwd": "file://" + ws, "workspaceRoots": []string{"file://" + ws}, "windowsSandboxLevel": "disabled",
@@ -173,7 +175,8 @@ func (a *fileAttack) attack(t *testing.T, c *fileCaller, outside string) (m mess
 	} else {
 		m = c.do(a.method, a.path, a.more...)
 	}
-	learned := strings.Contains(string(m.Result), base64.StdEncoding.EncodeToString([]byte("key"))) || a.method == "fs/open" && m.Error == nil
+	learned := strings.Contains(string(m.Result), base64.StdEncoding.EncodeToString([]byte("key"))) ||
+		a.method == "fs/open" && m.Error == nil
 	return m, learned || closedTo(t, c.ws, outside) != before
 }
 
@@ -210,7 +213,8 @@ func TestFileAttacks(t *testing.T) {
 				for _, dir := range []string{ws + "/.git/hooks", ws + "/secret", ws + "/d/rules", outside} {
 					check(t, os.MkdirAll(dir, 0o755))
 				}
-				check(t, errors.Join(os.WriteFile(ws+"/secret/key", []byte("key"), 0o644), os.WriteFile(outside+"/file", []byte("file"), 0o644),
+				check(t, errors.Join(os.WriteFile(ws+"/secret/key", []byte("key"), 0o644),
+					os.WriteFile(outside+"/file", []byte("file"), 0o644),
 					os.Symlink(outside, ws+"/out")))
 				peer, _ := meet(t, server, nil)
 				c := &fileCaller{caller: peer, ws: ws}
@@ -219,7 +223,8 @@ func TestFileAttacks(t *testing.T) {
 				}
 				m, effect := test.attack(t, c, outside)
 				if effect == wall || (m.Error != nil) != wall {
-					t.Errorf("in a sandbox: %v, the effect: %v, the answer: %+v %s", wall, effect, m.Error, m.Result)
+					t.Errorf("in a sandbox: %v, the effect: %v, the answer: %+v %s", wall, effect,
+						m.Error, m.Result)
 				}
 				check(t, c.close())
 			}
@@ -233,7 +238,8 @@ func TestFileSwaps(t *testing.T) {
 	testenv.NeedUserNS(t)
 	top := realDir(t)
 	ws, outside := top+"/ws", top+"/outside"
-	check(t, errors.Join(os.MkdirAll(ws+"/d", 0o755), os.Mkdir(outside, 0o755), os.Symlink(outside, ws+"/link")))
+	check(t, errors.Join(os.MkdirAll(ws+"/d", 0o755), os.Mkdir(outside, 0o755),
+		os.Symlink(outside, ws+"/link")))
 	testenv.Swap(t, ws+"/d", ws+"/link")
 	peer, _ := meet(t, run(t, options()), nil)
 	for _, c := range []*fileCaller{{caller: peer, ws: ws, sandbox: confined(ws)}, {caller: peer, ws: ws}} {
@@ -333,7 +339,8 @@ func TestFilesHidden(t *testing.T) {
 		t.Errorf("without a sandbox: %+v", m.Error)
 	}
 	open := confined(ws)
-	open["permissions"] = map[string]any{"type": "managed", "network": "enabled", "file_system": map[string]any{"type": "unrestricted"}}
+	open["permissions"] = map[string]any{"type": "managed", "network": "enabled",
+		"file_system": map[string]any{"type": "unrestricted"}}
 	for _, c.sandbox = range []any{confined(ws), open} {
 		if m := c.do("fs/readFile", "token"); m.Error == nil {
 			t.Errorf("%v: %s", c.sandbox, m.Result)
@@ -415,12 +422,15 @@ func TestFileLimits(t *testing.T) {
 	check(t, errors.Join(err, f.Truncate(12<<20), f.Close()))
 	peer, _ := meet(t, run(t, options()), nil)
 	c := &fileCaller{caller: peer, ws: ws}
-	if m := c.do("fs/readFile", "large"); m.Error == nil || m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "fs/open") {
+	if m := c.do("fs/readFile", "large"); m.Error == nil || m.Error.Code != -32600 ||
+		!strings.Contains(m.Error.Message, "fs/open") {
 		t.Errorf("a large file: %.100v %s", m.Error, m.Result[:min(len(m.Result), 100)])
 	}
 	check(t, os.Truncate(ws+"/large", 11<<20))
-	c.post(map[string]any{"id": "fits", "method": "fs/readFile", "params": map[string]any{"path": "file://" + ws + "/large"}})
-	if text, err := c.receive(); err != nil || len(text) < 11<<20 || !bytes.Contains(text[:60], []byte(`"result"`)) {
+	c.post(map[string]any{"id": "fits", "method": "fs/readFile",
+		"params": map[string]any{"path": "file://" + ws + "/large"}})
+	if text, err := c.receive(); err != nil || len(text) < 11<<20 ||
+		!bytes.Contains(text[:60], []byte(`"result"`)) {
 		t.Errorf("a file that fits: %.100s, %v", text, err)
 	}
 	for i := range 129 {
@@ -484,7 +494,8 @@ func TestWatches(t *testing.T) {
 	} {
 		params := map[string]any{"watchId": 5, "missing": []string{"file://" + ws + "/x"}}
 		params[test.member] = test.value
-		if m := peer.call("fs/watchMissing", params); m.Error == nil || !strings.Contains(m.Error.Message, test.want) {
+		if m := peer.call("fs/watchMissing", params); m.Error == nil ||
+			!strings.Contains(m.Error.Message, test.want) {
 			t.Errorf("%s: %+v, want %q", test.member, m.Error, test.want)
 		}
 	}

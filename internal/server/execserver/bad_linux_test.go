@@ -22,10 +22,13 @@ func TestFlood(t *testing.T) {
 	const floods, size, most = 4, 7 << 20, 24 << 20
 	dir := t.TempDir()
 	for i := range floods {
-		slow.started(script(fmt.Sprint("flood", i), dir, fmt.Sprintf("read x; head -c %d /dev/zero; touch done", size)))
+		slow.started(script(fmt.Sprint("flood", i), dir,
+			fmt.Sprintf("read x; head -c %d /dev/zero; touch done", size)))
 	}
 	for i := range floods { // nothing is read from here on
-		slow.post(map[string]any{"id": i + 100, "method": "process/write", "params": map[string]any{"processId": fmt.Sprint("flood", i), "chunk": []byte("\n"), "writeId": "1"}})
+		slow.post(map[string]any{"id": i + 100, "method": "process/write",
+			"params": map[string]any{"processId": fmt.Sprint("flood", i), "chunk": []byte("\n"),
+				"writeId": "1"}})
 	}
 	other, _ := meet(t, server, nil)
 	for i := range 15 {
@@ -148,13 +151,15 @@ func TestJunk(t *testing.T) {
 				{"fs/writeFile", map[string]any{"path": uri, "dataBase64": junk}},
 				{"http/request", map[string]any{"method": "POST", "url": "http://127.0.0.1:1/", "requestId": "r", "bodyBase64": junk}},
 			} {
-				if m := c.call(test.method, test.params); m.Error == nil || m.Error.Code != -32602 && m.Error.Code != -32600 {
+				if m := c.call(test.method, test.params); m.Error == nil || m.Error.Code != -32602 &&
+					m.Error.Code != -32600 {
 					t.Errorf("%s: %s, %+v", test.method, m.Result, m.Error)
 				}
 			}
 		})
 	}
-	c.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte("1\n")), "writeId": "1"})
+	c.call("process/write", map[string]any{"processId": "p",
+		"chunk": base64.StdEncoding.EncodeToString([]byte("1\n")), "writeId": "1"})
 	if got := c.printed("p", 1); got != "got 1\n" {
 		t.Errorf("%q was typed", got)
 	}
@@ -178,7 +183,8 @@ func TestIDsUsedAgain(t *testing.T) {
 	})
 	write := func(text, id string) {
 		t.Helper()
-		m := c.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte(text)), "writeId": id})
+		m := c.call("process/write", map[string]any{"processId": "p",
+			"chunk": base64.StdEncoding.EncodeToString([]byte(text)), "writeId": id})
 		if string(m.Result) != `{"status":"accepted"}` {
 			t.Errorf("%s, %+v", m.Result, m.Error)
 		}

@@ -33,7 +33,8 @@ func BenchmarkOutput(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := fmt.Sprint("p", n)
-		c.post(map[string]any{"id": id, "method": "process/start", "params": script(id, "/", fmt.Sprintf("head -c %d /dev/zero", size))})
+		c.post(map[string]any{"id": id, "method": "process/start",
+			"params": script(id, "/", fmt.Sprintf("head -c %d /dev/zero", size))})
 		for closed := []byte("process/closed"); ; {
 			text, err := c.receive()
 			if err != nil {

@@ -85,17 +85,21 @@ func TestBound(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			places := sandbox.Places{Dir: "/srv", SlashTmp: "/tmp"}
 			c, e, dir := below(t, test.managed, &config.Wish{
-				Name: "process/start", Policy: test.policy, Places: places, Flags: map[string][]string{"observer": {fmt.Sprint(!strings.HasPrefix(test.name, "no observer"))}},
+				Name: "process/start", Policy: test.policy, Places: places,
+				Flags: map[string][]string{"observer": {fmt.Sprint(!strings.HasPrefix(test.name,
+					"no observer"))}},
 			})
-			spec := &executor.Spec{Args: []string{"true"}, Dir: "/srv", Env: []string{"PATH=/usr/bin:/bin"}, Policy: test.policy.Bind(places), Tmp: hostTmp, Level: "landlock"}
+			spec := &executor.Spec{Args: []string{"true"}, Dir: "/srv", Env: []string{"PATH=/usr/bin:/bin"},
+				Policy: test.policy.Bind(places), Tmp: hostTmp, Level: "landlock"}
 			if test.change != nil {
 				test.change(spec, dir)
 			}
 			err := bound(c, e, spec, "/home/nobody")
 			got := spec.Tmp + " " + spec.Level
 			for word, is := range map[string]bool{
-				fmt.Sprint(spec.Resources.PIDs): spec.Resources.PIDs > 0, "caches": spec.NoCaches, "observer": spec.NoObserver,
-				"links": spec.ProtectHardLinks, "ownership": spec.OwnershipErrors,
+				fmt.Sprint(spec.Resources.PIDs): spec.Resources.PIDs > 0, "caches": spec.NoCaches,
+				"observer": spec.NoObserver,
+				"links":    spec.ProtectHardLinks, "ownership": spec.OwnershipErrors,
 			} {
 				if is {
 					got += " " + word
@@ -154,7 +158,8 @@ func TestBoundHosts(t *testing.T) {
 			}
 		})
 	}
-	c, e, _ := below(t, "network.upstream = \"environment\"\nnetwork.allow = [\"a.example\"]", &config.Wish{Name: "process/start", Policy: sandbox.ReadOnly()})
+	c, e, _ := below(t, "network.upstream = \"environment\"\nnetwork.allow = [\"a.example\"]",
+		&config.Wish{Name: "process/start", Policy: sandbox.ReadOnly()})
 	var to network.Config
 	if over := new(config.CeilingError); !errors.As(boundHosts(c, e, &to), &over) {
 		t.Error("a proxy that may not be reached is used")
@@ -209,15 +214,19 @@ func TestExplain(t *testing.T) {
 	_, e, _ := below(t, `deny = ["/usr/secret"]`, &config.Wish{Name: "fs/copy", Policy: sandbox.ReadOnly()})
 	other := errors.New("other")
 	for text, denied := range map[string]bool{
-		`{"path":"file:///usr/secret/x"}`: true, `{"sourcePath":"file:///usr/secret","destinationPath":"file:///usr/x"}`: true,
-		`{"sourcePath":"file:///usr/x","destinationPath":"file:///usr/secret/x"}`: true, `{"path":"file:///usr/x"}`: false, `{"path":"secret"}`: false, `x`: false,
+		`{"path":"file:///usr/secret/x"}`:                                         true,
+		`{"sourcePath":"file:///usr/secret","destinationPath":"file:///usr/x"}`:   true,
+		`{"sourcePath":"file:///usr/x","destinationPath":"file:///usr/secret/x"}`: true,
+		`{"path":"file:///usr/x"}`:                                                false,
+		`{"path":"secret"}`:                                                       false, `x`: false,
 	} {
 		err := explain(e, &files.Request{Method: "fs/copy", Params: []byte(text)}, "linux", other)
 		if is := !errors.Is(err, other); is != denied {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if err := explain(e, &files.Request{Params: []byte(`{"path":"file:///usr/secret/x"}`)}, "linux", nil); err != nil {
+	if err := explain(e, &files.Request{Params: []byte(`{"path":"file:///usr/secret/x"}`)}, "linux",
+		nil); err != nil {
 		t.Errorf("of a request that was performed: %v", err)
 	}
 }

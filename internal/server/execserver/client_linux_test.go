@@ -106,7 +106,8 @@ func options() execserver.Options {
 	if err != nil {
 		panic(err)
 	}
-	return execserver.Options{Version: "test", Dir: "/", Environ: os.Environ(), FileHelper: []string{program, fileHelper}}
+	return execserver.Options{Version: "test", Dir: "/", Environ: os.Environ(),
+		FileHelper: []string{program, fileHelper}}
 }
 
 // A testServer is a server, as clients of one credential see it.
@@ -280,7 +281,8 @@ func (c *caller) ended(process string) {
 // greet makes or resumes a session and returns its ID.
 func (c *caller) greet(resume any) string {
 	c.t.Helper()
-	m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": resume, "extensionMethods": true})
+	m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": resume,
+		"extensionMethods": true})
 	var result struct{ SessionID string }
 	if m.Error != nil || json.Unmarshal(m.Result, &result) != nil {
 		c.t.Fatalf("%+v", m)

@@ -28,7 +28,8 @@ func newStage(t *testing.T, managed string) *stage {
 	top := realDir(t)
 	s := &stage{etc: top + "/etc", outside: top + "/out", o: options()}
 	ws := top + "/ws"
-	check(t, errors.Join(os.Mkdir(ws, 0o755), os.Mkdir(s.outside, 0o755), os.Mkdir(s.etc, 0o755), os.Mkdir(top+"/home", 0o755)))
+	check(t, errors.Join(os.Mkdir(ws, 0o755), os.Mkdir(s.outside, 0o755), os.Mkdir(s.etc, 0o755),
+		os.Mkdir(top+"/home", 0o755)))
 	for _, name := range []string{ws + "/file", s.outside + "/file", s.outside + "/secret"} {
 		check(t, os.WriteFile(name, []byte(filepath.Base(name)), 0o600))
 	}
@@ -99,7 +100,8 @@ func over(request, what string) string {
 
 // isOver reports whether an answer is the error of a run for what the ceiling does not allow.
 func isOver(m message, text string) bool {
-	return m.Error != nil && m.Error.Code == -32602 && m.Error.Data.Reason == "invalid" && m.Error.Data.ExitCode == 122 &&
+	return m.Error != nil && m.Error.Code == -32602 && m.Error.Data.Reason == "invalid" &&
+		m.Error.Data.ExitCode == 122 &&
 		strings.HasPrefix(m.Error.Message, text) && strings.Contains(m.Error.Message, "managed.toml:")
 }
 
@@ -110,9 +112,11 @@ func TestCeilingProcess(t *testing.T) {
 	s := newStage(t, "").connect(t)
 	link := realDir(t) + "/link"
 	check(t, os.Symlink(s.outside, link))
-	full := map[string]any{"type": "managed", "network": "enabled", "file_system": map[string]any{"type": "unrestricted"}}
+	full := map[string]any{"type": "managed", "network": "enabled",
+		"file_system": map[string]any{"type": "unrestricted"}}
 	in := func(permissions any) map[string]any {
-		return map[string]any{"permissions": permissions, "cwd": "file://" + s.ws, "windowsSandboxLevel": "disabled"}
+		return map[string]any{"permissions": permissions, "cwd": "file://" + s.ws,
+			"windowsSandboxLevel": "disabled"}
 	}
 	workspace := []string{"read root", "write project_roots", "write slash_tmp", "write tmpdir"}
 	with := func(more ...string) map[string]any {
@@ -173,7 +177,8 @@ func TestCeilingProcess(t *testing.T) {
 func TestCeilingNarrows(t *testing.T) {
 	s := newStage(t, "").connect(t)
 	check(t, os.WriteFile(s.ws+"/a.key", []byte("key"), 0o600))
-	all := map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{}, "set": map[string]string{}, "includeOnly": []string{}}
+	all := map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{},
+		"set": map[string]string{}, "includeOnly": []string{}}
 	for _, test := range []struct {
 		name, managed, script string
 		more                  map[string]any
@@ -224,7 +229,8 @@ func TestCeilingRules(t *testing.T) {
 			switch {
 			case test.code == 0 && m.Error != nil:
 				t.Errorf("%+v", m.Error)
-			case test.code != 0 && (m.Error == nil || m.Error.Data.ExitCode != test.code || !strings.HasPrefix(m.Error.Message, test.says)):
+			case test.code != 0 && (m.Error == nil || m.Error.Data.ExitCode != test.code ||
+				!strings.HasPrefix(m.Error.Message, test.says)):
 				t.Errorf("%+v", m.Error)
 			}
 		})
@@ -289,13 +295,17 @@ func TestCeilingFiles(t *testing.T) {
 	t.Run("copy and rename", func(t *testing.T) {
 		s.t, s.sandbox = t, nil
 		s.says(t, deny)
-		copied := s.call("fs/copy", map[string]any{"sourcePath": "file://" + s.outside + "/secret", "destinationPath": "file://" + s.ws + "/copy", "recursive": false, "sandbox": ws})
-		moved := s.call("fs/rename", map[string]any{"sourcePath": "file://" + s.outside + "/secret", "destinationPath": "file://" + s.ws + "/moved", "sandbox": ws})
-		if !isOver(copied, over("fs/copy", s.outside+"/secret")) || moved.Error == nil || content(s.ws+"/copy") != "" || exists(s.ws+"/moved") {
+		copied := s.call("fs/copy", map[string]any{"sourcePath": "file://" + s.outside + "/secret",
+			"destinationPath": "file://" + s.ws + "/copy", "recursive": false, "sandbox": ws})
+		moved := s.call("fs/rename", map[string]any{"sourcePath": "file://" + s.outside + "/secret",
+			"destinationPath": "file://" + s.ws + "/moved", "sandbox": ws})
+		if !isOver(copied, over("fs/copy", s.outside+"/secret")) || moved.Error == nil ||
+			content(s.ws+"/copy") != "" || exists(s.ws+"/moved") {
 			t.Errorf("%+v, %+v", copied.Error, moved.Error)
 		}
 	})
-	if content(s.outside+"/file") != "file" || content(s.outside+"/secret") != "secret" || exists(s.outside+"/new") || exists(s.ws+"/new") && content(s.ws+"/new") != "" {
+	if content(s.outside+"/file") != "file" || content(s.outside+"/secret") != "secret" ||
+		exists(s.outside+"/new") || exists(s.ws+"/new") && content(s.ws+"/new") != "" {
 		t.Error("something outside was changed")
 	}
 }
@@ -308,15 +318,18 @@ func TestCeilingOthers(t *testing.T) {
 	if m := s.fetched("http://127.0.0.1:1/", nil); !isOver(m, over("http/request", "host")) {
 		t.Errorf("http/request: %+v %s", m.Error, m.Result)
 	}
-	m := s.call("fs/watchMissing", map[string]any{"watchId": 1, "missing": []string{"file://" + s.outside + "/later"}})
+	m := s.call("fs/watchMissing", map[string]any{"watchId": 1,
+		"missing": []string{"file://" + s.outside + "/later"}})
 	if m.Error != nil || string(m.Result) != `{"watching":false}` {
 		t.Errorf("fs/watchMissing: %+v %s", m.Error, m.Result)
 	}
-	m = s.call("capabilityRoots/discoverV1", map[string]any{"roots": []any{map[string]any{"id": "a", "path": "file://" + s.outside}}})
+	m = s.call("capabilityRoots/discoverV1",
+		map[string]any{"roots": []any{map[string]any{"id": "a", "path": "file://" + s.outside}}})
 	if m.Error == nil {
 		t.Errorf("capabilityRoots/discoverV1: %s", m.Result)
 	}
-	proxy := map[string]any{"proxy": map[string]any{"enabled": true, "enableSocks5": false, "enableSocks5Udp": false, "allowUpstreamProxy": false,
+	proxy := map[string]any{"proxy": map[string]any{"enabled": true, "enableSocks5": false,
+		"enableSocks5Udp": false, "allowUpstreamProxy": false,
 		"dangerouslyAllowAllUnixSockets": false, "mode": "full", "domains": map[string]string{"example.com": "allow"}, "unixSockets": nil, "allowLocalBinding": false}}
 	sandbox := map[string]any{"sandbox": profileOf(s.ws, "restricted", "read root"), "networkProxy": proxy}
 	for managed, what := range map[string]string{
@@ -352,17 +365,21 @@ func TestCeilingUnreadable(t *testing.T) {
 		"a directory":    func() error { return os.Mkdir(s.etc+"/managed.toml", 0o755) },
 		"a link to none": func() error { return os.Symlink("none", s.etc+"/managed.toml") },
 		"a broken part": func() error {
-			return errors.Join(os.MkdirAll(s.etc+"/managed.d", 0o755), os.WriteFile(s.etc+"/managed.d/1.toml", []byte("x"), 0o644))
+			return errors.Join(os.MkdirAll(s.etc+"/managed.d", 0o755),
+				os.WriteFile(s.etc+"/managed.d/1.toml", []byte("x"), 0o644))
 		},
 	} {
 		check(t, errors.Join(os.RemoveAll(s.etc+"/managed.toml"), os.RemoveAll(s.etc+"/managed.d"), spoil()))
 		started, _ := s.start(name, "true", nil)
-		confined, _ := s.start(name, "true", map[string]any{"sandbox": profileOf(s.ws, "restricted", "read root")})
+		confined, _ := s.start(name, "true",
+			map[string]any{"sandbox": profileOf(s.ws, "restricted", "read root")})
 		for i, m := range []message{
-			started, confined, s.do("fs/readFile", "file"), s.do("fs/getMetadata", "file"), s.do("fs/writeFile", "file", "dataBase64", ""),
+			started, confined, s.do("fs/readFile", "file"), s.do("fs/getMetadata", "file"),
+			s.do("fs/writeFile", "file", "dataBase64", ""),
 			s.do("fs/remove", "file"), s.fetched("http://127.0.0.1:1/", nil),
 		} {
-			if m.Error == nil || m.Error.Code != -32602 || m.Error.Data.ExitCode != 125 || !strings.Contains(m.Error.Message, s.etc+"/managed.") {
+			if m.Error == nil || m.Error.Code != -32602 || m.Error.Data.ExitCode != 125 ||
+				!strings.Contains(m.Error.Message, s.etc+"/managed.") {
 				t.Errorf("%s, request %d: %+v %s", name, i, m.Error, m.Result)
 			}
 		}

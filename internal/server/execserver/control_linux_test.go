@@ -16,7 +16,8 @@ import (
 // write writes to a process, and returns the status.
 func (c *caller) write(process, id, text string) string {
 	c.t.Helper()
-	return c.status("process/write", map[string]any{"processId": process, "writeId": id, "chunk": base64.StdEncoding.EncodeToString([]byte(text))})
+	return c.status("process/write", map[string]any{"processId": process, "writeId": id,
+		"chunk": base64.StdEncoding.EncodeToString([]byte(text))})
 }
 
 // status makes a request about input, and returns the status.
@@ -59,7 +60,8 @@ func TestCloseStdin(t *testing.T) {
 	c.started(script("p", t.TempDir(), "wc -c"))
 	chunk := base64.StdEncoding.EncodeToString(make([]byte, size))
 	for i := range parts {
-		c.post(map[string]any{"id": 0, "method": "process/write", "params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
+		c.post(map[string]any{"id": 0, "method": "process/write",
+			"params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
 	}
 	end := map[string]any{"processId": "p"}
 	c.post(map[string]any{"id": "end", "method": "process/closeStdin", "params": end})
@@ -126,11 +128,14 @@ func TestExitSignal(t *testing.T) {
 	for _, extends := range []bool{true, false} {
 		t.Run(fmt.Sprint(extends), func(t *testing.T) {
 			c := &caller{t: t, speaker: connect(t, server)}
-			if m := c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": extends}); m.Error != nil || !strings.Contains(string(m.Result), `"processExitSignal":true`) {
+			if m := c.call("initialize", map[string]any{"clientName": "test",
+				"extensionMethods": extends}); m.Error != nil ||
+				!strings.Contains(string(m.Result), `"processExitSignal":true`) {
 				t.Fatalf("%s, %+v", m.Result, m.Error)
 			}
 			c.post(map[string]any{"method": "initialized"})
-			c.post(map[string]any{"id": "s", "method": "process/start", "params": script("p", "/", "kill -KILL $$")})
+			c.post(map[string]any{"id": "s", "method": "process/start",
+				"params": script("p", "/", "kill -KILL $$")})
 			var exited string
 			for exited == "" {
 				text, err := c.receive()
@@ -146,7 +151,9 @@ func TestExitSignal(t *testing.T) {
 				told = append(told, string(c.call("process/list", nil).Result))
 			}
 			for _, text := range told {
-				if strings.Contains(text, `"signal":"SIGKILL"`) != extends || strings.Contains(text, `"signal"`) != extends || !strings.Contains(text, `"exitCode":137`) {
+				if strings.Contains(text, `"signal":"SIGKILL"`) != extends ||
+					strings.Contains(text, `"signal"`) != extends ||
+					!strings.Contains(text, `"exitCode":137`) {
 					t.Error(text)
 				}
 			}

@@ -77,19 +77,21 @@ func playCut(t *testing.T, server testServer, left *atomic.Int64) {
 		}
 		output[seq] = text
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: func(context.Context) (wire.Stream, error) {
-		return cutStream{connect(t, server), left}, nil
-	}}, execclient.Options{Name: "test", Extensions: true, OnNotify: func(method string, params json.RawMessage) {
-		var o struct {
-			Seq   uint64
-			Chunk []byte
-		}
-		if err := json.Unmarshal(params, &o); err != nil {
-			t.Error(err)
-		} else if method == "process/output" {
-			keep(o.Seq, string(o.Chunk))
-		}
-	}})
+	c, err := execclient.Dial(t.Context(),
+		execclient.Target{Dial: func(context.Context) (wire.Stream, error) {
+			return cutStream{connect(t, server), left}, nil
+		}}, execclient.Options{Name: "test", Extensions: true,
+			OnNotify: func(method string, params json.RawMessage) {
+				var o struct {
+					Seq   uint64
+					Chunk []byte
+				}
+				if err := json.Unmarshal(params, &o); err != nil {
+					t.Error(err)
+				} else if method == "process/output" {
+					keep(o.Seq, string(o.Chunk))
+				}
+			}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,8 @@ func playCut(t *testing.T, server testServer, left *atomic.Int64) {
 	ask := func(result any, method string, params map[string]any) {
 		t.Helper()
 		err := c.Repeat(t.Context(), method, params, result)
-		if err != nil && !strings.Contains(err.Error(), "process p already exists") { // it came before the cut
+		if err != nil && !strings.Contains(err.Error(), "process p already exists") {
+			// it came before the cut
 			t.Fatal(err)
 		}
 	}
@@ -106,14 +109,16 @@ func playCut(t *testing.T, server testServer, left *atomic.Int64) {
 	for i := range 3 {
 		want += fmt.Sprintf("got %d\n", i)
 		var answer struct{ Status string }
-		ask(&answer, "process/write", map[string]any{"processId": "p", "chunk": fmt.Appendln(nil, i), "writeId": fmt.Sprint(i)})
+		ask(&answer, "process/write", map[string]any{"processId": "p", "chunk": fmt.Appendln(nil, i),
+			"writeId": fmt.Sprint(i)})
 		if answer.Status != "accepted" {
 			t.Errorf("%+v", answer)
 		}
 	}
 	ask(nil, "process/closeStdin", map[string]any{"processId": "p", "writeId": "end"})
 	var p page
-	for after := uint64(0); !p.Closed || len(p.Chunks) > 0; after = p.NextSeq - 1 { // also what came without a connection
+	for after := uint64(0); !p.Closed || len(p.Chunks) > 0; after = p.NextSeq - 1 {
+		// also what came without a connection
 		p = page{}
 		ask(&p, "process/read", map[string]any{"processId": "p", "afterSeq": after, "waitMs": 30_000})
 		for _, chunk := range p.Chunks {

@@ -31,7 +31,8 @@ func TestIdleHelpers(t *testing.T) {
 	use := func(name string) *fileProcess {
 		r, w := io.Pipe()
 		processes[name] = new(stopped)
-		h := &fileProcess{key: name, process: processes[name], stream: wire.Lines(r, w), used: time.Now().Add(-helperIdle)}
+		h := &fileProcess{key: name, process: processes[name], stream: wire.Lines(r, w),
+			used: time.Now().Add(-helperIdle)}
 		l.helpers = append(l.helpers, h)
 		return h
 	}
@@ -59,7 +60,8 @@ func TestIdleHelpers(t *testing.T) {
 		l.owners[name] = use(name)
 	}
 	l.owners["n"] = l.helpers[0]
-	if _, err := l.startHelper("x", &executor.Spec{Policy: sandbox.ReadOnly()}, nil); err == nil || !strings.Contains(err.Error(), "limit of sandboxes for files (4)") {
+	if _, err := l.startHelper("x", &executor.Spec{Policy: sandbox.ReadOnly()}, nil); err == nil ||
+		!strings.Contains(err.Error(), "limit of sandboxes for files (4)") {
 		t.Errorf("%v", err)
 	}
 }

@@ -57,7 +57,8 @@ func client(t *testing.T, s *Server) *execclient.Client {
 		s.near.Go(func() { _ = s.Serve(cutting{wire.LinesOn(far)}, "me") })
 		return wire.LinesOn(near), nil
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial}, execclient.Options{Name: "t", Extensions: true, Resume: -1})
+	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial},
+		execclient.Options{Name: "t", Extensions: true, Resume: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func TestManyHanging(t *testing.T) {
 	c := client(t, s)
 	defer c.Close()
 	err := c.Call(t.Context(), "fs/getMetadata", map[string]any{"path": "file:///"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "limit of requests about files without an answer (256) reached") {
+	if err == nil || !strings.Contains(err.Error(),
+		"limit of requests about files without an answer (256) reached") {
 		t.Errorf("%v", err)
 	}
 	if err := c.Call(t.Context(), "environment/status", nil, nil); err != nil {
@@ -164,7 +166,8 @@ func TestLargeCopy(t *testing.T) {
 	s := New(Options{Drain: time.Millisecond, Dir: "/"})
 	c := client(t, s)
 	go func() {
-		_ = c.Call(t.Context(), "fs/copy", map[string]any{"sourcePath": wire.URI(from), "destinationPath": wire.URI(to), "recursive": false}, nil)
+		_ = c.Call(t.Context(), "fs/copy", map[string]any{"sourcePath": wire.URI(from),
+			"destinationPath": wire.URI(to), "recursive": false}, nil)
 	}()
 	size := func() int64 {
 		info, err := os.Stat(to)
@@ -189,11 +192,12 @@ func TestLargeCopy(t *testing.T) {
 func TestStuckRun(t *testing.T) {
 	hold := make(chan struct{})
 	begun := make(chan struct{})
-	s := New(Options{Drain: time.Millisecond, Dir: "/", Prepare: func(context.Context, *runs.Request) (*runs.Prepared, error) {
-		close(begun)
-		<-hold
-		return nil, errors.New("late")
-	}})
+	s := New(Options{Drain: time.Millisecond, Dir: "/",
+		Prepare: func(context.Context, *runs.Request) (*runs.Prepared, error) {
+			close(begun)
+			<-hold
+			return nil, errors.New("late")
+		}})
 	c := client(t, s)
 	go func() { _ = c.Call(t.Context(), "run/start", map[string]any{"args": []string{"true"}}, nil) }()
 	<-begun
@@ -210,7 +214,10 @@ func TestStuckRun(t *testing.T) {
 
 // TestNoRunNumber: without a number there is no run, the error says why, and others go on.
 func TestNoRunNumber(t *testing.T) {
-	s := New(Options{Dir: "/", RunNumber: func(uint64) (uint64, error) { return 0, errors.New("the file is damaged; remove it") },
+	s := New(Options{Dir: "/", RunNumber: func(uint64) (uint64, error) {
+		return 0,
+			errors.New("the file is damaged; remove it")
+	},
 		Prepare: func(context.Context, *runs.Request) (*runs.Prepared, error) {
 			t.Error("it was prepared")
 			return nil, errors.New("no")
@@ -220,7 +227,8 @@ func TestNoRunNumber(t *testing.T) {
 	defer c.Close()
 	err := c.Call(t.Context(), "run/start", map[string]any{"args": []string{"true"}}, nil)
 	var answer *wire.Error
-	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "the file is damaged; remove it") || !json.Valid(answer.Data) || !strings.Contains(string(answer.Data), `"failed"`) {
+	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "the file is damaged; remove it") ||
+		!json.Valid(answer.Data) || !strings.Contains(string(answer.Data), `"failed"`) {
 		t.Errorf("%v", err)
 	}
 }

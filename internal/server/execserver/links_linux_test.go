@@ -18,7 +18,8 @@ import (
 // TestFileLinks: a link that is not followed has the codes and the texts that clients know, in a sandbox
 // and without one.
 func TestFileLinks(t *testing.T) {
-	const way, end, kind = "Not a directory (os error 20)", "Too many levels of symbolic links (os error 40)", "path contains a symbolic link"
+	const way, end, kind = "Not a directory (os error 20)", "Too many levels of symbolic links (os error 40)",
+		"path contains a symbolic link"
 	for _, in := range []string{"without a sandbox", "in a sandbox"} {
 		t.Run(in, func(t *testing.T) {
 			ws := realDir(t)
@@ -28,7 +29,8 @@ func TestFileLinks(t *testing.T) {
 				testenv.NeedUserNS(t)
 				c.sandbox = confinement(ws, "root", "/nowhere")
 			}
-			check(t, errors.Join(os.Mkdir(ws+"/dir", 0o755), os.WriteFile(ws+"/dir/file", []byte("x"), 0o600), os.Symlink("dir", ws+"/to"), os.Symlink("dir/file", ws+"/link")))
+			check(t, errors.Join(os.Mkdir(ws+"/dir", 0o755), os.WriteFile(ws+"/dir/file", []byte("x"), 0o600),
+				os.Symlink("dir", ws+"/to"), os.Symlink("dir/file", ws+"/link")))
 			for _, test := range []struct {
 				method, path string
 				code         int64
@@ -72,7 +74,8 @@ func TestListings(t *testing.T) {
 	ws, server := realDir(t), run(t, options())
 	first, _ := meet(t, server, nil)
 	second, _ := meet(t, server, nil)
-	in, beside := &fileCaller{caller: first, ws: ws, sandbox: confinement(ws, "root", "/nowhere")}, &fileCaller{caller: second, ws: ws}
+	in, beside := &fileCaller{caller: first, ws: ws, sandbox: confinement(ws, "root", "/nowhere")},
+		&fileCaller{caller: second, ws: ws}
 	check(t, errors.Join(os.Mkdir(ws+"/dir", 0o755), os.WriteFile(ws+"/file", nil, 0o600)))
 	if m := in.write("file", "x"); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
@@ -85,7 +88,8 @@ func TestListings(t *testing.T) {
 	for place, c := range map[string]*fileCaller{"in the sandbox": in, "beside it": beside} {
 		for _, m := range []message{
 			c.do("fs/readDirectory", ""),
-			c.do("fs/walk", "", "options", map[string]any{"maxDepth": 3, "maxDirectories": 9, "maxEntries": 99, "followDirectorySymlinks": false}),
+			c.do("fs/walk", "", "options", map[string]any{"maxDepth": 3, "maxDirectories": 9,
+				"maxEntries": 99, "followDirectorySymlinks": false}),
 		} {
 			var list struct {
 				Entries []struct{ FileName, Path string }
@@ -108,7 +112,8 @@ func TestListings(t *testing.T) {
 		}
 	}
 	to := realDir(t) + "/copy"
-	if m := beside.call("fs/copy", map[string]any{"sourcePath": "file://" + ws, "destinationPath": "file://" + to, "recursive": true}); m.Error != nil {
+	if m := beside.call("fs/copy", map[string]any{"sourcePath": "file://" + ws, "destinationPath": "file://" +
+		to, "recursive": true}); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}
 	if names, err := os.ReadDir(to); len(names) != 2 || err != nil {

@@ -44,8 +44,10 @@ func TestReplayLog(t *testing.T) {
 			NextSeq, TruncatedBefore uint64
 		}
 		m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": after, "maxBytes": 1 << 30})
-		if m.Error != nil || json.Unmarshal(m.Result, &page) != nil || len(page.Chunks) == 0 || page.TruncatedBefore != 0 {
-			t.Fatalf("after %d: %+v, truncated before %d, %d chunks", after, m.Error, page.TruncatedBefore, len(page.Chunks))
+		if m.Error != nil || json.Unmarshal(m.Result, &page) != nil || len(page.Chunks) == 0 ||
+			page.TruncatedBefore != 0 {
+			t.Fatalf("after %d: %+v, truncated before %d, %d chunks", after, m.Error, page.TruncatedBefore,
+				len(page.Chunks))
 		}
 		for _, chunk := range page.Chunks {
 			if chunk.Seq != after+1 || !bytes.Equal(seqs[chunk.Seq], chunk.Chunk) {

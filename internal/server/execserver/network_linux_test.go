@@ -27,7 +27,8 @@ func hostRequest(t *testing.T, p network.Protocol, name string) network.Request 
 
 // TestNetworkProxy: a process gets the network that its client wants, and none that cannot be enforced.
 func TestNetworkProxy(t *testing.T) {
-	config := wire.ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, Mode: "full", Domains: map[string]string{"*.example": "allow", "b.example": "deny"}}
+	config := wire.ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, Mode: "full",
+		Domains: map[string]string{"*.example": "allow", "b.example": "deny"}}
 	with := func(change func(*wire.ProxyConfig)) wire.NetworkProxy {
 		c := config
 		change(&c)
@@ -54,16 +55,20 @@ func TestNetworkProxy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := &executor.Spec{Policy: sandbox.ReadOnly()}
-			if failure := (&process{session: &session{server: new(Server)}}).network(spec, &wire.Start{Network: &test.w}, nil, nil); failure != nil {
+			if failure := (&process{session: &session{server: new(Server)}}).network(spec,
+				&wire.Start{Network: &test.w}, nil, nil); failure != nil {
 				t.Fatal(failure)
 			}
 			d := spec.Network.Policy().Decide(hostRequest(t, test.protocol, test.host))
-			if got := d.Ruling.String() + " " + string(d.Reason); got != test.want || spec.Policy.Network() != sandbox.NetworkProxy || (spec.AskHost != nil) != (test.w.DecisionTimeoutMs > 0) {
+			if got := d.Ruling.String() + " " + string(d.Reason); got != test.want ||
+				spec.Policy.Network() != sandbox.NetworkProxy ||
+				(spec.AskHost != nil) != (test.w.DecisionTimeoutMs > 0) {
 				t.Errorf("%s, want %s; network %s", got, test.want, spec.Policy.Network())
 			}
 		})
 	}
-	for pattern, policy := range map[string]sandbox.Policy{"no-sandbox": sandbox.FullAccess(), "no pattern": sandbox.ReadOnly()} {
+	for pattern, policy := range map[string]sandbox.Policy{"no-sandbox": sandbox.FullAccess(),
+		"no pattern": sandbox.ReadOnly()} {
 		w := wire.NetworkProxy{Proxy: wire.ProxyConfig{Domains: map[string]string{pattern: "allow"}}}
 		if failure := (&process{session: &session{server: new(Server)}}).network(&executor.Spec{Policy: policy}, &wire.Start{Network: &w}, nil, nil); failure == nil || failure.Code != wire.CodeInvalidParams {
 			t.Errorf("%s: %v", pattern, failure)
@@ -99,10 +104,13 @@ func TestPolicyRequest(t *testing.T) {
 					if test.extends {
 						protocol = "transparent_tcp"
 					}
-					if !strings.Contains(text, `"method":"network/policyRequest"`) || !strings.Contains(text, `"params":{"processId":"p","request":{"protocol":"`+protocol+`","host":"a.example","port":22}}`) {
+					if !strings.Contains(text, `"method":"network/policyRequest"`) ||
+						!strings.Contains(text, `"params":{"processId":"p","request":{"protocol":"`+protocol+
+							`","host":"a.example","port":22}}`) {
 						t.Error(text)
 					}
-					switch m := (&wire.Message{ID: wire.Number(1), Result: json.RawMessage(test.answer)}); test.answer {
+					switch m := (&wire.Message{ID: wire.Number(1),
+						Result: json.RawMessage(test.answer)}); test.answer {
 					case "none":
 					case "":
 						m.Kind, m.Error = wire.KindError, &wire.Error{Message: "x"}
@@ -112,7 +120,8 @@ func TestPolicyRequest(t *testing.T) {
 						c.asked.end(m)
 					}
 				}()
-				d := p.askHost(t.Context(), hostRequest(t, network.TransparentTCP, "a.example:22"), 7*time.Second)
+				d := p.askHost(t.Context(), hostRequest(t, network.TransparentTCP, "a.example:22"),
+					7*time.Second)
 				if d != test.want {
 					t.Errorf("%+v, want %+v", d, test.want)
 				}
@@ -120,11 +129,13 @@ func TestPolicyRequest(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				c.cut()
-				if d := p.askHost(t.Context(), hostRequest(t, network.HTTP, "a.example:80"), time.Second); d.Ruling != network.Deny {
+				if d := p.askHost(t.Context(), hostRequest(t, network.HTTP, "a.example:80"),
+					time.Second); d.Ruling != network.Deny {
 					t.Errorf("after the end of the connection %+v", d)
 				}
 				p.session.connection = nil
-				if d := p.askHost(t.Context(), hostRequest(t, network.HTTP, "a.example:80"), time.Second); d.Ruling != network.Deny {
+				if d := p.askHost(t.Context(), hostRequest(t, network.HTTP, "a.example:80"),
+					time.Second); d.Ruling != network.Deny {
 					t.Errorf("without a connection %+v", d)
 				}
 			})

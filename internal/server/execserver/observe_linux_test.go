@@ -77,7 +77,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("runs: %s", m.Result)
 	}
 	// What it prints may come before the answer.
-	d.post(map[string]any{"id": "write", "method": "process/write", "params": map[string]any{"processId": "p", "chunk": []byte("text\n"), "writeId": "w"}})
+	d.post(map[string]any{"id": "write", "method": "process/write",
+		"params": map[string]any{"processId": "p", "chunk": []byte("text\n"), "writeId": "w"}})
 	if got := d.first("p"); got != "text" {
 		t.Errorf("the process printed %q", got)
 	}
@@ -119,7 +120,8 @@ func TestCancelStart(t *testing.T) {
 	c, _ := meet(t, server, nil)
 	release := execserver.HoldStarts(server.Server)
 	start := func(id string) {
-		c.post(map[string]any{"id": id, "method": "process/start", "params": script(id, dir, "echo "+id+" >>log")})
+		c.post(map[string]any{"id": id, "method": "process/start",
+			"params": script(id, dir, "echo "+id+" >>log")})
 	}
 	answered := func(id string) message {
 		t.Helper()
@@ -154,7 +156,8 @@ func TestCancelStart(t *testing.T) {
 func observer(t *testing.T, server testServer, id string) (*caller, message) {
 	t.Helper()
 	c := &caller{t: t, speaker: connect(t, server)}
-	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": id, "extensionMethods": true})
+	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": id,
+		"extensionMethods": true})
 	if m.Error == nil {
 		c.post(map[string]any{"method": "initialized"})
 	}
@@ -177,7 +180,8 @@ func TestObserve(t *testing.T) {
 	if m := c.call("process/list", nil); !strings.Contains(string(m.Result), `"processId":"p"`) {
 		t.Errorf("%s", m.Result)
 	}
-	if m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": 0}); !strings.Contains(string(m.Result), `"YmVmb3JlCg=="`) {
+	if m := c.call("process/read", map[string]any{"processId": "p",
+		"afterSeq": 0}); !strings.Contains(string(m.Result), `"YmVmb3JlCg=="`) {
 		t.Errorf("%s", m.Result)
 	}
 	for method, params := range map[string]map[string]any{
@@ -192,7 +196,8 @@ func TestObserve(t *testing.T) {
 		"fs/watchMissing":    {"watchId": 1, "missing": []string{}},
 		"http/request":       {"method": "GET", "url": "http://127.0.0.1:1", "requestId": "r"},
 	} {
-		if m := c.call(method, params); m.Error == nil || m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "observes") {
+		if m := c.call(method, params); m.Error == nil || m.Error.Code != -32600 ||
+			!strings.Contains(m.Error.Message, "observes") {
 			t.Errorf("%s: %+v, %s", method, m.Error, m.Result)
 		}
 	}
@@ -202,7 +207,8 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	// A read of the observer waits for what the owner types, and no event comes to it.
-	c.post(map[string]any{"id": "r", "method": "process/read", "params": map[string]any{"processId": "p", "afterSeq": 1, "waitMs": 3600_000}})
+	c.post(map[string]any{"id": "r", "method": "process/read",
+		"params": map[string]any{"processId": "p", "afterSeq": 1, "waitMs": 3600_000}})
 	owner.call("process/write", map[string]any{"processId": "p", "chunk": []byte("typed\n"), "writeId": "w"})
 	if m := c.until(func(m *message) bool { return string(m.ID) == `"r"` }); !strings.Contains(string(m.Result), `"dHlwZWQK"`) {
 		t.Errorf("%+v, %s", m.Error, m.Result)
@@ -228,7 +234,8 @@ func TestObserve(t *testing.T) {
 func TestObserveCredential(t *testing.T) {
 	server := run(t, options())
 	_, id := meet(t, server.as("alice"), nil)
-	if _, m := observer(t, server.as("mallory"), id); m.Error == nil || m.Error.Message != "unknown session id "+id {
+	if _, m := observer(t, server.as("mallory"), id); m.Error == nil ||
+		m.Error.Message != "unknown session id "+id {
 		t.Errorf("%+v, %s", m.Error, m.Result)
 	}
 	if _, m := observer(t, server.as("alice"), id); m.Error != nil {

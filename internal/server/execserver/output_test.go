@@ -113,11 +113,13 @@ func TestReads(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			for i := range test.n {
 				if i == test.n/2 {
-					p.event(wire.MethodExited, func(seq uint64) any { return &wire.Exited{Seq: seq} }, nil) // it has a number too
+					// it has a number too
+					p.event(wire.MethodExited, func(seq uint64) any { return &wire.Exited{Seq: seq} }, nil)
 				}
 				data := bytes.Repeat([]byte{byte(i)}, 1+random.IntN(test.size))
 				stream := executor.Stream(random.IntN(2))
-				e.all = append(e.all, wire.Chunk{Seq: p.next, Stream: p.stream(stream), Chunk: bytes.Clone(data)})
+				e.all = append(e.all, wire.Chunk{Seq: p.next, Stream: p.stream(stream),
+					Chunk: bytes.Clone(data)})
 				e.ends = append(e.ends, e.before(i)+uint64(len(data)))
 				p.onOutput(stream, data)
 				if i%37 == 0 || i == test.n-1 {
@@ -175,7 +177,8 @@ func (e *expected) compare(t *testing.T, p *process, holds int) {
 		t.Errorf("a page of %d bytes", size)
 	}
 	none := uint64(0) // one chunk in any case
-	e.check(t, p, &wire.Read{AfterSeq: e.all[retained].Seq - 1, MaxBytes: &none}, retained, retained, retained+1)
+	e.check(t, p, &wire.Read{AfterSeq: e.all[retained].Seq - 1, MaxBytes: &none}, retained,
+		retained, retained+1)
 }
 
 // TestManyChunks: the chunks that are known are bounded, however small they are.
@@ -190,8 +193,10 @@ func TestManyChunks(t *testing.T) {
 		t.Errorf("%d chunks from %d", len(page.Chunks), page.Chunks[0].Seq)
 	}
 	all.MaxBytes = &most
-	if page, _ = p.page(&all); len(page.Chunks) != maxIndex || page.TruncatedBefore != 11 || page.TruncatedBytes != 10 {
-		t.Errorf("%d chunks, truncated before %d with %d bytes", len(page.Chunks), page.TruncatedBefore, page.TruncatedBytes)
+	if page, _ = p.page(&all); len(page.Chunks) != maxIndex || page.TruncatedBefore != 11 ||
+		page.TruncatedBytes != 10 {
+		t.Errorf("%d chunks, truncated before %d with %d bytes", len(page.Chunks), page.TruncatedBefore,
+			page.TruncatedBytes)
 	}
 }
 
@@ -204,7 +209,9 @@ func TestLostFile(t *testing.T) {
 	_ = p.log.Close()
 	most := uint64(1 << 30)
 	page, _ := p.page(&wire.Read{MaxBytes: &most})
-	if len(page.Chunks) != maxKept/chunkSize || page.TruncatedBefore != page.Chunks[0].Seq || page.TruncatedBytes != 100*chunkSize-maxKept {
-		t.Errorf("%d chunks, truncated before %d with %d bytes", len(page.Chunks), page.TruncatedBefore, page.TruncatedBytes)
+	if len(page.Chunks) != maxKept/chunkSize || page.TruncatedBefore != page.Chunks[0].Seq ||
+		page.TruncatedBytes != 100*chunkSize-maxKept {
+		t.Errorf("%d chunks, truncated before %d with %d bytes", len(page.Chunks), page.TruncatedBefore,
+			page.TruncatedBytes)
 	}
 }

@@ -35,12 +35,14 @@ func boarded(asks chan<- struct{}) runs.Prepare {
 			return nil, err
 		}
 		board := new(approval.OpenQuestions)
-		p.Runner.Approver = approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		p.Runner.Approver = approval.Func(func(ctx context.Context,
+			r *approval.Request) (approval.Decision, error) {
 			changed := board.Changed()
 			go func() { <-changed; asks <- struct{}{} }()
 			return board.Approve(ctx, r)
 		})
-		p.Questions = &runs.Questions{Open: board, Await: func(context.Context) {}, Remembered: p.Runner.Approvals, Revoke: p.Runner.RevokeApproval}
+		p.Questions = &runs.Questions{Open: board, Await: func(context.Context) {},
+			Remembered: p.Runner.Approvals, Revoke: p.Runner.RevokeApproval}
 		return p, nil
 	}
 }
@@ -57,13 +59,18 @@ func TestQuestions(t *testing.T) {
 		starts   bool
 	}{{"approved", true}, {"approved_for_session", true}, {"denied", false}, {"abort", false}} {
 		t.Run(test.decision, func(t *testing.T) {
-			alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil), drive(t, server.as("mallory"), nil)
+			alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil),
+				drive(t, server.as("mallory"), nil)
 			dir := t.TempDir()
-			alice.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "sh", "-c", "touch ran; sleep 1000"}, "cwd": dir}})
+			alice.post(map[string]any{"id": "s", "method": "run/start",
+				"params": map[string]any{"args": []string{"--ask", "sh", "-c",
+					"touch ran; sleep 1000"}, "cwd": dir}})
 			<-asks
 			var all, none openQuestions
 			again.result(&all, "question/list", nil)
-			if len(all.Questions) != 1 || all.Questions[0].RunID == "" || all.Questions[0].Request.Type != "approval_request" || len(all.Questions[0].Request.Argv) != 3 {
+			if len(all.Questions) != 1 || all.Questions[0].RunID == "" ||
+				all.Questions[0].Request.Type != "approval_request" ||
+				len(all.Questions[0].Request.Argv) != 3 {
 				t.Fatalf("%+v", all)
 			}
 			q := all.Questions[0]
@@ -72,7 +79,8 @@ func TestQuestions(t *testing.T) {
 			if len(none.Questions) != 0 {
 				t.Errorf("another owner sees %+v", none)
 			}
-			for method, params := range map[string]map[string]any{"question/answer": answer, "question/forget": {"id": q.Request.ID}} {
+			for method, params := range map[string]map[string]any{"question/answer": answer,
+				"question/forget": {"id": q.Request.ID}} {
 				if why := mallory.refused(method, params); why != "unknownQuestion" {
 					t.Errorf("another owner: %s: %s", method, why)
 				}
@@ -84,7 +92,8 @@ func TestQuestions(t *testing.T) {
 			again.result(new(struct{}), "question/answer", answer)
 			m := alice.until(func(m *message) bool { return string(m.ID) == `"s"` })
 			var r startedRun
-			if err := json.Unmarshal(m.Result, &r); err != nil || r.Started != test.starts || r.Started && r.RunID != q.RunID {
+			if err := json.Unmarshal(m.Result, &r); err != nil || r.Started != test.starts || r.Started &&
+				r.RunID != q.RunID {
 				t.Errorf("%+v, %v", m, err)
 			}
 			if why := again.refused("question/answer", answer); why != "unknownQuestion" {
@@ -92,12 +101,14 @@ func TestQuestions(t *testing.T) {
 			}
 			all = openQuestions{}
 			again.result(&all, "question/list", nil)
-			if remembers := test.decision == "approved_for_session"; len(all.Questions) != 0 || (len(all.Approved) == 1) != remembers {
+			if remembers := test.decision == "approved_for_session"; len(all.Questions) != 0 ||
+				(len(all.Approved) == 1) != remembers {
 				t.Errorf("%+v", all)
 			} else if remembers {
 				mallory.refused("question/forget", map[string]any{"id": q.Request.ID})
 				again.result(new(struct{}), "question/forget", map[string]any{"id": q.Request.ID})
-				if why := again.refused("question/forget", map[string]any{"id": q.Request.ID}); why != "unknownQuestion" {
+				if why := again.refused("question/forget",
+					map[string]any{"id": q.Request.ID}); why != "unknownQuestion" {
 					t.Errorf("forgotten twice: %s", why)
 				}
 			}
@@ -114,7 +125,8 @@ func TestNoQuestions(t *testing.T) {
 	const unknown = -32601
 	c := drive(t, run(t, runOptions()), nil)
 	var none openQuestions
-	if c.result(&none, "question/list", nil); none.Questions == nil || none.Approved == nil || len(none.Questions) != 0 {
+	if c.result(&none, "question/list", nil); none.Questions == nil || none.Approved == nil ||
+		len(none.Questions) != 0 {
 		t.Errorf("%+v", none)
 	}
 	for _, test := range []struct {
@@ -126,10 +138,12 @@ func TestNoQuestions(t *testing.T) {
 		c.post(map[string]any{"method": "initialized"})
 		absent := []string{"question/list", "run/list"}
 		if !test.extends {
-			absent = append(absent, "process/resize", "process/closeStdin", "process/list", "fs/rename", "fs/chmod", "fs/symlink", "fs/append")
+			absent = append(absent, "process/resize", "process/closeStdin", "process/list", "fs/rename",
+				"fs/chmod", "fs/symlink", "fs/append")
 		}
 		for _, method := range absent {
-			if m := c.call(method, map[string]any{"processId": "p"}); m.Error == nil || m.Error.Code != unknown {
+			if m := c.call(method, map[string]any{"processId": "p"}); m.Error == nil ||
+				m.Error.Code != unknown {
 				t.Errorf("%s: %+v, %s", method, m.Error, m.Result)
 			}
 		}
@@ -145,7 +159,8 @@ func TestObservedQuestions(t *testing.T) {
 		t.Fatalf("%+v", m.Error)
 	}
 	for _, method := range []string{"question/list", "question/answer", "question/forget"} {
-		if m := w.call(method, map[string]any{"id": "1", "digest": "1", "decision": "approved"}); m.Error == nil || !strings.Contains(m.Error.Message, "observes") {
+		if m := w.call(method, map[string]any{"id": "1", "digest": "1",
+			"decision": "approved"}); m.Error == nil || !strings.Contains(m.Error.Message, "observes") {
 			t.Errorf("%s: %+v, %s", method, m.Error, m.Result)
 		}
 	}

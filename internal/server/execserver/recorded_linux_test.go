@@ -68,7 +68,8 @@ func TestRecordedClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &scenario{
-				t: t, name: name, dir: dir, talks: map[string]*talk{}, dial: func() speaker { return connect(t, server) },
+				t: t, name: name, dir: dir, talks: map[string]*talk{},
+				dial:   func() speaker { return connect(t, server) },
 				expect: map[string]map[string][]byte{}, ids: map[string]string{},
 			}
 			s.record(string(text), work)
@@ -83,8 +84,10 @@ var sessionID = regexp.MustCompile(`"(sessionId|resumeSessionId)": "[-0-9a-f]{36
 func (s *scenario) record(text, work string) {
 	replace := strings.NewReplacer(
 		"file:///workspace", "file://"+work, // and directories above it that have no .git
-		"file:///client/.git", "file://"+s.dir+"/.git", "file:///srv/.git", "file://"+s.dir+"/.git", "file:///tmp/.git", "file://"+s.dir+"/.git", "file:///.git", "file://"+s.dir+"/.git",
-		base64.StdEncoding.EncodeToString([]byte("/work\n")), base64.StdEncoding.EncodeToString([]byte(work+"\n")),
+		"file:///client/.git", "file://"+s.dir+"/.git", "file:///srv/.git", "file://"+s.dir+"/.git",
+		"file:///tmp/.git", "file://"+s.dir+"/.git", "file:///.git", "file://"+s.dir+"/.git",
+		base64.StdEncoding.EncodeToString([]byte("/work\n")),
+		base64.StdEncoding.EncodeToString([]byte(work+"\n")),
 		`"waitMs": 0`, `"waitMs": 60000`, // the command may take longer to end here
 	)
 	for raw := range strings.Lines(text) {

@@ -53,7 +53,8 @@ type talk struct {
 }
 
 func newTalk(p speaker) *talk {
-	c := &talk{speaker: p, arrived: make(chan struct{}), sent: map[string]time.Time{}, methods: map[string]string{}, checked: map[string]int{}}
+	c := &talk{speaker: p, arrived: make(chan struct{}), sent: map[string]time.Time{},
+		methods: map[string]string{}, checked: map[string]int{}}
 	go c.listen()
 	return c
 }
@@ -182,7 +183,9 @@ func play(t *testing.T, file string, dial func() speaker) {
 		t.Fatal(err)
 	}
 	web := webServer(t)
-	s := &scenario{t: t, name: strings.TrimSuffix(filepath.Base(file), ".jsonl"), dir: dir, talks: map[string]*talk{"a": newTalk(dial())}, dial: dial, expect: map[string]map[string][]byte{}, ids: map[string]string{}}
+	s := &scenario{t: t, name: strings.TrimSuffix(filepath.Base(file), ".jsonl"), dir: dir,
+		talks: map[string]*talk{"a": newTalk(dial())}, dial: dial, expect: map[string]map[string][]byte{},
+		ids: map[string]string{}}
 	for raw := range strings.Lines(string(text)) {
 		raw = strings.NewReplacer("${ROOT}", dir, "${HTTP}", web).Replace(raw)
 		for conn, id := range s.ids {
@@ -351,8 +354,10 @@ func (s *scenario) result(c *talk, id, method string, gotText, wantText json.Raw
 				s.t.Errorf("numbers of %s", gotText)
 			}
 		}
-		same := reflect.DeepEqual(joined(&got), joined(&want)) && got.Exited == want.Exited && reflect.DeepEqual(got.ExitCode, want.ExitCode) &&
-			reflect.DeepEqual(got.Failure, want.Failure) && got.SandboxDenied == want.SandboxDenied && (got.Closed || !want.Closed)
+		same := reflect.DeepEqual(joined(&got), joined(&want)) && got.Exited == want.Exited &&
+			reflect.DeepEqual(got.ExitCode, want.ExitCode) &&
+			reflect.DeepEqual(got.Failure, want.Failure) && got.SandboxDenied == want.SandboxDenied &&
+			(got.Closed || !want.Closed)
 		if !same {
 			s.t.Errorf("%s, want %s", gotText, wantText)
 		}
@@ -362,7 +367,8 @@ func (s *scenario) result(c *talk, id, method string, gotText, wantText json.Raw
 		s.files(method, gotText, wantText)
 	default:
 		var g, w any
-		if errors.Join(json.Unmarshal(gotText, &g), json.Unmarshal(wantText, &w)) != nil || !reflect.DeepEqual(g, w) {
+		if errors.Join(json.Unmarshal(gotText, &g), json.Unmarshal(wantText, &w)) != nil ||
+			!reflect.DeepEqual(g, w) {
 			s.t.Errorf("%s: %s, want %s", method, gotText, wantText)
 		}
 	}
@@ -393,7 +399,8 @@ func (s *scenario) control(c *talk, l *line) {
 			s.t.Errorf("answer %s took %v, want %d ms to %v", l.ID, took, l.Min, most)
 		}
 	case "expect_output":
-		c.wait(s.t, "the end of "+l.ProcessID, func() bool { return c.event("process/closed", l.ProcessID) != nil })
+		c.wait(s.t, "the end of "+l.ProcessID,
+			func() bool { return c.event("process/closed", l.ProcessID) != nil })
 		s.sum(l, c.output(l.ProcessID, l.Stream))
 	case "retained":
 		page := s.read(c, map[string]any{"processId": l.ProcessID})
@@ -491,7 +498,8 @@ func (s *scenario) inOrder(c *talk) {
 			continue
 		}
 		p := m.Params
-		if n, seen := next[p.ProcessID]; seen && p.Seq != n || !seen && p.Seq != 1 && !c.resumed || over[p.ProcessID] {
+		if n, seen := next[p.ProcessID]; seen && p.Seq != n || !seen && p.Seq != 1 && !c.resumed ||
+			over[p.ProcessID] {
 			s.t.Errorf("%s of %q has the number %d, want %d", m.Method, p.ProcessID, p.Seq, n)
 		}
 		next[p.ProcessID], over[p.ProcessID] = p.Seq+1, m.Method == "process/closed"

@@ -75,7 +75,9 @@ func TestRunApprovals(t *testing.T) {
 				t.Fatalf("%d questions", len(d.asked))
 			}
 			q := d.asked[0].Params
-			if q.RunID != r.RunID || q.Request.Type != "approval_request" || q.Request.Kind != "command" || strings.Join(q.Request.Argv, " ") != "touch ran" || q.Request.Reason == "" || len(q.Request.Available) == 0 {
+			if q.RunID != r.RunID || q.Request.Type != "approval_request" || q.Request.Kind != "command" ||
+				strings.Join(q.Request.Argv, " ") != "touch ran" || q.Request.Reason == "" ||
+				len(q.Request.Available) == 0 {
 				t.Errorf("%+v", q)
 			}
 			res := r.Result
@@ -85,13 +87,15 @@ func TestRunApprovals(t *testing.T) {
 			if r.Started != test.starts || ran(dir) != test.starts {
 				t.Errorf("%+v, it ran: %v", r, ran(dir))
 			}
-			if said, _ := json.Marshal(res); !strings.Contains(strings.ReplaceAll(string(said), `\"`, `"`), test.message) {
+			if said, _ := json.Marshal(res); !strings.Contains(strings.ReplaceAll(string(said), `\"`, `"`),
+				test.message) {
 				t.Errorf("%s, want %s", said, test.message)
 			}
 			if !test.starts && res.End != "refused" {
 				t.Errorf("%+v", res)
 			}
-			if test.name == "approved" && (len(res.Approvals) != 1 || res.Approvals[0].Decision != "approved" || res.Approvals[0].Source != "user") {
+			if test.name == "approved" && (len(res.Approvals) != 1 ||
+				res.Approvals[0].Decision != "approved" || res.Approvals[0].Source != "user") {
 				t.Errorf("%+v", res.Approvals)
 			}
 		})
@@ -121,19 +125,25 @@ func TestRunRetry(t *testing.T) {
 			d := drive(t, server, func(*runQuestion) any {
 				return map[string]any{"result": map[string]any{"decision": test.decision}}
 			})
-			id := d.runs(map[string]any{"cwd": ws}, "--sandbox", "sh", "-c", `[ -e begun ] && echo again || echo begin; touch begun; echo x >../out/file || exit 1`)
+			id := d.runs(map[string]any{"cwd": ws}, "--sandbox", "sh", "-c",
+				`[ -e begun ] && echo again || echo begin; touch begun; echo x >../out/file || exit 1`)
 			res := d.over(id)
-			if len(d.asked) != 1 || d.asked[0].Params.Request.Kind != "access" || len(d.asked[0].Params.Request.Requires) != 1 || d.asked[0].Params.Request.Requires[0] != "write:"+out {
+			if len(d.asked) != 1 || d.asked[0].Params.Request.Kind != "access" ||
+				len(d.asked[0].Params.Request.Requires) != 1 ||
+				d.asked[0].Params.Request.Requires[0] != "write:"+out {
 				t.Fatalf("%+v", d.asked)
 			}
-			if res.ExitCode != test.code || res.Stdout != test.stdout || len(res.Approvals) != 1 || res.Approvals[0].Decision != test.decision {
+			if res.ExitCode != test.code || res.Stdout != test.stdout || len(res.Approvals) != 1 ||
+				res.Approvals[0].Decision != test.decision {
 				t.Errorf("%+v", res)
 			}
 			approved := test.decision == "approved"
-			if (res.First != nil) != approved || approved && (res.First.Stdout != "begin\n" || res.First.ExitCode != 1) {
+			if (res.First != nil) != approved || approved &&
+				(res.First.Stdout != "begin\n" || res.First.ExitCode != 1) {
 				t.Errorf("%+v", res.First)
 			}
-			if got := d.output(id); !strings.HasPrefix(got, "begin\n") || approved != strings.HasSuffix(got, "again\n") {
+			if got := d.output(id); !strings.HasPrefix(got, "begin\n") ||
+				approved != strings.HasSuffix(got, "again\n") {
 				t.Errorf("%q", got)
 			}
 			if _, err := os.Stat(filepath.Join(out, "file")); (err == nil) != approved {
@@ -151,7 +161,8 @@ func TestRunCut(t *testing.T) {
 			o, over := closing()
 			d := drive(t, run(t, o), func(*runQuestion) any { return nil })
 			dir := t.TempDir()
-			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
+			d.post(map[string]any{"id": "s", "method": "run/start",
+				"params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
 			if w, ok := d.speaker.(*answering).speaker.(*end); !ok || w.closeWith(why) != nil {
 				t.Fatal("not closed")
@@ -187,7 +198,8 @@ func TestRunStray(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := drive(t, server, func(*runQuestion) any { return nil })
 			dir := t.TempDir()
-			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
+			d.post(map[string]any{"id": "s", "method": "run/start",
+				"params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
 			test.post(d, d.asked[0].ID)
 			for {
@@ -212,7 +224,8 @@ func TestRunStarting(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			dir := t.TempDir()
 			d, other := drive(t, server, func(*runQuestion) any { return nil }), drive(t, server, nil)
-			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
+			d.post(map[string]any{"id": "s", "method": "run/start",
+				"params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 			d.until(func(m *message) bool { return m.Method == "run/approve" })
 			id := d.asked[0].Params.RunID
 			type listed struct {
@@ -226,7 +239,8 @@ func TestRunStarting(t *testing.T) {
 			other.result(&list, "run/list", nil)
 			if i := slices.IndexFunc(list.Runs, func(r listed) bool { return r.RunID == id }); i < 0 {
 				t.Fatalf("%+v, want run %s", list, id)
-			} else if r := list.Runs[i]; !r.Starting || r.Running || r.ExitCode != nil || !slices.Equal(r.Argv, []string{"touch", "ran"}) || r.CWD != dir {
+			} else if r := list.Runs[i]; !r.Starting || r.Running || r.ExitCode != nil ||
+				!slices.Equal(r.Argv, []string{"touch", "ran"}) || r.CWD != dir {
 				t.Errorf("%+v", r)
 			}
 			if why := other.refused("run/read", map[string]any{"runId": id, "after": 0}); why != "starting" {
@@ -238,10 +252,12 @@ func TestRunStarting(t *testing.T) {
 			}
 			m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
 			var r startedRun
-			if err := json.Unmarshal(m.Result, &r); err != nil || r.Started || r.Result.End != "canceled" || ran(dir) {
+			if err := json.Unmarshal(m.Result, &r); err != nil || r.Started ||
+				r.Result.End != "canceled" || ran(dir) {
 				t.Errorf("%+v, %v", m, err)
 			}
-			if other.result(&list, "run/list", nil); slices.ContainsFunc(list.Runs, func(r listed) bool { return r.RunID == id }) {
+			if other.result(&list, "run/list", nil); slices.ContainsFunc(list.Runs,
+				func(r listed) bool { return r.RunID == id }) {
 				t.Errorf("it is still listed: %+v", list)
 			}
 		})
@@ -257,7 +273,8 @@ func TestRunElsewhere(t *testing.T) {
 		return prepare(ctx, r)
 	}
 	d := drive(t, run(t, o), func(*runQuestion) any { return nil })
-	d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "true"}}})
+	d.post(map[string]any{"id": "s", "method": "run/start",
+		"params": map[string]any{"args": []string{"--ask", "true"}}})
 	d.until(func(m *message) bool { return m.Method == "run/approve" })
 	for {
 		changed := board.Changed()
@@ -271,7 +288,10 @@ func TestRunElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
-	if !slices.ContainsFunc(d.events, func(m message) bool { return m.Method == "request/cancel" && m.Params.ID == 1 }) {
+	if !slices.ContainsFunc(d.events, func(m message) bool {
+		return m.Method == "request/cancel" &&
+			m.Params.ID == 1
+	}) {
 		t.Errorf("%+v", d.events)
 	}
 	var r startedRun
@@ -304,7 +324,8 @@ func TestServerEnds(t *testing.T) {
 	d.started(script("p", t.TempDir(), stubborn))
 	pids := append(strings.Fields(string(p.Chunks[0].Chunk)), strings.Fields(d.first("p"))...)
 	dir := t.TempDir()
-	d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
+	d.post(map[string]any{"id": "s", "method": "run/start",
+		"params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
 	d.until(func(m *message) bool { return m.Method == "run/approve" })
 	if err := server.Shutdown(t.Context()); err != nil {
 		t.Error(err)

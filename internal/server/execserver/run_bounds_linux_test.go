@@ -20,11 +20,15 @@ import (
 // each of its own connections.
 func TestRunCredential(t *testing.T) {
 	server := run(t, runOptions())
-	alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil), drive(t, server.as("mallory"), nil)
-	id := alice.runs(map[string]any{"tty": map[string]int{"cols": 80, "rows": 24}, "screen": true}, "sh", "-c", "read x; exit 5")
-	all := map[string]any{"runId": id, "after": 0, "chunk": "eA==", "for": map[string]any{"exit": true}, "timeoutMs": 0, "cols": 9, "rows": 9, "signal": "SIGKILL"}
+	alice, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil),
+		drive(t, server.as("mallory"), nil)
+	id := alice.runs(map[string]any{"tty": map[string]int{"cols": 80, "rows": 24}, "screen": true}, "sh",
+		"-c", "read x; exit 5")
+	all := map[string]any{"runId": id, "after": 0, "chunk": "eA==", "for": map[string]any{"exit": true},
+		"timeoutMs": 0, "cols": 9, "rows": 9, "signal": "SIGKILL"}
 	for _, method := range []string{
-		"run/read", "run/write", "run/closeStdin", "run/wait", "run/screen", "run/resize", "run/signal", "run/terminate", "run/result", "run/remove",
+		"run/read", "run/write", "run/closeStdin", "run/wait", "run/screen", "run/resize", "run/signal",
+		"run/terminate", "run/result", "run/remove",
 	} {
 		here, none := mallory.call(method, all), map[string]any{}
 		for name, v := range all {
@@ -32,7 +36,8 @@ func TestRunCredential(t *testing.T) {
 		}
 		none["runId"] = "999999"
 		there := mallory.call(method, none)
-		if here.Error == nil || here.Error.Data.Reason != "unknownRun" || strings.Replace(here.Error.Message, id, "999999", 1) != there.Error.Message {
+		if here.Error == nil || here.Error.Data.Reason != "unknownRun" ||
+			strings.Replace(here.Error.Message, id, "999999", 1) != there.Error.Message {
 			t.Errorf("%s: %+v, of a run that does not exist %+v", method, here.Error, there.Error)
 		}
 	}
@@ -60,7 +65,9 @@ func TestRunLimit(t *testing.T) {
 		ids = append(ids, d.runs(nil, "sleep", "600"))
 	}
 	m := d.call("run/start", map[string]any{"args": []string{"sleep", "600"}})
-	if m.Error == nil || m.Error.Code != -32600 || m.Error.Data.Reason != "runLimit" || !strings.Contains(m.Error.Message, "limit of runs (64) reached; terminate one first, such as "+ids[0]+" (sleep 600)") {
+	if m.Error == nil || m.Error.Code != -32600 || m.Error.Data.Reason != "runLimit" ||
+		!strings.Contains(m.Error.Message, "limit of runs (64) reached; terminate one first, such as "+ids[0]+
+			" (sleep 600)") {
 		t.Errorf("%+v", m)
 	}
 	var list struct{ Runs []struct{ Running bool } }
@@ -81,11 +88,13 @@ func TestRunFlood(t *testing.T) {
 	slow, other := drive(t, server, nil), drive(t, server, nil)
 	dir := t.TempDir()
 	const size = 64 << 20
-	slow.runs(map[string]any{"events": true, "cwd": dir}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero; touch done", size))
+	slow.runs(map[string]any{"events": true, "cwd": dir}, "sh", "-c",
+		fmt.Sprintf("head -c %d /dev/zero; touch done", size))
 	large := slow.runs(nil, "head", "-c", fmt.Sprint(16<<20), "/dev/zero")
 	other.over(large)
 	for i := range 200 { // 3 GiB in all
-		slow.post(map[string]any{"id": i + 1000, "method": "run/read", "params": map[string]any{"runId": large, "after": 0, "maxBytes": 8 << 20}})
+		slow.post(map[string]any{"id": i + 1000, "method": "run/read",
+			"params": map[string]any{"runId": large, "after": 0, "maxBytes": 8 << 20}})
 	}
 	for range 30 {
 		if res := other.over(other.runs(nil, "echo", "x")); res.Stdout != "x\n" {
@@ -101,7 +110,8 @@ func TestRunFlood(t *testing.T) {
 	}
 }
 
-// TestStartAgain: a start that another connection of the session repeats is answered with the run of the first,
+// TestStartAgain: a start that another connection of the session repeats is answered with the run of the
+// first,
 // or with what has become of it, and starts no second one.
 func TestStartAgain(t *testing.T) {
 	prepared := 0
@@ -132,7 +142,8 @@ func TestStartAgain(t *testing.T) {
 	if m := c.call("run/remove", map[string]any{"runId": run.RunID}); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
-	if m := again(); m.Error == nil || !strings.Contains(m.Error.Message, "unknown run "+run.RunID) || prepared != 1 {
+	if m := again(); m.Error == nil || !strings.Contains(m.Error.Message, "unknown run "+run.RunID) ||
+		prepared != 1 {
 		t.Errorf("%s, %+v; %d were prepared", m.Result, m.Error, prepared)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTransient: a run of use to one connection ends with that, and its reader gets the result with the end of
+// TestTransient: a run of use to one connection ends with that, and its reader gets the result with the
+// end of
 // the output.
 func TestTransient(t *testing.T) {
 	server := run(t, runOptions())
@@ -31,12 +32,14 @@ func TestTransient(t *testing.T) {
 	}
 	for after := 0; !page.Complete; after = page.Next {
 		page.Result = nil
-		own.result(&page, "run/read", map[string]any{"runId": id, "after": after, "waitMs": 60_000, "reader": map[string]any{}})
+		own.result(&page, "run/read", map[string]any{"runId": id, "after": after, "waitMs": 60_000,
+			"reader": map[string]any{}})
 	}
 	if page.Result == nil || page.Result.ExitCode != 3 || page.Result.Stdout != "" {
 		t.Errorf("%+v", page.Result)
 	}
-	if why := own.refused("run/read", map[string]any{"runId": id, "after": 0}); why != "unknownRun" || list() != 0 {
+	if why := own.refused("run/read", map[string]any{"runId": id,
+		"after": 0}); why != "unknownRun" || list() != 0 {
 		t.Errorf("afterwards: %s, %d runs", why, list())
 	}
 	id = own.runs(map[string]any{"transient": true}, "sh", "-c", "echo $$; exec sleep 600")
@@ -99,10 +102,13 @@ func TestNamedSandbox(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	since := all.Sandboxes[0].StartedAtMs
-	if since < begin.UnixMilli() || since > time.Now().UnixMilli() || all.Sandboxes[0] != (listed{"web", dir, "none", 1, 3_600_000, nil, os.Getpid(), since}) {
+	if since < begin.UnixMilli() || since > time.Now().UnixMilli() ||
+		all.Sandboxes[0] != (listed{"web", dir, "none", 1, 3_600_000, nil, os.Getpid(), since}) {
 		t.Errorf("%+v", all)
 	}
-	if r := d.start(map[string]any{"cwd": t.TempDir(), "sandbox": in["sandbox"]}, "--sandbox", "true"); r.Started || !strings.Contains(r.Result.Error, "cannot join the sandbox web: its workspace is") {
+	if r := d.start(map[string]any{"cwd": t.TempDir(), "sandbox": in["sandbox"]}, "--sandbox",
+		"true"); r.Started || !strings.Contains(r.Result.Error,
+		"cannot join the sandbox web: its workspace is") {
 		t.Errorf("%+v", r)
 	}
 	var none struct{}
@@ -114,7 +120,8 @@ func TestNamedSandbox(t *testing.T) {
 		t.Error(why)
 	}
 	for _, name := range []any{"", ".x", "a/b", 1, nil} {
-		if m := d.call("run/start", map[string]any{"args": []string{"true"}, "cwd": dir, "sandbox": map[string]any{"name": name}}); m.Error == nil {
+		if m := d.call("run/start", map[string]any{"args": []string{"true"}, "cwd": dir,
+			"sandbox": map[string]any{"name": name}}); m.Error == nil {
 			t.Errorf("%v: %s", name, m.Result)
 		}
 	}

@@ -41,7 +41,8 @@ func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 	}
 	return &runs.Prepared{
 		Runner: runner,
-		Cmd:    &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: grace},
+		Cmd: &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ,
+			EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: grace},
 	}, nil
 }
 
@@ -78,7 +79,8 @@ func drive(t testing.TB, server testServer, decides func(*runQuestion) any) *dri
 	t.Helper()
 	d := &driver{caller: &caller{t: t}, decides: decides}
 	d.speaker = &answering{connect(t, server), d}
-	m := d.call("initialize", map[string]any{"clientName": "test", "extensionMethods": true, "approvals": decides != nil})
+	m := d.call("initialize", map[string]any{"clientName": "test", "extensionMethods": true,
+		"approvals": decides != nil})
 	if m.Error != nil || !strings.Contains(string(m.Result), `"runs":true`) {
 		t.Fatalf("%+v, %s", m.Error, m.Result)
 	}
@@ -209,7 +211,8 @@ func (d *driver) over(run string) *outcome {
 func (d *driver) writes(run, text string) {
 	d.t.Helper()
 	var none struct{}
-	d.result(&none, "run/write", map[string]any{"runId": run, "chunk": base64.StdEncoding.EncodeToString([]byte(text))})
+	d.result(&none, "run/write", map[string]any{"runId": run,
+		"chunk": base64.StdEncoding.EncodeToString([]byte(text))})
 }
 
 type runPage struct {
@@ -243,7 +246,8 @@ func (d *driver) output(run string) (text string) {
 // TestRunPipe: a run with a pipe as its input, from its start to its end.
 func TestRunPipe(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
-	id := d.runs(map[string]any{"openStdin": true, "env": map[string]string{"PATH": "/usr/bin:/bin", "GREETING": "hello"}},
+	id := d.runs(map[string]any{"openStdin": true, "env": map[string]string{"PATH": "/usr/bin:/bin",
+		"GREETING": "hello"}},
 		"sh", "-c", `echo $GREETING; cat; echo done >&2; exit 3`)
 	d.writes(id, "one\n")
 	d.writes(id, "two\n")
@@ -264,12 +268,14 @@ func TestRunPipe(t *testing.T) {
 		}
 	}
 	d.result(&list, "run/list", nil)
-	if r := list.Runs; len(r) != 1 || r[0].RunID != id || !r[0].Running || r[0].ExitCode != nil || r[0].End != nil || !slices.Equal(r[0].Argv[:2], []string{"sh", "-c"}) || r[0].CWD == "" {
+	if r := list.Runs; len(r) != 1 || r[0].RunID != id || !r[0].Running || r[0].ExitCode != nil ||
+		r[0].End != nil || !slices.Equal(r[0].Argv[:2], []string{"sh", "-c"}) || r[0].CWD == "" {
 		t.Errorf("%+v", list)
 	}
 	var none struct{}
 	d.result(&none, "run/closeStdin", map[string]any{"runId": id})
-	if got := d.refused("run/write", map[string]any{"runId": id, "chunk": "eA=="}); got != "inputClosed" && got != "ended" {
+	if got := d.refused("run/write", map[string]any{"runId": id, "chunk": "eA=="}); got != "inputClosed" &&
+		got != "ended" {
 		t.Error(got)
 	}
 	if res := d.over(id); res.End != "exited" || res.ExitCode != 3 || res.Stdout != "hello\none\ntwo\n" {
@@ -303,7 +309,8 @@ func TestRunTerminal(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
 	id := d.runs(map[string]any{"tty": map[string]int{"cols": 40, "rows": 10}, "screen": true},
 		"sh", "-c", `trap 'stty size' WINCH; printf 'name: '; while ! read name; do :; done; echo "hi $name"; printf 'more: '; while ! read x; do :; done; exit 4`)
-	if w := d.wait(id, map[string]any{"input": true}); w.Reason != "input_wait" || w.Input == nil || w.Input.Program == "" {
+	if w := d.wait(id, map[string]any{"input": true}); w.Reason != "input_wait" || w.Input == nil ||
+		w.Input.Program == "" {
 		t.Errorf("%+v", w)
 	}
 	type screen struct {
@@ -312,7 +319,8 @@ func TestRunTerminal(t *testing.T) {
 		Col, Row   int
 	}
 	var s screen
-	if d.result(&s, "run/screen", map[string]any{"runId": id}); s.Cols != 40 || s.Rows != 10 || s.Lines[0] != "name:" || s.Col != 6 {
+	if d.result(&s, "run/screen", map[string]any{"runId": id}); s.Cols != 40 || s.Rows != 10 ||
+		s.Lines[0] != "name:" || s.Col != 6 {
 		t.Errorf("%+v", s)
 	}
 	d.writes(id, "joe\n")
@@ -324,7 +332,8 @@ func TestRunTerminal(t *testing.T) {
 	if w := d.wait(id, map[string]any{"match": "33 100"}); w.Reason != "match" {
 		t.Errorf("%+v", w)
 	}
-	if d.result(&s, "run/screen", map[string]any{"runId": id}); s.Cols != 100 || s.Rows != 33 || !slices.Contains(s.Lines, "hi joe") {
+	if d.result(&s, "run/screen", map[string]any{"runId": id}); s.Cols != 100 || s.Rows != 33 ||
+		!slices.Contains(s.Lines, "hi joe") {
 		t.Errorf("%+v", s)
 	}
 	d.writes(id, "x\n")
@@ -333,8 +342,10 @@ func TestRunTerminal(t *testing.T) {
 	}
 	d.result(&none, "run/resize", map[string]any{"runId": id, "cols": 1, "rows": 1}) // no effect
 	plain := d.runs(nil, "sleep", "600")
-	for method, want := range map[string]string{"run/screen": "noScreen", "run/resize": "noTerminal", "run/write": "inputClosed"} {
-		if got := d.refused(method, map[string]any{"runId": plain, "cols": 1, "rows": 1, "chunk": "eA=="}); got != want {
+	for method, want := range map[string]string{"run/screen": "noScreen", "run/resize": "noTerminal",
+		"run/write": "inputClosed"} {
+		if got := d.refused(method, map[string]any{"runId": plain, "cols": 1, "rows": 1,
+			"chunk": "eA=="}); got != want {
 			t.Errorf("%s: %s, want %s", method, got, want)
 		}
 	}
@@ -356,20 +367,25 @@ func TestRunWaits(t *testing.T) {
 		{"exit 7", map[string]any{"match": "never"}, "exited"},
 	} {
 		id := d.runs(nil, "sh", "-c", test.script)
-		if w := d.wait(id, test.conditions); w.Reason != test.want || (w.Result != nil) != (test.want == "exited") {
+		if w := d.wait(id, test.conditions); w.Reason != test.want ||
+			(w.Result != nil) != (test.want == "exited") {
 			t.Errorf("%q: %+v, want %s", test.script, w, test.want)
 		}
 	}
 	id := d.runs(nil, "sleep", "600")
-	d.post(map[string]any{"id": "w", "method": "run/wait", "params": map[string]any{"runId": id, "for": map[string]any{"exit": true}}})
-	for name, conditions := range map[string]map[string]any{"exit": {"exit": true}, "output": {"firstOutput": true}} {
+	d.post(map[string]any{"id": "w", "method": "run/wait",
+		"params": map[string]any{"runId": id, "for": map[string]any{"exit": true}}})
+	for name, conditions := range map[string]map[string]any{"exit": {"exit": true},
+		"output": {"firstOutput": true}} {
 		var w waited
-		if d.result(&w, "run/wait", map[string]any{"runId": id, "for": conditions, "timeoutMs": 1}); w.Reason != "deadline" {
+		if d.result(&w, "run/wait", map[string]any{"runId": id, "for": conditions,
+			"timeoutMs": 1}); w.Reason != "deadline" {
 			t.Errorf("%s: %+v", name, w)
 		}
 	}
 	for _, conditions := range []any{map[string]any{"match": "("}, map[string]any{"quiet": 1}, 5, nil} {
-		if m := d.call("run/wait", map[string]any{"runId": id, "for": conditions}); m.Error == nil || m.Error.Code != -32602 {
+		if m := d.call("run/wait", map[string]any{"runId": id, "for": conditions}); m.Error == nil ||
+			m.Error.Code != -32602 {
 			t.Errorf("%v: %+v", conditions, m)
 		}
 	}
@@ -392,7 +408,8 @@ func TestRunWaits(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	for _, name := range []string{"interrupt", "TERM", "9", ""} {
-		if m := d.call("run/signal", map[string]any{"runId": sig, "signal": name}); m.Error == nil || m.Error.Code != -32602 {
+		if m := d.call("run/signal", map[string]any{"runId": sig, "signal": name}); m.Error == nil ||
+			m.Error.Code != -32602 {
 			t.Errorf("%q: %+v", name, m)
 		}
 	}
@@ -402,7 +419,8 @@ func TestRunWaits(t *testing.T) {
 // wait for something else takes none away.
 func TestRunWaitOffsets(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
-	id := d.runs(map[string]any{"openStdin": true}, "sh", "-c", `printf 'one\n\033[1mtw\033[mo\nname? '; read x; echo again; read x`)
+	id := d.runs(map[string]any{"openStdin": true}, "sh", "-c",
+		`printf 'one\n\033[1mtw\033[mo\nname? '; read x; echo again; read x`)
 	for _, test := range []struct {
 		conditions map[string]any
 		want       string
@@ -430,10 +448,12 @@ func TestRunWaitOffsets(t *testing.T) {
 		if client == "c" {
 			conditions = map[string]any{"firstOutput": true}
 		}
-		d.post(map[string]any{"id": client, "method": "run/wait", "params": map[string]any{"runId": id, "for": conditions}})
+		d.post(map[string]any{"id": client, "method": "run/wait",
+			"params": map[string]any{"runId": id, "for": conditions}})
 	}
 	var late waited
-	if d.result(&late, "run/wait", map[string]any{"runId": id, "for": map[string]any{"match": "never"}, "timeoutMs": 50}); late.Reason != "deadline" || late.ElapsedMs > 900 {
+	if d.result(&late, "run/wait", map[string]any{"runId": id, "for": map[string]any{"match": "never"},
+		"timeoutMs": 50}); late.Reason != "deadline" || late.ElapsedMs > 900 {
 		t.Errorf("beside others: %+v", late)
 	}
 	d.result(&struct{}{}, "run/write", map[string]any{"runId": id, "chunk": "Cg=="})
@@ -460,14 +480,17 @@ func TestRunPort(t *testing.T) {
 	}
 }
 
-// TestRunRefused: what does not run says why, and is not retained. A client that did not say that it answers is
+// TestRunRefused: what does not run says why, and is not retained. A client that did not say that it
+// answers is
 // not asked.
 func TestRunRefused(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
-	if r := d.start(nil, "/nonexistent/program"); r.Started || r.Result.End != "not_found" || r.Result.ExitCode != -1 || r.Result.Argv[0] != "/nonexistent/program" {
+	if r := d.start(nil, "/nonexistent/program"); r.Started || r.Result.End != "not_found" ||
+		r.Result.ExitCode != -1 || r.Result.Argv[0] != "/nonexistent/program" {
 		t.Errorf("%+v", r.Result)
 	}
-	if r := d.start(nil, "--ask", "touch", "ran"); r.Started || r.Result.End != "refused" || !strings.Contains(r.Result.Error, "no approver is configured") {
+	if r := d.start(nil, "--ask", "touch", "ran"); r.Started || r.Result.End != "refused" ||
+		!strings.Contains(r.Result.Error, "no approver is configured") {
 		t.Errorf("%+v", r.Result)
 	}
 	for name, params := range map[string]map[string]any{
@@ -476,13 +499,16 @@ func TestRunRefused(t *testing.T) {
 		"two inputs": {"args": []string{"x"}, "openStdin": true, "tty": map[string]int{"cols": 1, "rows": 1}}, "no terminal": {"args": []string{"x"}, "screen": true},
 		"variable": {"args": []string{"x"}, "env": map[string]string{"A=B": "x"}}, "long": {"args": []string{strings.Repeat("x", 3<<20)}},
 	} {
-		if m := d.call("run/start", params); m.Error == nil || m.Error.Code != -32602 || m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 125 {
+		if m := d.call("run/start", params); m.Error == nil || m.Error.Code != -32602 ||
+			m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 125 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
 	// The exit code is that of a run that was asked for.
-	for method, params := range map[string]map[string]any{"run/read": {"runId": "1"}, "run/wait": {"runId": 1, "for": map[string]any{}}, "run/signal": {"runId": "1", "signal": "x"}} {
-		if m := d.call(method, params); m.Error == nil || m.Error.Code != -32602 || m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 0 {
+	for method, params := range map[string]map[string]any{"run/read": {"runId": "1"},
+		"run/wait": {"runId": 1, "for": map[string]any{}}, "run/signal": {"runId": "1", "signal": "x"}} {
+		if m := d.call(method, params); m.Error == nil || m.Error.Code != -32602 ||
+			m.Error.Data.Reason != "invalid" || m.Error.Data.ExitCode != 0 {
 			t.Errorf("%s: %+v", method, m)
 		}
 	}
@@ -496,7 +522,8 @@ func TestRunRefused(t *testing.T) {
 func TestRunEvents(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
 	const size = 3 << 20
-	id := d.runs(map[string]any{"events": true}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size))
+	id := d.runs(map[string]any{"events": true}, "sh", "-c",
+		fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size))
 	type line struct {
 		Type   string
 		Seq    uint64

@@ -37,7 +37,8 @@ type approvalRequest struct {
 }
 
 // described are the members that package wire has as any JSON, and what stands there. Those without a type
-// are any JSON for clients as well: the first two are the peer's, and are read by package sandbox/wire and by nothing.
+// are any JSON for clients as well: the first two are the peer's, and are read by package sandbox/wire
+// and by nothing.
 var described = map[string]reflect.Type{
 	"Sandbox.Permissions": nil, "NetworkProxy.AuditMetadata": nil,
 	"RunStartResult.Result": reflect.TypeFor[forms.Result](), "RunWaitResult.Result": reflect.TypeFor[forms.Result](),
@@ -104,7 +105,8 @@ func (g *generator) inferred(t reflect.Type) schema {
 	}
 	properties := schema{}
 	for name, v := range members {
-		properties[name] = schema{"type": map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "integer"}[reflect.TypeOf(v).Kind()]}
+		properties[name] = schema{"type": map[reflect.Kind]string{reflect.String: "string",
+			reflect.Float64: "integer"}[reflect.TypeOf(v).Kind()]}
 	}
 	g.defs[t.Name()] = schema{"type": "object", "properties": properties}
 	return schema{"$ref": "#/$defs/" + t.Name()}
@@ -128,7 +130,8 @@ func (g *generator) events() schema {
 		g.defs["event "+kind] = s
 		one = append(one, schema{"$ref": "#/$defs/event " + kind})
 	}
-	g.defs["Event"] = schema{"anyOf": one, "description": "Later versions add types; a client ignores those that it does not know."}
+	g.defs["Event"] = schema{"anyOf": one,
+		"description": "Later versions add types; a client ignores those that it does not know."}
 	return schema{"$ref": "#/$defs/Event"}
 }
 
@@ -179,7 +182,8 @@ func (c checker) undescribed(s map[string]any, v any, at string) string {
 		return at + " (any JSON)"
 	}
 	for i, item := range as[[]any](v) {
-		if missing := c.undescribed(as[schema](s["items"]), item, fmt.Sprint(at, "[", i, "]")); missing != "" {
+		if missing := c.undescribed(as[schema](s["items"]), item,
+			fmt.Sprint(at, "[", i, "]")); missing != "" {
 			return missing
 		}
 	}
@@ -217,7 +221,8 @@ func TestSchemaOfForms(t *testing.T) {
 		}
 		return text
 	}
-	for _, v := range []any{&sallyport.Result{}, sallyport.ResultOf(nil, sallyport.ErrRefused), filled(reflect.TypeFor[forms.Result]()).Interface()} {
+	for _, v := range []any{&sallyport.Result{}, sallyport.ResultOf(nil, sallyport.ErrRefused),
+		filled(reflect.TypeFor[forms.Result]()).Interface()} {
 		c.conforms(t, "Result", encode(v))
 	}
 	full, _ := filled(reflect.TypeFor[approval.Request]()).Interface().(approval.Request)
@@ -228,13 +233,17 @@ func TestSchemaOfForms(t *testing.T) {
 		c.conforms(t, "InputWait", encode(w))
 	}
 	for _, b := range []event.Body{
-		event.Judged{}, event.ApprovalRequested{Request: &full}, event.ApprovalDecided{}, event.Retrying{}, event.SandboxOutcome{}, event.Started{},
-		event.Output{Data: []byte{0xff}}, event.Denied{}, event.Network{}, event.Quarantined{}, event.Exited{}, event.Survived{}, event.Ended{},
-		event.ReviewStarted{Review: approval.Review{Request: &full}}, event.ReviewCompleted{Review: approval.Review{Request: &full}},
+		event.Judged{}, event.ApprovalRequested{Request: &full}, event.ApprovalDecided{}, event.Retrying{},
+		event.SandboxOutcome{}, event.Started{},
+		event.Output{Data: []byte{0xff}}, event.Denied{}, event.Network{}, event.Quarantined{},
+		event.Exited{}, event.Survived{}, event.Ended{},
+		event.ReviewStarted{Review: approval.Review{Request: &full}},
+		event.ReviewCompleted{Review: approval.Review{Request: &full}},
 	} {
 		c.conforms(t, "Event", encode(event.Event{Body: b}))
 		text := encode(event.Event{Body: b})
-		if err := c.check(c.def("Event"), parse(t, bytes.Replace(text, []byte(`"v":1`), []byte(`"v":2`), 1)), "Event"); err == nil {
+		if err := c.check(c.def("Event"), parse(t, bytes.Replace(text, []byte(`"v":1`), []byte(`"v":2`), 1)),
+			"Event"); err == nil {
 			t.Errorf("another version is taken: %s", text)
 		}
 	}
@@ -252,10 +261,13 @@ func TestSchemaOfForms(t *testing.T) {
 func TestSchemaOfRuns(t *testing.T) {
 	testenv.NeedUserNS(t)
 	c, _ := loadSchema(t)
-	s := New(Options{Dir: t.TempDir(), Environ: []string{"PATH=/usr/bin:/bin"}, Prepare: func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
-		runner := &sallyport.Runner{Policy: sandbox.WorkspaceWrite("."), Approver: r.Approver, Approval: approval.Untrusted}
-		return &runs.Prepared{Runner: runner, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Env: r.Environ}}, nil
-	}})
+	s := New(Options{Dir: t.TempDir(), Environ: []string{"PATH=/usr/bin:/bin"},
+		Prepare: func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
+			runner := &sallyport.Runner{Policy: sandbox.WorkspaceWrite("."), Approver: r.Approver,
+				Approval: approval.Untrusted}
+			return &runs.Prepared{Runner: runner, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir,
+				Env: r.Environ}}, nil
+		}})
 	t.Cleanup(func() { _ = s.Close() })
 	var mu sync.Mutex
 	met := map[string]bool{}
@@ -265,21 +277,22 @@ func TestSchemaOfRuns(t *testing.T) {
 		met[name] = true
 		c.conforms(t, name, text)
 	}
-	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: func(ctx context.Context) (wire.Stream, error) {
-		c, err := s.Dial(ctx)
-		return wire.LinesOn(c), err
-	}}, execclient.Options{
-		Name: "t", Extensions: true, Approvals: true, Resume: -1,
-		OnNotify: func(method string, params json.RawMessage) {
-			if method == wire.MethodRunEvent {
+	client, err := execclient.Dial(t.Context(),
+		execclient.Target{Dial: func(ctx context.Context) (wire.Stream, error) {
+			c, err := s.Dial(ctx)
+			return wire.LinesOn(c), err
+		}}, execclient.Options{
+			Name: "t", Extensions: true, Approvals: true, Resume: -1,
+			OnNotify: func(method string, params json.RawMessage) {
+				if method == wire.MethodRunEvent {
+					look(method+" params", params)
+				}
+			},
+			OnRequest: func(_ context.Context, method string, params json.RawMessage) (any, error) {
 				look(method+" params", params)
-			}
-		},
-		OnRequest: func(_ context.Context, method string, params json.RawMessage) (any, error) {
-			look(method+" params", params)
-			return map[string]string{"decision": "approved"}, nil
-		},
-	})
+				return map[string]string{"decision": "approved"}, nil
+			},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +308,8 @@ func TestSchemaOfRuns(t *testing.T) {
 	var run struct {
 		RunID string `json:"runId"`
 	}
-	start := map[string]any{"args": []string{"sh", "-c", "read x; echo é; printf '\\377' >&2; echo >/etc/x"}, "openStdin": true, "events": true}
+	start := map[string]any{"args": []string{"sh", "-c", "read x; echo é; printf '\\377' >&2; echo >/etc/x"},
+		"openStdin": true, "events": true}
 	if err := json.Unmarshal(call("run/start", start), &run); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +319,8 @@ func TestSchemaOfRuns(t *testing.T) {
 	}
 	call("run/closeStdin", run)
 	ended := call("run/wait", map[string]any{"runId": run.RunID, "for": map[string]any{"exit": true}})
-	for _, member := range []string{`"result":{`, `"denials":[{`, `"stderr_base64"`, `"approvals":[{`, `"usage":{`} {
+	for _, member := range []string{`"result":{`, `"denials":[{`, `"stderr_base64"`, `"approvals":[{`,
+		`"usage":{`} {
 		if !bytes.Contains(ended, []byte(member)) {
 			t.Errorf("no %s in %s", member, ended)
 		}

@@ -86,12 +86,14 @@ var calls = map[string]call{
 }
 
 // serverCalls are the requests of the server.
-var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, wire.RunApproval{}}, wire.MethodPolicyRequest: {wire.PolicyRequest{}, wire.PolicyAnswer{}}}
+var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, wire.RunApproval{}},
+	wire.MethodPolicyRequest: {wire.PolicyRequest{}, wire.PolicyAnswer{}}}
 
 // notices are the notifications of both sides.
 var notices = map[string]any{
 	"initialized": nothing{}, "request/cancel": wire.Canceled{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
-	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{}, wire.MethodRunEvent: wire.RunEvent{}, wire.MethodPolicyDecision: wire.PolicyDecision{},
+	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{},
+	wire.MethodRunEvent: wire.RunEvent{}, wire.MethodPolicyDecision: wire.PolicyDecision{},
 }
 
 // A schema is a JSON Schema.
@@ -238,7 +240,8 @@ func document() schema {
 	types := map[string]reflect.Type{}
 	in, out := &generator{defs, types, true}, &generator{defs, types, false}
 	kind := func(method string, params schema, request, needed bool) schema {
-		s := schema{"type": "object", "properties": schema{"method": schema{"const": method}, "params": params}}
+		s := schema{"type": "object", "properties": schema{"method": schema{"const": method},
+			"params": params}}
 		required := []string{"method"}
 		if request {
 			as[schema](s["properties"])["id"] = schema{"$ref": "#/$defs/id"}
@@ -258,7 +261,8 @@ func document() schema {
 			params = schema{"anyOf": []any{params, schema{"type": "null"}}}
 		}
 		defs[method+" params"], defs[method+" result"] = params, result
-		messages = append(messages, kind(method, schema{"$ref": "#/$defs/" + pointer(method) + " params"}, true, needed))
+		messages = append(messages, kind(method, schema{"$ref": "#/$defs/" + pointer(method) + " params"},
+			true, needed))
 	}
 	for _, method := range slices.Sorted(maps.Keys(calls)) {
 		add(method, in, out, calls[method])
@@ -269,12 +273,14 @@ func document() schema {
 	for _, method := range slices.Sorted(maps.Keys(notices)) {
 		params := out.object(reflect.TypeOf(notices[method]))
 		defs[method+" params"] = params
-		messages = append(messages, kind(method, schema{"$ref": "#/$defs/" + pointer(method) + " params"}, false, method != "initialized"))
+		messages = append(messages, kind(method, schema{"$ref": "#/$defs/" + pointer(method) + " params"},
+			false, method != "initialized"))
 	}
 	ref := schema{"$ref": "#/$defs/id"}
 	messages = append(messages,
 		schema{"type": "object", "required": []string{"id", "result"}, "properties": schema{"id": ref}},
-		schema{"type": "object", "required": []string{"id", "error"}, "properties": schema{"id": ref, "error": schema{"$ref": "#/$defs/error"}}})
+		schema{"type": "object", "required": []string{"id", "error"},
+			"properties": schema{"id": ref, "error": schema{"$ref": "#/$defs/error"}}})
 	return schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Messages of the exec-server protocol with the extensions of sallyport",
 		"description": "One message is one of these. Members that are not named here are ignored. Results are in $defs, by method. docs/protocol.md has the meaning.",
@@ -288,7 +294,8 @@ func pointer(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, 
 // TestSchema: docs/protocol.schema.json is what the types of package wire say, and has every method
 // that is served. Run it with -update after a change.
 func TestSchema(t *testing.T) {
-	served := slices.Concat(slices.Collect(maps.Keys(methods)), slices.Collect(maps.Keys(runMethods)), slices.Collect(maps.Keys(questionMethods)))
+	served := slices.Concat(slices.Collect(maps.Keys(methods)), slices.Collect(maps.Keys(runMethods)),
+		slices.Collect(maps.Keys(questionMethods)))
 	for name := range calls { // TestDocumented of package fsserver has the other direction
 		if known, _ := files.Has(name); known {
 			served = append(served, name)

@@ -25,7 +25,8 @@ import (
 
 // TestEnv: which variables a process gets.
 func TestEnv(t *testing.T) {
-	s := New(Options{Environ: []string{"PATH=/bin", "HOME=/root", "LESS=x", "API_TOKEN=s", "CODEX_ACCESS_TOKEN=s"}})
+	s := New(Options{Environ: []string{"PATH=/bin", "HOME=/root", "LESS=x", "API_TOKEN=s",
+		"CODEX_ACCESS_TOKEN=s"}})
 	defer func() { _ = s.Close() }()
 	for _, test := range []struct {
 		name string
@@ -44,7 +45,8 @@ func TestEnv(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			env, err := s.env(&test.w, nil)
-			if got := strings.Join(env, " "); got != test.want || (err != nil) != test.err || env == nil && err == nil {
+			if got := strings.Join(env, " "); got != test.want || (err != nil) != test.err ||
+				env == nil && err == nil {
 				t.Errorf("%q, %v, want %q", got, err, test.want)
 			}
 		})
@@ -74,13 +76,15 @@ func TestPolicy(t *testing.T) {
 		{"disabled", &wire.Sandbox{Permissions: json.RawMessage(`{"type":"disabled"}`)}, sandbox.Policy.String, "full-access, network host"},
 		{"external", &wire.Sandbox{Permissions: json.RawMessage(`{"type":"external","network":"restricted"}`)}, sandbox.Policy.String, "external, network none"},
 		{"places", &wire.Sandbox{Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"}}, func(p sandbox.Policy) string {
-			return strings.Join([]string{level(p, "/w/a"), level(p, "/t/a"), level(p, dir), level(p, "/secret"), p.Network().String()}, " ")
+			return strings.Join([]string{level(p, "/w/a"), level(p, "/t/a"), level(p, dir),
+				level(p, "/secret"), p.Network().String()}, " ")
 		}, "write write read deny none"},
 		{"working directory as workspace", &wire.Sandbox{Permissions: json.RawMessage(workspace)}, func(p sandbox.Policy) string { return level(p, dir) + " " + level(p, kept) }, "write read"},
 		{"directory of its own", &wire.Sandbox{Permissions: json.RawMessage(workspace), CWD: "file:///w"}, func(p sandbox.Policy) string { return level(p, "/w") + " " + level(p, dir) }, "write read"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, _, failure := s.policy(nil, &config.Wish{Policy: sandbox.FullAccess()}, test.w, dir, nil, "linux")
+			p, _, failure := s.policy(nil, &config.Wish{Policy: sandbox.FullAccess()}, test.w,
+				dir, nil, "linux")
 			if failure != nil {
 				t.Fatal(failure)
 			}
@@ -95,7 +99,8 @@ func TestPolicy(t *testing.T) {
 		"foreign root":   {Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"file://other/w"}},
 		"relative root":  {Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"w"}},
 	} {
-		if p, _, failure := s.policy(nil, &config.Wish{}, w, dir, nil, "linux"); failure == nil || failure.Code != -32602 {
+		if p, _, failure := s.policy(nil, &config.Wish{}, w, dir, nil, "linux"); failure == nil ||
+			failure.Code != -32602 {
 			t.Errorf("%s: %v, %v", name, p, failure)
 		}
 	}
@@ -205,7 +210,8 @@ func TestManyDetached(t *testing.T) {
 		}
 		server.mu.Lock()
 		known := func(id string) bool { return server.sessions[id] != nil }
-		if len(server.sessions) != maxDetached+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) || !known(sessionOf(t, kept)) {
+		if len(server.sessions) != maxDetached+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) ||
+			!known(sessionOf(t, kept)) {
 			t.Errorf("%d sessions", len(server.sessions))
 		}
 		server.mu.Unlock()
@@ -313,7 +319,8 @@ func TestSessionLimit(t *testing.T) {
 	ses, _ := server.open(c)
 	reserve := func(id string) *process {
 		p, failure := ses.reserve(&wire.Start{ProcessID: id})
-		if (failure != nil) != (p == nil) || failure != nil && !strings.HasPrefix(failure.Message, "process limit (256) reached") {
+		if (failure != nil) != (p == nil) || failure != nil &&
+			!strings.HasPrefix(failure.Message, "process limit (256) reached") {
 			t.Fatalf("%s: %v", id, failure)
 		}
 		return p

@@ -41,7 +41,10 @@ func (c *caller) first(process string) string {
 	c.t.Helper()
 	text := ""
 	for !strings.HasSuffix(text, "\n") {
-		m := c.until(func(m *message) bool { return m.Method == "process/output" && m.Params.ProcessID == process })
+		m := c.until(func(m *message) bool {
+			return m.Method == "process/output" &&
+				m.Params.ProcessID == process
+		})
 		text += string(m.Params.Chunk)
 	}
 	return strings.TrimSpace(text)
@@ -62,15 +65,18 @@ func alive(t *testing.T, pid string) bool {
 func TestReadDoesNotBlock(t *testing.T) {
 	c, _ := meet(t, run(t, options()), nil)
 	c.started(script("p", t.TempDir(), "sleep 60"))
-	c.post(map[string]any{"id": "parked", "method": "process/read", "params": map[string]any{"processId": "p", "waitMs": 600_000}})
+	c.post(map[string]any{"id": "parked", "method": "process/read",
+		"params": map[string]any{"processId": "p", "waitMs": 600_000}})
 	chunk := base64.StdEncoding.EncodeToString(make([]byte, 512<<10))
 	for i := range 4 { // more than a pipe holds
-		c.post(map[string]any{"id": fmt.Sprint("w", i), "method": "process/write", "params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
+		c.post(map[string]any{"id": fmt.Sprint("w", i), "method": "process/write",
+			"params": map[string]any{"processId": "p", "chunk": chunk, "writeId": fmt.Sprint(i)}})
 	}
 	if m := c.call("environment/status", nil); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
-	if m := c.call("process/terminate", map[string]any{"processId": "p"}); string(m.Result) != `{"running":true}` {
+	if m := c.call("process/terminate",
+		map[string]any{"processId": "p"}); string(m.Result) != `{"running":true}` {
 		t.Errorf("%s", m.Result)
 	}
 	for !c.answered[`"parked"`] || !c.answered[`"w3"`] {
@@ -109,7 +115,8 @@ func TestOrder(t *testing.T) {
 				fmt.Sprintf("for i in $(seq %d); do read x; echo $x; echo $i >&2; done; exit %d", lines, i))})
 			for n := range lines {
 				chunk := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%d\n", n))
-				c.post(map[string]any{"id": 0, "method": "process/write", "params": map[string]any{"processId": id, "chunk": chunk, "writeId": fmt.Sprint(n)}})
+				c.post(map[string]any{"id": 0, "method": "process/write",
+					"params": map[string]any{"processId": id, "chunk": chunk, "writeId": fmt.Sprint(n)}})
 			}
 		}
 	})
@@ -152,7 +159,8 @@ func resumed(t *testing.T, server testServer, id string) *caller {
 	t.Helper()
 	c := &caller{t: t, speaker: connect(t, server)}
 	for {
-		m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": id, "extensionMethods": true})
+		m := c.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": id,
+			"extensionMethods": true})
 		if m.Error == nil {
 			return c
 		}
@@ -181,7 +189,8 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("the connection before still gets %s", text)
 	}
 	d.post(map[string]any{"method": "initialized"})
-	d.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte("it\n")), "writeId": "1"})
+	d.call("process/write", map[string]any{"processId": "p",
+		"chunk": base64.StdEncoding.EncodeToString([]byte("it\n")), "writeId": "1"})
 	if got := d.first("p"); got != "got it" {
 		t.Errorf("%q", got)
 	}
@@ -209,7 +218,8 @@ func TestDetachedEnds(t *testing.T) {
 	if _, err := io.ReadAll(f); err != nil { // it ends with the processes that hold the pipe
 		t.Fatal(err)
 	}
-	m := (&caller{t: t, speaker: connect(t, server)}).call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id})
+	m := (&caller{t: t, speaker: connect(t, server)}).call("initialize",
+		map[string]any{"clientName": "x", "resumeSessionId": id})
 	if m.Error == nil || m.Error.Code != -32600 || m.Error.Message != "unknown session id "+id {
 		t.Errorf("%+v", m.Error)
 	}
@@ -241,7 +251,8 @@ func TestBadMessages(t *testing.T) {
 			}
 			text, err := w.receive()
 			if test.answered {
-				if err != nil || !bytes.Contains(text, []byte(`"code":-32600`)) || !bytes.Contains(text, []byte(`"id":-1`)) {
+				if err != nil || !bytes.Contains(text, []byte(`"code":-32600`)) ||
+					!bytes.Contains(text, []byte(`"id":-1`)) {
 					t.Errorf("%s, %v", text, err)
 				}
 				return
@@ -266,7 +277,8 @@ func TestCredential(t *testing.T) {
 
 	mallory := &caller{t: t, speaker: connect(t, server.as("mallory"))}
 	for _, takeOver := range []bool{false, true} {
-		m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id, "takeOver": takeOver})
+		m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id,
+			"takeOver": takeOver})
 		if m.Error == nil || m.Error.Message != "unknown session id "+id {
 			t.Errorf("%+v", m)
 		}
@@ -274,7 +286,8 @@ func TestCredential(t *testing.T) {
 	if err := alice.close(); err != nil {
 		t.Fatal(err)
 	}
-	if m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id}); m.Error == nil {
+	if m := mallory.call("initialize", map[string]any{"clientName": "x",
+		"resumeSessionId": id}); m.Error == nil {
 		t.Errorf("%s", m.Result)
 	}
 	resumed(t, server.as("alice"), id) // with a new token of the same client

@@ -48,7 +48,8 @@ func TestStopRuns(t *testing.T) {
 	d := drive(t, server, nil)
 	printed := pipe(t, dir, "pipe")
 	var started struct{ RunID string }
-	d.result(&started, "run/start", map[string]any{"args": []string{"sh", "-c", "echo before; exec 3>pipe; exec sleep 600"}, "cwd": dir})
+	d.result(&started, "run/start",
+		map[string]any{"args": []string{"sh", "-c", "echo before; exec 3>pipe; exec sleep 600"}, "cwd": dir})
 	printed()
 	over := shutDown(t, server)
 	var waited struct{ Result outcome }
@@ -60,7 +61,8 @@ func TestStopRuns(t *testing.T) {
 	d.result(&read, "run/read", map[string]any{"runId": started.RunID, "after": 0})
 	var got struct{ Result outcome }
 	d.result(&got, "run/result", map[string]any{"runId": started.RunID})
-	if waited.Result.ExitCode != 137 || got.Result.ExitCode != 137 || !read.Complete || len(read.Chunks) != 1 || string(read.Chunks[0].Chunk) != "before\n" {
+	if waited.Result.ExitCode != 137 || got.Result.ExitCode != 137 || !read.Complete ||
+		len(read.Chunks) != 1 || string(read.Chunks[0].Chunk) != "before\n" {
 		t.Errorf("%+v, %+v, %+v", waited, read, got)
 	}
 	if err := d.close(); err != nil {
@@ -83,10 +85,13 @@ func TestStopNotReady(t *testing.T) {
 	runs()
 	over := shutDown(t, server)
 	ending()
-	if reason := d.refused("run/start", map[string]any{"args": []string{"true"}, "cwd": dir}); reason != "closing" {
+	if reason := d.refused("run/start", map[string]any{"args": []string{"true"},
+		"cwd": dir}); reason != "closing" {
 		t.Errorf("another run: %q", reason)
 	}
-	if m := d.call("process/start", map[string]any{"processId": "p", "argv": []string{"true"}, "cwd": "file:///", "env": map[string]string{}, "tty": false}); m.Error == nil || m.Error.Message != "the server is closing" {
+	if m := d.call("process/start", map[string]any{"processId": "p", "argv": []string{"true"},
+		"cwd": "file:///", "env": map[string]string{}, "tty": false}); m.Error == nil ||
+		m.Error.Message != "the server is closing" {
 		t.Errorf("another process: %s, %+v", m.Result, m.Error)
 	}
 	release()
@@ -131,7 +136,8 @@ func TestStopHTTP(t *testing.T) {
 	o.Drain, o.AllowHTTP = time.Minute, true
 	server := run(t, o)
 	c, _ := meet(t, server, nil)
-	c.post(map[string]any{"id": "http", "method": "http/request", "params": map[string]any{"method": "GET", "url": "http://" + l.Addr().String(), "requestId": "r"}})
+	c.post(map[string]any{"id": "http", "method": "http/request",
+		"params": map[string]any{"method": "GET", "url": "http://" + l.Addr().String(), "requestId": "r"}})
 	silent, err := l.Accept() // the request is on its way, and gets no answer
 	if err != nil {
 		t.Fatal(err)

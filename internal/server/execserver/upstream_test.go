@@ -26,7 +26,8 @@ func TestUpstream(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Server{opts: Options{Environ: []string{test.variable}}}
-			c, err := hostConfig(&wire.NetworkProxy{Proxy: wire.ProxyConfig{AllowUpstream: test.allow, Mode: "full"}}, s)
+			c, err := hostConfig(&wire.NetworkProxy{Proxy: wire.ProxyConfig{AllowUpstream: test.allow,
+				Mode: "full"}}, s)
 			policy, perr := network.New(c)
 			if perr != nil {
 				t.Fatal(perr)
@@ -36,13 +37,15 @@ func TestUpstream(t *testing.T) {
 				t.Fatal(herr)
 			}
 			got := ""
-			if u := policy.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: host, Port: 443}); u != nil {
+			if u := policy.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: host,
+				Port: 443}); u != nil {
 				got = u.String()
 			}
 			if err != nil {
 				got = err.Error()
 			}
-			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" || strings.Contains(got, "s3cret") {
+			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" ||
+				strings.Contains(got, "s3cret") {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

@@ -244,7 +244,8 @@ func TestSchemaIsServed(t *testing.T) {
 				delete(full, "observeSessionId") // not beside resumeSessionId
 			case "process/start":
 				hosts := map[string]any{"a.example": "allow"}
-				full["networkProxy"] = map[string]any{"proxy": map[string]any{"enabled": true, "mode": "limited", "domains": hosts}}
+				full["networkProxy"] = map[string]any{"proxy": map[string]any{"enabled": true,
+					"mode": "limited", "domains": hosts}}
 			case "process/signal":
 				full["signal"] = "SIGTERM"
 			}
@@ -266,13 +267,16 @@ func TestSchemaIsServed(t *testing.T) {
 				if err := with(nil, false); (err != nil) != required {
 					t.Errorf("without %s: %v, required is %v", member, err, required)
 				}
-				for _, v := range []any{nil, "", "x", json.Number("-1"), json.Number("1.5"), json.Number("18446744073709551616"), true, []any{}, []any{json.Number("1")}, map[string]any{}} {
+				for _, v := range []any{nil, "", "x", json.Number("-1"), json.Number("1.5"),
+					json.Number("18446744073709551616"), true, []any{}, []any{json.Number("1")},
+					map[string]any{}} {
 					allowed := c.check(as[schema](property), v, member)
 					err := with(v, true)
 					if name == "fs/writeFile" && member == "dataBase64" && v == "x" {
 						continue // what is no base64 is refused later, as the reference does
 					}
-					if allowed != nil && err == nil && (v != nil || required) && len(as[schema](property)) > 0 {
+					if allowed != nil && err == nil && (v != nil || required) &&
+						len(as[schema](property)) > 0 {
 						t.Errorf("%s = %v is decoded, but the schema says: %v", member, v, allowed)
 					}
 					if v == nil && allowed == nil && err != nil && len(as[schema](property)) > 0 {
@@ -325,7 +329,8 @@ type record struct {
 // isMeant reports whether an error is about parameters, or a method that the reference lacks.
 func isMeant(failure map[string]any) bool {
 	text, _ := failure["message"].(string)
-	return failure["code"] == json.Number("-32602") || failure["code"] == json.Number("-32601") || strings.Contains(text, "base64")
+	return failure["code"] == json.Number("-32602") || failure["code"] == json.Number("-32601") ||
+		strings.Contains(text, "base64")
 }
 
 // recorded returns the messages of a record, without requests that were answered with an error

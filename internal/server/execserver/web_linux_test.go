@@ -73,7 +73,8 @@ func (s *scenario) delta(c *talk, want *message) {
 		}
 		return seqs, last
 	}
-	c.wait(s.t, "a part of "+want.Params.RequestID, func() bool { seqs, _ := stream(); return len(seqs) >= int(want.Params.Seq) })
+	c.wait(s.t, "a part of "+want.Params.RequestID,
+		func() bool { seqs, _ := stream(); return len(seqs) >= int(want.Params.Seq) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seqs, last := stream()
@@ -106,7 +107,8 @@ func (s *scenario) web(method string, gotText, wantText json.RawMessage) {
 		r.Headers = slices.DeleteFunc(r.Headers, func(h struct{ Name, Value string }) bool {
 			return !slices.Contains([]string{"x-multi", "location", "content-length"}, h.Name)
 		})
-		slices.SortStableFunc(r.Headers, func(a, b struct{ Name, Value string }) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(r.Headers,
+			func(a, b struct{ Name, Value string }) int { return strings.Compare(a.Name, b.Name) })
 		for _, text := range []*string{&r.UserHomeDir, &r.CodexHomeDir, &r.Hostname} {
 			if *text != "" {
 				*text = "set"
@@ -140,7 +142,8 @@ func (c *caller) fetched(url string, more map[string]any) message {
 
 // secret returns headers with the value of a variable.
 func secret(name string) map[string]any {
-	return map[string]any{"headers": []any{map[string]any{"name": "X-Key", "value": "Bearer ", "valueEnvVar": name}}}
+	return map[string]any{"headers": []any{map[string]any{"name": "X-Key", "value": "Bearer ",
+		"valueEnvVar": name}}}
 }
 
 // visits are the requests that a web server has seen.
@@ -152,7 +155,8 @@ type visits struct {
 func (v *visits) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.lines = append(v.lines, fmt.Sprintf("%s %s key=%q auth=%q from=%q", r.Method, r.URL.Path, r.Header.Get("X-Key"), r.Header.Get("Authorization"), r.Referer()))
+	v.lines = append(v.lines, fmt.Sprintf("%s %s key=%q auth=%q from=%q", r.Method, r.URL.Path,
+		r.Header.Get("X-Key"), r.Header.Get("Authorization"), r.Referer()))
 }
 
 func (v *visits) all() string {
@@ -184,7 +188,8 @@ func TestHTTPClosed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := webClient(t, test.allow, test.names...)
 			m := c.fetched(test.url, test.more)
-			if m.Error == nil || !strings.Contains(m.Error.Message, test.want) || strings.Contains(m.Error.Message, "s3cret") {
+			if m.Error == nil || !strings.Contains(m.Error.Message, test.want) ||
+				strings.Contains(m.Error.Message, "s3cret") {
 				t.Errorf("%s, %+v, want the error %q", m.Result, m.Error, test.want)
 			}
 		})
@@ -200,7 +205,10 @@ func TestHTTPSecrets(t *testing.T) {
 	other := httptest.NewServer(nil)
 	defer other.Close()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/same", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/end", http.StatusFound) })
+	mux.HandleFunc("/same", func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, "/end", http.StatusFound)
+	})
 	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+"/end", http.StatusTemporaryRedirect)
 	})
@@ -215,7 +223,10 @@ func TestHTTPSecrets(t *testing.T) {
 	web := httptest.NewServer(mux)
 	defer web.Close()
 	far := http.NewServeMux()
-	far.HandleFunc("/back", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, web.URL+"/end", http.StatusFound) })
+	far.HandleFunc("/back", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, web.URL+"/end",
+			http.StatusFound)
+	})
 	far.Handle("/end", there)
 	other.Config.Handler = far
 
@@ -242,7 +253,8 @@ func TestHTTPSecrets(t *testing.T) {
 				t.Errorf("%+v", m.Error)
 			}
 			if here.all() != test.here || there.all() != test.there {
-				t.Errorf("here %s\nwant %s\nthere %s\nwant %s", here.all(), test.here, there.all(), test.there)
+				t.Errorf("here %s\nwant %s\nthere %s\nwant %s", here.all(), test.here,
+					there.all(), test.there)
 			}
 		})
 	}
@@ -288,7 +300,8 @@ func TestHTTPBodies(t *testing.T) {
 	web, _ := bodies(t)
 	t.Run("too long for one answer", func(t *testing.T) {
 		c := webClient(t, true)
-		if m := c.fetched(web+"/large", nil); m.Error == nil || m.Error.Code != -32603 || !strings.Contains(m.Error.Message, "set `streamResponse`") {
+		if m := c.fetched(web+"/large", nil); m.Error == nil || m.Error.Code != -32603 ||
+			!strings.Contains(m.Error.Message, "set `streamResponse`") {
 			t.Errorf("%d bytes, %+v", len(m.Result), m.Error)
 		}
 		if m := c.call("environment/status", nil); m.Error != nil {
@@ -325,14 +338,17 @@ func TestHTTPSlow(t *testing.T) {
 		if m := c.fetched(web+"/slow", streamed); m.Error != nil {
 			t.Fatalf("%+v", m.Error)
 		}
-		c.post(map[string]any{"id": "unstreamed", "method": "http/request", "params": map[string]any{"method": "GET", "url": web + "/slow", "requestId": "u"}})
+		c.post(map[string]any{"id": "unstreamed", "method": "http/request",
+			"params": map[string]any{"method": "GET", "url": web + "/slow", "requestId": "u"}})
 		if m := c.call("environment/status", nil); m.Error != nil {
 			t.Errorf("another request meanwhile: %+v", m.Error)
 		}
-		if m := c.fetched(web+"/short", nil); m.Error == nil || m.Error.Code != -32602 || !strings.Contains(m.Error.Message, "requestId `r` is in use") {
+		if m := c.fetched(web+"/short", nil); m.Error == nil || m.Error.Code != -32602 ||
+			!strings.Contains(m.Error.Message, "requestId `r` is in use") {
 			t.Errorf("the ID again: %+v", m.Error)
 		}
-		if m := c.fetched(web+"/slow", map[string]any{"requestId": "t", "timeoutMs": 50}); m.Error == nil || !strings.Contains(m.Error.Message, "no complete answer within timeoutMs") {
+		if m := c.fetched(web+"/slow", map[string]any{"requestId": "t", "timeoutMs": 50}); m.Error == nil ||
+			!strings.Contains(m.Error.Message, "no complete answer within timeoutMs") {
 			t.Errorf("in time: %+v", m.Error)
 		}
 		if err := c.close(); err != nil {
@@ -346,9 +362,11 @@ func TestHTTPSlow(t *testing.T) {
 		c := webClient(t, true)
 		refused := func(m *message) bool { return m.Error != nil }
 		for i := range 33 {
-			c.post(map[string]any{"id": i + 100, "method": "http/request", "params": map[string]any{"method": "GET", "url": web + "/slow", "requestId": "u"}})
+			c.post(map[string]any{"id": i + 100, "method": "http/request",
+				"params": map[string]any{"method": "GET", "url": web + "/slow", "requestId": "u"}})
 		}
-		if m := c.until(refused); m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "limit of http requests (32) reached") {
+		if m := c.until(refused); m.Error.Code != -32600 ||
+			!strings.Contains(m.Error.Message, "limit of http requests (32) reached") {
 			t.Errorf("%+v", m.Error)
 		}
 	})
@@ -358,7 +376,8 @@ func TestHTTPSlow(t *testing.T) {
 		for i := range 3 {
 			c.sends(fmt.Sprintf(`{"id":%d,"method":"http/request","params":{"method":"POST","url":%q,"requestId":"u","bodyBase64":"`, i+100, web+"/slow") + body + `"}}`)
 		}
-		if m := c.until(func(m *message) bool { return m.Error != nil }); m.Error.Code != -32600 || !strings.Contains(m.Error.Message, "in progress take 33554432 bytes") {
+		if m := c.until(func(m *message) bool { return m.Error != nil }); m.Error.Code != -32600 ||
+			!strings.Contains(m.Error.Message, "in progress take 33554432 bytes") {
 			t.Errorf("%+v", m.Error)
 		}
 	})
@@ -374,7 +393,8 @@ func (c *caller) bodyEnd(id string) *struct{ Error *string } {
 func TestDiscover(t *testing.T) {
 	c := webClient(t, false)
 	dir := t.TempDir()
-	sandbox := map[string]any{"permissions": map[string]any{"type": "disabled"}, "windowsSandboxLevel": "disabled"}
+	sandbox := map[string]any{"permissions": map[string]any{"type": "disabled"},
+		"windowsSandboxLevel": "disabled"}
 	m := c.call("capabilityRoots/discoverV1", map[string]any{"roots": []any{
 		map[string]any{"id": "empty", "path": "file://" + dir},
 		map[string]any{"id": "full", "path": "file:///"},

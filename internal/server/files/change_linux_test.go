@@ -38,7 +38,8 @@ func TestRename(t *testing.T) {
 		t.Run(test.from+" to "+test.to, func(t *testing.T) {
 			top := populated(t)
 			before, _ := os.Lstat(top + "/" + test.from)
-			err := Rename(Target{top + "/" + test.from, test.noFollow}, Target{top + "/" + test.to, test.noFollow}, test.replace)
+			err := Rename(Target{top + "/" + test.from, test.noFollow},
+				Target{top + "/" + test.to, test.noFollow}, test.replace)
 			if reason(err) != test.want {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
@@ -89,7 +90,8 @@ func TestChmod(t *testing.T) {
 	}
 	top := populated(t)
 	for _, name := range []string{"pipe", "to-pipe"} {
-		if got, want := reason(Chmod(Target{Path: top + "/" + name}, 0o777)), notPlain(top+"/"+name).Error(); got != want {
+		if got, want := reason(Chmod(Target{Path: top + "/" + name}, 0o777)),
+			notPlain(top+"/"+name).Error(); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

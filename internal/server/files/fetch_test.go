@@ -69,7 +69,8 @@ func TestInvalid(t *testing.T) {
 }
 
 // fetched sends a request and returns the answer with its body.
-func fetched(t *testing.T, method, url string, change func(*HTTPRequest), headers ...HTTPHeader) (*HTTPAnswer, string, error) {
+func fetched(t *testing.T, method, url string, change func(*HTTPRequest),
+	headers ...HTTPHeader) (*HTTPAnswer, string, error) {
 	t.Helper()
 	r, err := NewHTTPRequest(method, url, headers)
 	if err != nil {
@@ -109,14 +110,17 @@ func TestSent(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // would refuse
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	a, body, err := fetched(t, "PATCH", web.URL+"/p?q=1", func(r *HTTPRequest) { r.SetBody([]byte("data")) },
-		HTTPHeader{Name: "x-a", Value: " b\t"}, HTTPHeader{Name: "X-A", Value: "c"}, HTTPHeader{Name: "host", Value: "other"})
+		HTTPHeader{Name: "x-a", Value: " b\t"}, HTTPHeader{Name: "X-A", Value: "c"},
+		HTTPHeader{Name: "host", Value: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "PATCH /p?q=1 host=other map[Content-Length:[4] X-A:[b c]] data"; body != want {
 		t.Errorf("%s, want %s", body, want)
 	}
-	want := []HTTPHeader{{Name: "content-length", Value: fmt.Sprint(len(body))}, {Name: "content-type", Value: "text/plain; charset=utf-8"}, {Name: "x-many", Value: "1"}, {Name: "x-many", Value: "2"}}
+	want := []HTTPHeader{{Name: "content-length", Value: fmt.Sprint(len(body))},
+		{Name: "content-type", Value: "text/plain; charset=utf-8"}, {Name: "x-many", Value: "1"},
+		{Name: "x-many", Value: "2"}}
 	if a.Status != http.StatusTeapot || !reflect.DeepEqual(a.Headers, want) {
 		t.Errorf("%d, %v, want %v", a.Status, a.Headers, want)
 	}
@@ -163,8 +167,12 @@ func TestRedirects(t *testing.T) {
 	mux.HandleFunc("/end", echo)
 	web := httptest.NewServer(mux)
 	defer web.Close()
-	to := func(location, more string) string { return web.URL + "/to?url=" + url.QueryEscape(location) + more }
-	headers := []HTTPHeader{{Name: "X-Key", Value: "s3cret", Secret: true}, {Name: "Authorization", Value: "a"}, {Name: "Cookie", Value: "c"}, {Name: "X-Plain", Value: "p"}}
+	to := func(location, more string) string {
+		return web.URL + "/to?url=" +
+			url.QueryEscape(location) + more
+	}
+	headers := []HTTPHeader{{Name: "X-Key", Value: "s3cret", Secret: true},
+		{Name: "Authorization", Value: "a"}, {Name: "Cookie", Value: "c"}, {Name: "X-Plain", Value: "p"}}
 	body := func(r *HTTPRequest) { r.SetBody([]byte("data")) }
 	for _, test := range []struct {
 		name, method, url string
@@ -244,7 +252,8 @@ func TestFailures(t *testing.T) {
 	closed := l.Addr().String()
 	_ = l.Close()
 	if _, _, err := fetched(t, "GET", "http://user:s3cret@"+closed+"/x", nil); err == nil ||
-		!strings.HasPrefix(err.Error(), "error sending request for url (http://"+closed+"/x): dial tcp ") || strings.Contains(err.Error(), "s3cret") {
+		!strings.HasPrefix(err.Error(), "error sending request for url (http://"+closed+"/x): dial tcp ") ||
+		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("%v", err)
 	}
 
@@ -252,7 +261,8 @@ func TestFailures(t *testing.T) {
 		w.Header().Set("X-A", strings.Repeat("a", 2*maxHeader))
 	}))
 	defer long.Close()
-	if _, _, err := fetched(t, "GET", long.URL, nil); err == nil || !strings.Contains(err.Error(), "exceeded") {
+	if _, _, err := fetched(t, "GET", long.URL, nil); err == nil ||
+		!strings.Contains(err.Error(), "exceeded") {
 		t.Errorf("a long head: %v", err)
 	}
 
@@ -294,7 +304,8 @@ func FuzzNewRequest(f *testing.F) {
 			t.Errorf("%q is asked", address)
 		}
 		var sent bytes.Buffer
-		request := &http.Request{Method: r.method, URL: r.url, Host: r.host, Header: r.header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+		request := &http.Request{Method: r.method, URL: r.url, Host: r.host, Header: r.header,
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 		if request.Write(&sent) != nil {
 			return // net/http refuses more
 		}

@@ -34,8 +34,10 @@ func populated(t *testing.T) string {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
 	check(t, errors.Join(os.WriteFile(top+"/file", []byte("text"), 0o640), os.MkdirAll(top+"/dir/sub", 0o755),
-		os.WriteFile(top+"/dir/inner", []byte("inner"), 0o600), os.Symlink("file", top+"/to-file"), os.Symlink("dir", top+"/to-dir"),
-		os.Symlink("nothing", top+"/dangling"), unix.Mkfifo(top+"/pipe", 0o600), os.Symlink("pipe", top+"/to-pipe")))
+		os.WriteFile(top+"/dir/inner", []byte("inner"), 0o600), os.Symlink("file", top+"/to-file"),
+		os.Symlink("dir", top+"/to-dir"),
+		os.Symlink("nothing", top+"/dangling"), unix.Mkfifo(top+"/pipe", 0o600),
+		os.Symlink("pipe", top+"/to-pipe")))
 	return top
 }
 
@@ -125,7 +127,8 @@ func TestWrite(t *testing.T) {
 		for _, atomic := range []bool{false, true} {
 			t.Run(fmt.Sprint(test.path, test.noFollow, atomic), func(t *testing.T) {
 				top := populated(t)
-				if err := Write(Target{Path: top + "/" + test.path, NoFollow: test.noFollow}, []byte("written"), atomic); reason(err) != test.want {
+				if err := Write(Target{Path: top + "/" + test.path, NoFollow: test.noFollow},
+					[]byte("written"), atomic); reason(err) != test.want {
 					t.Fatalf("%v, want %v", err, test.want)
 				}
 				if test.at != "" {
@@ -153,7 +156,8 @@ func TestWriteKinds(t *testing.T) {
 	top := populated(t)
 	for _, path := range []string{top + "/pipe", top + "/to-pipe", "/dev/null"} {
 		for _, atomic := range []bool{false, true} {
-			if err := Write(Target{Path: path}, []byte("x"), atomic); err == nil || !strings.Contains(err.Error(), "is not a file") {
+			if err := Write(Target{Path: path}, []byte("x"), atomic); err == nil ||
+				!strings.Contains(err.Error(), "is not a file") {
 				t.Errorf("%s, atomic %v: %v", path, atomic, err)
 			}
 		}
@@ -200,10 +204,12 @@ func TestDirectories(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.path, test.recursive, test.noFollow), func(t *testing.T) {
 			top := populated(t)
-			if err := CreateDirectory(Target{Path: top + "/" + test.path, NoFollow: test.noFollow}, test.recursive); reason(err) != test.want {
+			if err := CreateDirectory(Target{Path: top + "/" + test.path, NoFollow: test.noFollow},
+				test.recursive); reason(err) != test.want {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
-			if info, err := os.Stat(top + "/" + test.path); test.want == nil && (err != nil || !info.IsDir()) {
+			if info, err := os.Stat(top + "/" + test.path); test.want == nil &&
+				(err != nil || !info.IsDir()) {
 				t.Errorf("%v, %v", info, err)
 			}
 		})
@@ -232,11 +238,13 @@ func TestRemove(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.path, test.recursive, test.force, test.noFollow), func(t *testing.T) {
 			top := populated(t)
-			err := Remove(Target{Path: top + "/" + test.path, NoFollow: test.noFollow}, test.recursive, test.force)
+			err := Remove(Target{Path: top + "/" + test.path, NoFollow: test.noFollow},
+				test.recursive, test.force)
 			if reason(err) != test.want {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
-			if _, err := os.Lstat(top + "/" + test.path); test.want == nil && !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(top + "/" + test.path); test.want == nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("it is still there: %v", err)
 			}
 			if _, err := os.Stat(top + "/dir/inner"); err != nil && test.path != "dir" {
@@ -244,7 +252,8 @@ func TestRemove(t *testing.T) {
 			}
 		})
 	}
-	if err := Remove(Target{Path: "/"}, true, true); err == nil || !strings.Contains(err.Error(), "cannot be removed") {
+	if err := Remove(Target{Path: "/"}, true, true); err == nil ||
+		!strings.Contains(err.Error(), "cannot be removed") {
 		t.Fatalf("the root: %v", err)
 	}
 	if err := Remove(Target{Path: "/x", NoFollow: true}, true, true); err == nil {
@@ -319,7 +328,8 @@ func TestUnreadableDirectory(t *testing.T) {
 		return // who reads every directory
 	}
 	w, err := Walk(t.Context(), top, WalkOptions{MaxDepth: 3, MaxDirectories: 10, MaxEntries: 10})
-	if err != nil || len(w.Errors) != 1 || w.Errors[0].Path != top+"/dir" || !errors.Is(w.Errors[0].Err, fs.ErrPermission) {
+	if err != nil || len(w.Errors) != 1 || w.Errors[0].Path != top+"/dir" ||
+		!errors.Is(w.Errors[0].Err, fs.ErrPermission) {
 		t.Errorf("%+v, %v", w, err)
 	}
 }
@@ -327,7 +337,8 @@ func TestUnreadableDirectory(t *testing.T) {
 // TestWalk: the bounds and the order of walks.
 func TestWalk(t *testing.T) {
 	top := populated(t)
-	check(t, errors.Join(os.MkdirAll(top+"/.hidden", 0o755), os.WriteFile(top+"/.hidden/h", nil, 0o644), os.Symlink("..", top+"/dir/up")))
+	check(t, errors.Join(os.MkdirAll(top+"/.hidden", 0o755), os.WriteFile(top+"/.hidden/h", nil, 0o644),
+		os.Symlink("..", top+"/dir/up")))
 	for _, test := range []struct {
 		name      string
 		options   WalkOptions
@@ -365,7 +376,8 @@ func TestWalk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Walk(ctx, top, WalkOptions{MaxEntries: 1, MaxDirectories: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := Walk(ctx, top, WalkOptions{MaxEntries: 1, MaxDirectories: 1}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -390,7 +402,8 @@ func TestCopy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			top := populated(t)
-			if err := Copy(t.Context(), top+"/"+test.from, top+"/"+test.to, test.recursive); reason(err) != test.want {
+			if err := Copy(t.Context(), top+"/"+test.from, top+"/"+test.to,
+				test.recursive); reason(err) != test.want {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
 			if text, err := os.ReadFile(top + "/file"); string(text) != "text" || err != nil {
@@ -432,7 +445,8 @@ func TestHandles(t *testing.T) {
 		{"w", 0, 1, "", false, syscall.EBADF},
 	} {
 		block, end, err := h.ReadBlock(test.id, test.offset, test.len)
-		if err == nil != (test.err == nil) || reason(err) != test.err && test.err != nil || err == nil && (string(block) != test.want || end != test.end) {
+		if err == nil != (test.err == nil) || reason(err) != test.err && test.err != nil || err == nil &&
+			(string(block) != test.want || end != test.end) {
 			t.Errorf("%+v: %q, %v, %v", test, block, end, err)
 		}
 	}
@@ -475,11 +489,13 @@ func TestHandles(t *testing.T) {
 func TestReadDirectory(t *testing.T) {
 	top := populated(t)
 	entries, err := ReadDirectory(top)
-	want := []Entry{{"dir", true, false}, {"file", false, true}, {"pipe", false, false}, {"to-dir", true, false}, {"to-file", false, true}, {"to-pipe", false, false}}
+	want := []Entry{{"dir", true, false}, {"file", false, true}, {"pipe", false, false},
+		{"to-dir", true, false}, {"to-file", false, true}, {"to-pipe", false, false}}
 	if err != nil || !reflect.DeepEqual(entries, want) {
 		t.Errorf("%v, %v", entries, err)
 	}
-	for name, want := range map[string]error{"file": syscall.ENOTDIR, "pipe": syscall.ENOTDIR, "none": syscall.ENOENT} {
+	for name, want := range map[string]error{"file": syscall.ENOTDIR, "pipe": syscall.ENOTDIR,
+		"none": syscall.ENOENT} {
 		if _, err := ReadDirectory(top + "/" + name); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}

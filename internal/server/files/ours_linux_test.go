@@ -37,7 +37,8 @@ func TestOurs(t *testing.T) {
 			top := t.TempDir()
 			from, to := top+"/from", top+"/to"
 			at := filepath.Join(from, test.name)
-			check(t, errors.Join(os.Mkdir(from, 0o755), os.WriteFile(from+"/file", nil, 0o600), test.make(at)))
+			check(t, errors.Join(os.Mkdir(from, 0o755), os.WriteFile(from+"/file", nil, 0o600),
+				test.make(at)))
 			t.Cleanup(func() { _ = os.Chmod(at, 0o755) })
 			link := errors.Is(func() error { _, err := os.Readlink(at); return err }(), nil)
 			entries, err := ReadDirectory(from)

@@ -30,7 +30,8 @@ func TestWatch(t *testing.T) {
 			return []error{os.Mkdir(top+"/d", 0o700), os.Mkdir(top+"/d/y", 0o700)}
 		}},
 		{"after the directory was removed", func(top string) []error {
-			return []error{os.Remove(top + "/a/b"), os.Mkdir(top+"/a/b", 0o700), os.Mkdir(top+"/a/b/c", 0o700)}
+			return []error{os.Remove(top + "/a/b"), os.Mkdir(top+"/a/b", 0o700),
+				os.Mkdir(top+"/a/b/c", 0o700)}
 		}},
 		{"after the directory was moved away", func(top string) []error {
 			return []error{os.Rename(top+"/a", top+"/z"), os.MkdirAll(top+"/a/b/c", 0o700)}
@@ -61,7 +62,8 @@ func TestWatchEnds(t *testing.T) {
 	check(t, err)
 	over := make(chan error, 1)
 	go func() { over <- w.Wait(ctx) }()
-	check(t, errors.Join(os.WriteFile(top+"/other", nil, 0o600), os.Symlink("nothing", top+"/missing"), os.Remove(top+"/missing")))
+	check(t, errors.Join(os.WriteFile(top+"/other", nil, 0o600), os.Symlink("nothing", top+"/missing"),
+		os.Remove(top+"/missing")))
 	select {
 	case err := <-over:
 		t.Errorf("it ended: %v", err)

@@ -50,7 +50,8 @@ func TestActivated(t *testing.T) {
 	}
 	socket := func(name string) func(*testing.T) *os.File {
 		return func(t *testing.T) *os.File {
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: strings.ReplaceAll(name, "DIR", t.TempDir()), Net: "unix"})
+			l, err := net.ListenUnix("unix",
+				&net.UnixAddr{Name: strings.ReplaceAll(name, "DIR", t.TempDir()), Net: "unix"})
 			if err == nil {
 				l.SetUnlinkOnClose(false)
 			}
@@ -91,8 +92,10 @@ func TestActivated(t *testing.T) {
 				return
 			}
 			c, _ := meet(t, first, nil)
-			all := map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{}, "set": map[string]string{}, "includeOnly": []string{}}
-			c.start("/", "echo \"${LISTEN_PID-}${LISTEN_FDS-}\" $(ls /proc/self/fd)", map[string]any{"envPolicy": all})
+			all := map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{},
+				"set": map[string]string{}, "includeOnly": []string{}}
+			c.start("/", "echo \"${LISTEN_PID-}${LISTEN_FDS-}\" $(ls /proc/self/fd)",
+				map[string]any{"envPolicy": all})
 			if _, got := c.ended(); got != " 0 1 2 3\n" { // 3 is that of ls
 				t.Errorf("the process has %q", got)
 			}
@@ -107,7 +110,8 @@ func activate(t *testing.T, environ string, passed *os.File) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", environ+` exec "$0" `+activatedArg, program) // exec keeps the number of the process
+	// exec keeps the number of the process
+	cmd := exec.Command("sh", "-c", environ+` exec "$0" `+activatedArg, program)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{passed}, os.Stderr
 	cmd.Env = append(os.Environ(), "LISTEN_FDNAMES=x")
 	out, err := cmd.StdoutPipe()

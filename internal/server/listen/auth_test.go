@@ -24,7 +24,8 @@ import (
 
 // sign returns a token in JWT form.
 func sign(secret []byte, header, claims string) string {
-	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(claims))
 	mac := hmac.New(sha256.New, secret)
 	if strings.Contains(header, "HS384") {
 		mac = hmac.New(sha512.New384, secret)
@@ -248,9 +249,11 @@ func TestSubject(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
-			r.Header = bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"exp":%d,%s}`, time.Now().Unix()+60, test.claims)))
+			r.Header = bearerHeader(sign(secret, `{"alg":"HS256"}`,
+				fmt.Sprintf(`{"exp":%d,%s}`, time.Now().Unix()+60, test.claims)))
 			who, err := let(r)
-			if err != nil || who != test.want && !(strings.HasPrefix(who, test.want) && test.want == "token ") {
+			if err != nil || who != test.want && !(strings.HasPrefix(who, test.want) &&
+				test.want == "token ") {
 				t.Errorf("%q, %v, want %q", who, err, test.want)
 			}
 		})

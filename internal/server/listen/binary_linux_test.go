@@ -29,7 +29,8 @@ func TestBinaryOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	var hello struct{ Result wire.InitializeResult }
-	if err := json.Unmarshal(next(), &hello); err != nil || !hello.Result.Environment.Capabilities.BinaryOutput {
+	if err := json.Unmarshal(next(), &hello); err != nil ||
+		!hello.Result.Environment.Capabilities.BinaryOutput {
 		t.Fatalf("%+v, %v", hello, err)
 	}
 	if err := r.post(`{"method":"initialized"}`); err != nil {
@@ -59,7 +60,8 @@ func TestBinaryOutput(t *testing.T) {
 	w := connect(t, url, nil)
 	deadline(t, w)
 	old := &caller{t: t, speaker: w}
-	if m := old.call("initialize", map[string]any{"clientName": "test", "resumeSessionId": hello.Result.SessionID, "takeOver": true}); m.Error != nil {
+	if m := old.call("initialize", map[string]any{"clientName": "test",
+		"resumeSessionId": hello.Result.SessionID, "takeOver": true}); m.Error != nil {
 		t.Fatalf("%+v", m.Error)
 	}
 	old.post(map[string]any{"method": "initialized"})

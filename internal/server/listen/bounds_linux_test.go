@@ -70,7 +70,8 @@ func dialPlain(t *testing.T, url, text string) net.Conn {
 // announced, is cut after a time. A connection that was upgraded is not.
 func TestSlowRequests(t *testing.T) {
 	url := doorWith(t, open, maxOpen, func(_ *handler, h *http.Server) {
-		for _, limit := range []*time.Duration{&h.ReadHeaderTimeout, &h.ReadTimeout, &h.WriteTimeout, &h.IdleTimeout} {
+		for _, limit := range []*time.Duration{&h.ReadHeaderTimeout, &h.ReadTimeout, &h.WriteTimeout,
+			&h.IdleTimeout} {
 			if *limit != 10*time.Second {
 				t.Errorf("a request may take %v", *limit)
 			}
@@ -87,7 +88,8 @@ func TestSlowRequests(t *testing.T) {
 		{"no second request", "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := io.Copy(io.Discard, dialPlain(t, url, test.text)); errors.Is(err, os.ErrDeadlineExceeded) {
+			if _, err := io.Copy(io.Discard, dialPlain(t, url, test.text)); errors.Is(err,
+				os.ErrDeadlineExceeded) {
 				t.Error("the connection was not cut")
 			}
 		})
@@ -132,7 +134,8 @@ func TestOpenConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusServiceUnavailable || string(body) != "too many connections\n" {
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable ||
+		string(body) != "too many connections\n" {
 		t.Errorf("%s, %q, %v", response.Status, body, err)
 	}
 	c.served()
@@ -155,7 +158,8 @@ func TestOpenConnections(t *testing.T) {
 // from its clients.
 func TestManyConnections(t *testing.T) {
 	const most = 4
-	url := doorWith(t, open, maxOpen, func(d *handler, _ *http.Server) { d.slots = make(chan struct{}, most) })
+	url := doorWith(t, open, maxOpen,
+		func(d *handler, _ *http.Server) { d.slots = make(chan struct{}, most) })
 	c, _ := meet(t, url, nil)
 	for range most - 1 {
 		connect(t, url, nil)

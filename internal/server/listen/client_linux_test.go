@@ -172,7 +172,8 @@ func options() Options {
 	if err != nil {
 		panic(err)
 	}
-	return Options{Listen: "ws://127.0.0.1:0", Server: execserver.Options{Version: "test", Dir: "/", Environ: os.Environ(), FileHelper: []string{program, fileHelper}}}
+	return Options{Listen: "ws://127.0.0.1:0", Server: execserver.Options{Version: "test", Dir: "/",
+		Environ: os.Environ(), FileHelper: []string{program, fileHelper}}}
 }
 
 // run runs a server until the test ends, and returns its URL.
@@ -280,7 +281,8 @@ func (c *caller) next() (m message) {
 // greet makes or observes a session, and returns its ID.
 func (c *caller) greet(observe any) string {
 	c.t.Helper()
-	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": observe, "extensionMethods": true})
+	m := c.call("initialize", map[string]any{"clientName": "test", "observeSessionId": observe,
+		"extensionMethods": true})
 	var result struct{ SessionID string }
 	if m.Error != nil || json.Unmarshal(m.Result, &result) != nil {
 		c.t.Fatalf("%+v", m)

@@ -65,7 +65,9 @@ func rivals(b *testing.B) []rival {
 	lines := []struct {
 		name string
 		argv []string
-	}{{"ours", []string{program, serveArg}}, {"peer", []string{os.Getenv(codexEnv), "exec-server", "--listen", "ws://127.0.0.1:0", "--concurrent-requests", "16"}}}
+	}{{"ours", []string{program, serveArg}},
+		{"peer", []string{os.Getenv(codexEnv), "exec-server", "--listen", "ws://127.0.0.1:0",
+			"--concurrent-requests", "16"}}}
 	var list []rival
 	home := b.TempDir()
 	for _, line := range lines {
@@ -162,7 +164,10 @@ func quickAck(w *webSocket) error {
 		return err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP,
+			unix.TCP_QUICKACK, 1)
+	})
 	return errors.Join(err, failed)
 }
 
@@ -405,7 +410,8 @@ func BenchmarkCompareResume(b *testing.B) {
 				return err
 			}
 			m, err := r.until(`"chunks"`)
-			if n := data(m); err == nil && n < size-64<<10 { // a chunk that is cut at the bound of what is retained
+			if n := data(m); err == nil && n < size-64<<10 {
+				// a chunk that is cut at the bound of what is retained
 				err = fmt.Errorf("%d bytes were read", n)
 			}
 			return err

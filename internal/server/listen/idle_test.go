@@ -88,7 +88,8 @@ func TestIdle(t *testing.T) {
 		<-time.After(9 * time.Second)
 		client, server := net.Pipe()
 		l.conns <- server
-		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(client,
+			"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		r, err := http.ReadResponse(bufio.NewReader(client), nil)

@@ -59,7 +59,8 @@ func TestKilledServer(t *testing.T) {
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.Copy(io.Discard, f); err != nil { // it ends with the last process that has the pipe
+			if _, err := io.Copy(io.Discard, f); err != nil {
+				// it ends with the last process that has the pipe
 				t.Error(err)
 			}
 		})
@@ -68,7 +69,10 @@ func TestKilledServer(t *testing.T) {
 
 // managed returns a sandbox in which dir can be written.
 func managed(dir string) any {
-	entry := func(path map[string]any, access string) any { return map[string]any{"path": path, "access": access} }
+	entry := func(path map[string]any, access string) any {
+		return map[string]any{"path": path,
+			"access": access}
+	}
 	return map[string]any{"windowsSandboxLevel": "disabled", "permissions": map[string]any{
 		"type": "managed", "network": "restricted", "file_system": map[string]any{"type": "restricted", "entries": []any{
 			entry(map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "read"),

@@ -39,7 +39,8 @@ func connectTo(t *testing.T, path string) net.Conn {
 	return c
 }
 
-// TestUnixLines: a client of a socket may send lines from the first byte on, several at once. It has the sessions
+// TestUnixLines: a client of a socket may send lines from the first byte on, several at once. It has the
+// sessions
 // of clients with WebSockets.
 func TestUnixLines(t *testing.T) {
 	path := socketOf(t, options())
@@ -103,7 +104,8 @@ func (c *clocked) SetReadDeadline(t time.Time) error { c.times = append(c.times,
 func (c *clocked) Close() error                      { c.closed = true; return c.Conn.Close() }
 func (c *clocked) Unwrap() net.Conn                  { return c.Conn }
 
-// TestUnixTimes: a client has a time for its first byte and none afterwards, and is closed where it sends none
+// TestUnixTimes: a client has a time for its first byte and none afterwards, and is closed where it
+// sends none
 // or the server ends.
 func TestUnixTimes(t *testing.T) {
 	const hello = `{"id":1,"method":"initialize","params":{"clientName":"test"}}` + "\n"
@@ -128,7 +130,8 @@ func TestUnixTimes(t *testing.T) {
 			}
 			server := execserver.New(execserver.Options{})
 			defer server.Close()
-			lines := &lineListener{handler: newDoor(server, open), http: make(chan net.Conn), over: make(chan struct{})}
+			lines := &lineListener{handler: newDoor(server, open), http: make(chan net.Conn),
+				over: make(chan struct{})}
 			if test.over {
 				lines.handler.close()
 				close(lines.over)
@@ -141,7 +144,8 @@ func TestUnixTimes(t *testing.T) {
 			}
 			c, before := &clocked{Conn: own}, time.Now()
 			lines.serve(c)
-			if len(c.times) != 2 || c.times[0].Before(before.Add(requestTime)) || !c.times[1].IsZero() || !c.closed || len(lines.handler.slots) != 0 {
+			if len(c.times) != 2 || c.times[0].Before(before.Add(requestTime)) || !c.times[1].IsZero() ||
+				!c.closed || len(lines.handler.slots) != 0 {
 				t.Errorf("%v, closed %v, %d clients", c.times, c.closed, len(lines.handler.slots))
 			}
 			text, err := io.ReadAll(client) // what was not read is a reset

@@ -20,7 +20,8 @@ const fileHelper = "files"
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
 	helpers := map[string]func() error{
-		fileHelper: func() error { return execserver.ServeFiles(os.Stdin, os.Stdout) }, serveArg: serveMain, activatedArg: activatedMain,
+		fileHelper: func() error { return execserver.ServeFiles(os.Stdin, os.Stdout) }, serveArg: serveMain,
+		activatedArg: activatedMain,
 	}
 	if len(os.Args) == 2 && helpers[os.Args[1]] != nil {
 		if err := helpers[os.Args[1]](); err != nil {

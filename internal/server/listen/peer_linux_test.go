@@ -56,11 +56,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.said = append(m.said, string(item.Output))
 		}
 	}
-	item := map[string]any{"type": "message", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
+	item := map[string]any{"type": "message", "role": "assistant",
+		"content": []any{map[string]any{"type": "output_text", "text": "done"}}}
 	if n := len(m.said); n < len(m.script) {
 		tool, arguments := m.script[n](m.said)
 		text, _ := json.Marshal(arguments)
-		item = map[string]any{"type": "function_call", "name": tool, "call_id": fmt.Sprintf("call_%d", n), "arguments": string(text)}
+		item = map[string]any{"type": "function_call", "name": tool, "call_id": fmt.Sprintf("call_%d", n),
+			"arguments": string(text)}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	usage := map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
@@ -98,7 +100,8 @@ func typed(text string) func([]string) (string, map[string]any) {
 // Cut cuts the connection.
 func steps(outside string, cut func()) []func([]string) (string, map[string]any) {
 	patch := func(path, line string) func([]string) (string, map[string]any) {
-		return command("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: "+path+"\n+"+line+"\n*** End Patch\nEOF", false)
+		return command("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: "+path+"\n+"+line+
+			"\n*** End Patch\nEOF", false)
 	}
 	return []func([]string) (string, map[string]any){
 		command("echo hello from here; pwd; echo oops >&2; exit 7", false),
@@ -128,7 +131,8 @@ func TestPeerClient(t *testing.T) {
 			o := options()
 			o.Server.Environ = append(o.Server.Environ, "HOME="+home)
 			ours := converse(t, codex, mode, run(t, o))
-			wants := []string{"hello from here\\nWS\\noops", "Success", "patched", "24 80", "ping", "pong", "code 0", "", "", "data:image/png;base64,"}
+			wants := []string{"hello from here\\nWS\\noops", "Success", "patched", "24 80", "ping", "pong",
+				"code 0", "", "", "data:image/png;base64,"}
 			if mode == "workspace-write" {
 				wants[7], wants[8] = "rejected", "no\\n"
 			}
@@ -172,8 +176,11 @@ func converse(t *testing.T, codex, mode, url string) []string {
 	api := httptest.NewServer(m)
 	defer api.Close()
 	config := fmt.Sprintf("model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = %q\nwire_api = \"responses\"\n[features]\nunified_exec = true\n", api.URL+"/v1")
-	check(t, errors.Join(os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600), os.MkdirAll(filepath.Join(ws, ".git", "hooks"), 0o755), os.WriteFile(filepath.Join(ws, "dot.png"), dot(t), 0o644)))
-	cmd := exec.CommandContext(t.Context(), codex, "exec", "--skip-git-repo-check", "-C", ws, "-s", mode, "go on")
+	check(t, errors.Join(os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600),
+		os.MkdirAll(filepath.Join(ws, ".git", "hooks"), 0o755),
+		os.WriteFile(filepath.Join(ws, "dot.png"), dot(t), 0o644)))
+	cmd := exec.CommandContext(t.Context(), codex, "exec", "--skip-git-repo-check", "-C", ws, "-s",
+		mode, "go on")
 	cmd.Env = append(os.Environ(), "CODEX_HOME="+home, "CODEX_EXEC_SERVER_URL=ws://"+r.Addr().String())
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)

@@ -84,7 +84,8 @@ func TestStopTells(t *testing.T) {
 			}
 			printed := pipe(t, dir, "pipe")
 			c.start(dir, fmt.Sprintf("head -c %d /dev/zero; exec 3>pipe; exec sleep 600", size), nil)
-			c.post(map[string]any{"id": "parked", "method": "process/read", "params": map[string]any{"processId": "p", "afterSeq": 1 << 30, "waitMs": 600_000}})
+			c.post(map[string]any{"id": "parked", "method": "process/read",
+				"params": map[string]any{"processId": "p", "afterSeq": 1 << 30, "waitMs": 600_000}})
 			c.served() // the read waits
 			printed()
 			stop()

@@ -50,7 +50,8 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t, key: newKey(t), dir: t.TempDir()}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
@@ -67,7 +68,8 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) sign(key *ecdsa.PrivateKey, usage x509.ExtKeyUsage, end time.Time) tls.Certificate {
 	a.t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-2 * time.Hour),
+		NotAfter:    end,
 		ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
@@ -96,7 +98,8 @@ func (a *authority) files() TLS {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return TLS{a.file("cert", "CERTIFICATE", cert.Certificate[0]), a.file("key", "PRIVATE KEY", raw), a.file("ca", "CERTIFICATE", a.cert.Raw)}
+	return TLS{a.file("cert", "CERTIFICATE", cert.Certificate[0]), a.file("key", "PRIVATE KEY", raw),
+		a.file("ca", "CERTIFICATE", a.cert.Raw)}
 }
 
 // trust returns the configuration of a client with certificates.
@@ -115,7 +118,8 @@ func (s streamPeer) close() error                      { return s.Close() }
 
 // secure connects over TLS, and returns the error of the connection, of which a server can tell its
 // client only after the handshake, or that of initialize.
-func secure(t *testing.T, url, token string, config *tls.Config, params map[string]any) (*caller, message, error) {
+func secure(t *testing.T, url, token string, config *tls.Config,
+	params map[string]any) (*caller, message, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -167,7 +171,8 @@ func TestClientCertificate(t *testing.T) {
 		key   *ecdsa.PrivateKey
 		knows bool
 	}{"another client": {newKey(t), false}, "a renewed certificate": {alice, true}} {
-		_, m, err := secure(t, url, "", ours.trust(ours.sign(test.key, client, later)), map[string]any{"observeSessionId": hello.SessionID})
+		_, m, err := secure(t, url, "", ours.trust(ours.sign(test.key, client, later)),
+			map[string]any{"observeSessionId": hello.SessionID})
 		if err != nil || (m.Error == nil) != test.knows {
 			t.Errorf("%s: %v, %+v", name, err, m.Error)
 		}
@@ -193,7 +198,8 @@ func TestTLSToken(t *testing.T) {
 			}
 			url := run(t, o)
 			var status *wire.StatusError
-			if _, _, err := secure(t, url, "", config, map[string]any{}); !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
+			if _, _, err := secure(t, url, "", config, map[string]any{}); !errors.As(err, &status) ||
+				status.Status != http.StatusUnauthorized {
 				t.Errorf("without it: %v", err)
 			}
 			c, m, err := secure(t, url, "swordfish", config, map[string]any{"binaryOutput": true})
@@ -243,7 +249,8 @@ func TestTLSOptions(t *testing.T) {
 	}
 }
 
-// TestSecretsHidden requires that a process in a sandbox that reads the whole disk reads neither the token that
+// TestSecretsHidden requires that a process in a sandbox that reads the whole disk reads neither the
+// token that
 // would let it run others without one nor the key with which it could pose as the server. The wall is
 // execserver.Options.Hidden.
 func TestSecretsHidden(t *testing.T) {
@@ -261,7 +268,8 @@ func TestSecretsHidden(t *testing.T) {
 	text := fmt.Sprintf("cat %s || exit; cat %s || cat %s && exit 9", o.TLS.Cert, o.TLS.Key, o.Auth.TokenFile)
 	c.start("/", text, map[string]any{"sandbox": managed(t.TempDir())})
 	code, printed := c.ended()
-	if code == 9 || !strings.Contains(printed, "BEGIN CERTIFICATE") || strings.Contains(printed, "BEGIN PRIVATE") || strings.Contains(printed, "swordfish") {
+	if code == 9 || !strings.Contains(printed, "BEGIN CERTIFICATE") ||
+		strings.Contains(printed, "BEGIN PRIVATE") || strings.Contains(printed, "swordfish") {
 		t.Errorf("%d, printed %s", code, printed)
 	}
 }

@@ -66,7 +66,8 @@ func TestUnixTaken(t *testing.T) {
 	for _, test := range []struct {
 		path string
 		ok   bool
-	}{{link, false}, {file, false}, {dead, true}, {filepath.Join(dir, "missing", "s"), false}, {"s", false}, {"", false}} {
+	}{{link, false}, {file, false}, {dead, true}, {filepath.Join(dir, "missing", "s"), false}, {"s", false},
+		{"", false}} {
 		l, err := listenUnix(test.path)
 		if (err == nil) != test.ok {
 			t.Errorf("%q: %v", test.path, err)
@@ -122,7 +123,8 @@ func TestUnixConfined(t *testing.T) {
 			}
 			var out bytes.Buffer
 			p, err := e.Start(t.Context(), &executor.Spec{
-				Args: []string{self, "-test.run=^TestUnixClient$", "-test.v"}, Dir: filepath.Dir(path), Env: []string{unixVar + "=" + path, "PATH=/usr/bin:/bin", "HOME=/"},
+				Args: []string{self, "-test.run=^TestUnixClient$", "-test.v"}, Dir: filepath.Dir(path),
+				Env:    []string{unixVar + "=" + path, "PATH=/usr/bin:/bin", "HOME=/"},
 				Policy: test.policy.Bind(places), Tmp: "host", Allow: []string{"unix"}, NoCaches: true,
 				OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
 			})

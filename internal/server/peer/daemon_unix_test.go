@@ -45,7 +45,8 @@ var listening *net.UnixListener
 
 // act is the daemon.
 func act(what, path string) {
-	note, err := os.OpenFile(filepath.Join(filepath.Dir(path), "started"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	note, err := os.OpenFile(filepath.Join(filepath.Dir(path), "started"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = fmt.Fprintln(note, os.Getpid())
 	}
@@ -69,7 +70,8 @@ func act(what, path string) {
 		panic("it has no session of its own")
 	}
 	for _, fd := range []int{3, 4, 5, 6, 7, 8, 9} {
-		if name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err == nil && strings.HasSuffix(name, "/leak") {
+		if name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err == nil &&
+			strings.HasSuffix(name, "/leak") {
 			panic("it has a descriptor of its starter")
 		}
 	}
@@ -124,7 +126,10 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(inherited)
-	if path, err := DaemonSocket(func(n string) string { return lookUp(environ, n) }); path != "" || err != nil {
+	if path, err := DaemonSocket(func(n string) string {
+		return lookUp(environ,
+			n)
+	}); path != "" || err != nil {
 		t.Errorf("%q, %v before the first start", path, err)
 	}
 	var all sync.WaitGroup
@@ -147,7 +152,10 @@ func TestStart(t *testing.T) {
 	if n := len(started(dir)); n != 1 {
 		t.Errorf("%d daemons were started", n)
 	}
-	if path, err := DaemonSocket(func(n string) string { return lookUp(environ, n) }); path != filepath.Join(dir, socketName) || err != nil {
+	if path, err := DaemonSocket(func(n string) string {
+		return lookUp(environ,
+			n)
+	}); path != filepath.Join(dir, socketName) || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}
 }
@@ -167,7 +175,8 @@ func TestStartFails(t *testing.T) {
 	}
 	t.Run("no program", func(t *testing.T) {
 		environ, dir := daemonDir(t)
-		if _, err := StartDaemon(t.Context(), []string{filepath.Join(dir, "missing")}, environ); !errors.Is(err, os.ErrNotExist) {
+		if _, err := StartDaemon(t.Context(), []string{filepath.Join(dir, "missing")},
+			environ); !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	})
@@ -184,7 +193,9 @@ func TestStartFails(t *testing.T) {
 		if err := os.Mkdir(base, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := StartDaemon(t.Context(), command(t, serves), []string{runtimeVariable + "=" + base}); err == nil || !strings.Contains(err.Error(), "too long for a socket; set XDG_RUNTIME_DIR") {
+		if _, err := StartDaemon(t.Context(), command(t, serves),
+			[]string{runtimeVariable + "=" + base}); err == nil ||
+			!strings.Contains(err.Error(), "too long for a socket; set XDG_RUNTIME_DIR") {
 			t.Error(err)
 		}
 	})
@@ -234,7 +245,8 @@ func TestPlaces(t *testing.T) {
 		if _, err := DaemonSocket(func(string) string { return own }); !errors.As(err, &foreign) {
 			t.Error(err)
 		}
-		if _, err := StartDaemon(t.Context(), command(t, serves), []string{runtimeVariable + "=" + own}); !errors.As(err, &foreign) {
+		if _, err := StartDaemon(t.Context(), command(t, serves),
+			[]string{runtimeVariable + "=" + own}); !errors.As(err, &foreign) {
 			t.Error(err)
 		}
 	})

@@ -31,7 +31,8 @@ func places(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	dead.SetUnlinkOnClose(false)
-	if err := errors.Join(dead.Close(), os.WriteFile(dir+"/file", []byte("text"), 0o600), os.Mkdir(dir+"/directory", 0o700), os.Symlink("dead", dir+"/link")); err != nil {
+	if err := errors.Join(dead.Close(), os.WriteFile(dir+"/file", []byte("text"), 0o600),
+		os.Mkdir(dir+"/directory", 0o700), os.Symlink("dead", dir+"/link")); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -44,7 +45,8 @@ func TestListen(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		ok   bool
-	}{{"dead", true}, {"new", true}, {"file", false}, {"directory", false}, {"link", false}, {"missing/s", false}} {
+	}{{"dead", true}, {"new", true}, {"file", false}, {"directory", false}, {"link", false},
+		{"missing/s", false}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(dir, test.name)
 			var all [8]net.Listener
@@ -57,7 +59,8 @@ func TestListen(t *testing.T) {
 			n := 0
 			for i, l := range all {
 				if errs[i] != nil {
-					if text := errs[i].Error(); !strings.Contains(text, test.name[:3]) || strings.Contains(text, "/proc/") {
+					if text := errs[i].Error(); !strings.Contains(text, test.name[:3]) ||
+						strings.Contains(text, "/proc/") {
 						t.Errorf("%s", text)
 					}
 					continue
@@ -174,7 +177,8 @@ func TestNarrow(t *testing.T) {
 			after, err := os.Stat(p.path)
 			switch {
 			case before == nil:
-			case err != nil || test.ok && after.Mode().Perm() != 0o600 || !test.ok && after.Mode() != before.Mode():
+			case err != nil || test.ok && after.Mode().Perm() != 0o600 || !test.ok &&
+				after.Mode() != before.Mode():
 				t.Errorf("%v, before %v; %v", after.Mode(), before.Mode(), err)
 			}
 		})

@@ -41,7 +41,8 @@ func confine() []string {
 	if strings.Contains(words[1], "filter") {
 		allows := unix.SockFilter{Code: unix.BPF_RET, K: unix.SECCOMP_RET_ALLOW}
 		program := unix.SockFprog{Len: 1, Filter: &allows}
-		err = errors.Join(err, unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0))
+		err = errors.Join(err, unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER,
+			uintptr(unsafe.Pointer(&program)), 0, 0))
 	}
 	if err != nil {
 		panic(err)
@@ -103,7 +104,8 @@ func stranger(t *testing.T, uid int, words ...string) (says func() string, end f
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestStranger$")
 	cmd.Env = append(os.Environ(), strangerVar+"="+strings.Join(words, " "))
 	if os.Geteuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid),
+			Gid: uint32(uid)}}
 	}
 	in, err := cmd.StdinPipe()
 	out, failed := cmd.StdoutPipe()

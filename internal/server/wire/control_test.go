@@ -61,10 +61,13 @@ func TestRoundTrip(t *testing.T) {
 		decode func(json.RawMessage) (any, error)
 	}{
 		{"start", &Start{
-			ProcessID: "p", Argv: []string{"a", ""}, CWD: "file:///w", Env: map[string]string{"A": "1"}, TTY: true, PipeStdin: true, Arg0: "b",
-			EnvPolicy: &EnvPolicy{Inherit: "all", IgnoreDefaultExcludes: true, Exclude: []string{"x"}, Set: map[string]string{"B": "2"}, IncludeOnly: []string{"*"}},
+			ProcessID: "p", Argv: []string{"a", ""}, CWD: "file:///w", Env: map[string]string{"A": "1"},
+			TTY: true, PipeStdin: true, Arg0: "b",
+			EnvPolicy: &EnvPolicy{Inherit: "all", IgnoreDefaultExcludes: true, Exclude: []string{"x"},
+				Set: map[string]string{"B": "2"}, IncludeOnly: []string{"*"}},
 			Sandbox: &Sandbox{
-				Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///w", WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"},
+				Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///w",
+				WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"},
 				HomeDir: "file:///h", WindowsLevel: "disabled",
 			},
 		}, func(v json.RawMessage) (any, error) { return Decode[Start](v) }},

@@ -90,7 +90,8 @@ func TestDial(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if test.want != "" {
-				if s != nil || err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+				if s != nil || err == nil || !strings.Contains(err.Error(), test.want) ||
+					strings.Contains(err.Error(), "hunter2") {
 					t.Errorf("%v, want %s", err, test.want)
 				}
 				return

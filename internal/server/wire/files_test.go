@@ -75,7 +75,8 @@ func TestDecodeFiles(t *testing.T) {
 		{"walk", `{"path":"file:///a"}`, "missing field `options`"},
 		{"walk", `{"path":"file:///a","options":null}`, "invalid type: null, expected struct WalkOptions"},
 		{"walk", `{"path":"file:///a","options":{"maxDepth":1,"maxDirectories":2,"maxEntries":3,"followDirectorySymlinks":true}}`,
-			&Walk{File: f, WalkOptions: WalkOptions{MaxDepth: 1, MaxDirectories: 2, MaxEntries: 3, FollowDirectorySymlinks: true}}},
+			&Walk{File: f, WalkOptions: WalkOptions{MaxDepth: 1, MaxDirectories: 2, MaxEntries: 3,
+				FollowDirectorySymlinks: true}}},
 		{"walk", `{"path":"file:///a","options":{"maxDepth":1,"maxDirectories":2,"maxEntries":3}}`, "missing field `followDirectorySymlinks`"},
 	} {
 		t.Run(test.method+" "+test.params, func(t *testing.T) {

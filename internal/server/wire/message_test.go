@@ -55,7 +55,8 @@ func TestDecodeErrors(t *testing.T) {
 	deep := func(n int) string {
 		return `{"method":"a","params":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
 	}
-	many := func(n int) string { return `{"method":"a","params":[` + strings.Repeat("1,", n-4) + `1]}` } // n values in all
+	// n values in all
+	many := func(n int) string { return `{"method":"a","params":[` + strings.Repeat("1,", n-4) + `1]}` }
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing", "", "JSON"}, {"text", "x", "JSON"}, {"half", `{"id":7,"method":`, "JSON"}, {"two objects", `{}{}`, "JSON"},
 		{"array", "[]", "expected a JSON-RPC object"}, {"number", "42", "expected a JSON-RPC object"}, {"string", `"a"`, "expected a JSON-RPC object"},
@@ -122,8 +123,10 @@ func TestEncode(t *testing.T) {
 // object in UTF-8, finds the same members, and never one of two with the same name.
 func FuzzDecodeMessage(f *testing.F) {
 	for _, s := range []string{
-		`{"id":1,"method":"a","params":{"b":[1,"c",{"d":null}]},"trace":{"traceparent":"x"}}`, `{"id":"x","result":{}}`, `{"id":1,"error":{"code":1,"message":""}}`,
-		`{"a":1,"\u0061":2}`, `[1,2]`, ` {"method" : "a\\" } `, `{"":{},"params":""}`, `{"method":"a","params":1e5}`, "{\"id\":1,\"method\":\"\xc3\x28\"}",
+		`{"id":1,"method":"a","params":{"b":[1,"c",{"d":null}]},"trace":{"traceparent":"x"}}`,
+		`{"id":"x","result":{}}`, `{"id":1,"error":{"code":1,"message":""}}`,
+		`{"a":1,"\u0061":2}`, `[1,2]`, ` {"method" : "a\\" } `, `{"":{},"params":""}`,
+		`{"method":"a","params":1e5}`, "{\"id\":1,\"method\":\"\xc3\x28\"}",
 	} {
 		f.Add([]byte(s))
 	}
@@ -136,11 +139,13 @@ func FuzzDecodeMessage(f *testing.F) {
 		if !utf8.Valid(data) || json.Unmarshal(data, &members) != nil {
 			t.Fatalf("accepted %q", data)
 		}
-		if !bytes.Equal(m.Params, members["params"]) || m.Kind == KindResponse && !bytes.Equal(m.Result, members["result"]) {
+		if !bytes.Equal(m.Params, members["params"]) || m.Kind == KindResponse &&
+			!bytes.Equal(m.Result, members["result"]) {
 			t.Errorf("%q: %+v", data, m)
 		}
 		var method string
-		if members["method"] != nil && (json.Unmarshal(members["method"], &method) != nil || method != m.Method) {
+		if members["method"] != nil && (json.Unmarshal(members["method"], &method) != nil ||
+			method != m.Method) {
 			t.Errorf("%q: the method %q", data, m.Method)
 		}
 		if twice(json.NewDecoder(bytes.NewReader(data))) {

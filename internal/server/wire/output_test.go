@@ -34,7 +34,8 @@ func TestOutputMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got, encoded any
-			if json.Unmarshal(m.Params, &got) != nil || json.Unmarshal(want, &encoded) != nil || !reflect.DeepEqual(got, encoded) {
+			if json.Unmarshal(m.Params, &got) != nil || json.Unmarshal(want, &encoded) != nil ||
+				!reflect.DeepEqual(got, encoded) {
 				t.Errorf("got %.200s, want %.200s", m.Params, want)
 			}
 		})
@@ -101,7 +102,8 @@ func FuzzAppendBase64(f *testing.F) {
 // encoding/base64.
 func BenchmarkBase64(b *testing.B) {
 	data, to := bytes.Repeat([]byte("some output\n"), 5461), make([]byte, 0, 100<<10)
-	for name, encode := range map[string]func(b, data []byte) []byte{"ours": appendBase64, "library": base64.StdEncoding.AppendEncode} {
+	for name, encode := range map[string]func(b, data []byte) []byte{"ours": appendBase64,
+		"library": base64.StdEncoding.AppendEncode} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {

@@ -77,19 +77,23 @@ func TestRunValues(t *testing.T) {
 	}{
 		"start": {
 			`{"args":["-s","read-only","--","sh"],"cwd":"/w","env":{"A":"1"},"tty":{"cols":80,"rows":24},"openStdin":true,"screen":true,"events":true,"reader":true}`,
-			&RunStart{Args: []string{"-s", "read-only", "--", "sh"}, Dir: "/w", Env: map[string]string{"A": "1"}, TTY: &RunSize{80, 24}, OpenStdin: true, Screen: true, Events: true, Reader: true},
+			&RunStart{Args: []string{"-s", "read-only", "--", "sh"}, Dir: "/w",
+				Env: map[string]string{"A": "1"}, TTY: &RunSize{80, 24}, OpenStdin: true, Screen: true,
+				Events: true, Reader: true},
 		},
 		"read":   {`{"runId":"7","after":5,"maxBytes":3,"waitMs":9,"reader":{"stdoutClosed":true,"stderrClosed":true,"leaves":true}}`, &RunRead{RunID: "7", After: 5, MaxBytes: &three, WaitMs: 9, Reader: &RunReader{true, true, true}}},
 		"result": {`{"runId":"7","output":false,"from":3}`, &RunResultOf{RunID: "7", From: &three}},
 		"write":  {`{"runId":"7","chunk":"aGk=","writeId":"w"}`, &RunWrite{RunID: "7", Chunk: []byte("hi"), WriteID: "w"}},
 		"wait": {
 			`{"runId":"7","for":{"exit":true,"quietMs":2,"input":true,"match":"x$","port":true,"firstOutput":true,"bytes":4},"timeoutMs":1000}`,
-			&RunWait{RunID: "7", TimeoutMs: &thousand, RunConditions: RunConditions{Exit: true, QuietMs: 2, Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4}},
+			&RunWait{RunID: "7", TimeoutMs: &thousand, RunConditions: RunConditions{Exit: true, QuietMs: 2,
+				Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4}},
 		},
 		"size":     {`{"runId":"7","cols":1,"rows":2}`, &RunResize{RunID: "7", RunSize: RunSize{1, 2}}},
 		"approval": {`{"decision":"denied","message":"no"}`, &RunApproval{"denied", "no"}},
 	} {
-		if got, err := runDecoders[method](json.RawMessage(test.params)); err != nil || !reflect.DeepEqual(got, test.want) {
+		if got, err := runDecoders[method](json.RawMessage(test.params)); err != nil ||
+			!reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v, %v, want %+v", method, got, err, test.want)
 		}
 	}
@@ -102,10 +106,12 @@ func FuzzDecodeRun(f *testing.F) {
 	f.Add([]byte(`{"runId":"1","after":1,"chunk":"aGk=","for":{"match":"x","bytes":1},"timeoutMs":1,"cols":1,"rows":1,"signal":"SIGTERM"}`))
 	f.Add([]byte(`{"decision":"approved","message":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if !json.Valid(data) || len(data) == 0 || data[0] == ' ' || data[0] == '\n' || data[0] == '\t' || data[0] == '\r' {
+		if !json.Valid(data) || len(data) == 0 || data[0] == ' ' || data[0] == '\n' || data[0] == '\t' ||
+			data[0] == '\r' {
 			return // package jsonrpc refuses it, or cuts the space
 		}
-		if s, err := Decode[RunStart](data); err == nil && (len(s.Args) == 0 || s.TTY != nil && (s.TTY.Cols == 0 || s.TTY.Rows == 0)) {
+		if s, err := Decode[RunStart](data); err == nil &&
+			(len(s.Args) == 0 || s.TTY != nil && (s.TTY.Cols == 0 || s.TTY.Rows == 0)) {
 			t.Errorf("%s", data)
 		}
 		for _, decode := range runDecoders {

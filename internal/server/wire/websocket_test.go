@@ -30,7 +30,8 @@ func accept(t *testing.T) (Stream, net.Conn) {
 	t.Helper()
 	server, client := net.Pipe()
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+		"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
 	s, err := Accept(hijacked{httptest.NewRecorder(), server}, r)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,8 @@ func TestSilentPeer(t *testing.T) {
 				}
 				select {
 				case err := <-ended:
-					if took := time.Since(begin); test.after == 0 || took != test.after || err == nil || errors.Is(err, io.EOF) {
+					if took := time.Since(begin); test.after == 0 || took != test.after || err == nil ||
+						errors.Is(err, io.EOF) {
 						t.Errorf("it ended after %v: %v, want %v", took, err, test.after)
 					}
 				case <-time.After(time.Hour):
@@ -111,7 +113,8 @@ func answerPings(client net.Conn, answer bool) {
 		}
 		const ping, pong, masked = 0x89, 0x8a, 0x80
 		if head[0] == ping && answer {
-			if _, err := client.Write(append([]byte{pong, masked | head[1], 0, 0, 0, 0}, data...)); err != nil {
+			if _, err := client.Write(append([]byte{pong, masked | head[1], 0, 0, 0, 0},
+				data...)); err != nil {
 				return
 			}
 		}

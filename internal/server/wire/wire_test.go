@@ -30,22 +30,32 @@ func TestDecodeStart(t *testing.T) {
 		{"what asks for nothing", `,"enforceManagedNetwork":false,"managedNetwork":{},"credentialProviders":[]`, want},
 		{"stdin", `,"pipeStdin":true,"arg0":"b"`, with(func(s *Start) { s.PipeStdin, s.Arg0 = true, "b" })},
 		{"variables", `,"envPolicy":{"inherit":"core","ignoreDefaultExcludes":true,"exclude":["X*"],"set":{"B":"2"},"includeOnly":[]}`, with(func(s *Start) {
-			s.EnvPolicy = &EnvPolicy{Inherit: "core", IgnoreDefaultExcludes: true, Exclude: []string{"X*"}, Set: map[string]string{"B": "2"}, IncludeOnly: []string{}}
+			s.EnvPolicy = &EnvPolicy{Inherit: "core", IgnoreDefaultExcludes: true, Exclude: []string{"X*"},
+				Set: map[string]string{"B": "2"}, IncludeOnly: []string{}}
 		})},
 		{"sandbox", `,"sandbox":{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled","cwd":"file:///a","workspaceRoots":["file:///b"],"sandboxOverride":"noOverride","useLegacyLandlock":false}`, with(func(s *Start) {
-			s.Sandbox = &Sandbox{WindowsLevel: "disabled", Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///a", WorkspaceRoots: []string{"file:///b"}}
+			s.Sandbox = &Sandbox{WindowsLevel: "disabled",
+				Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///a",
+				WorkspaceRoots: []string{"file:///b"}}
 		})},
 		{"unsupported", `,"enforceManagedNetwork":true,"credentialProviders":"x"`, with(func(s *Start) {
 			s.Unsupported = []string{"enforceManagedNetwork", "credentialProviders"}
 		})},
 		{"network", `,"enforceManagedNetwork":true,"networkProxy":{"proxy":{"enabled":true},"auditMetadata":{"a":"b"},"environmentId":"e"}`, with(func(s *Start) {
-			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, AllowUpstream: true, Mode: "full"}, EnvironmentID: "e", AuditMetadata: json.RawMessage(`{"a":"b"}`)}
+			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true,
+				AllowUpstream: true, Mode: "full"}, EnvironmentID: "e",
+				AuditMetadata: json.RawMessage(`{"a":"b"}`)}
 		})},
 		{"whole network", `,"networkProxy":{"executionId":"x","policyDecisionTimeoutMs":5,"proxy":{"enabled":true,"enableSocks5":false,"enableSocks5Udp":false,"allowUpstreamProxy":false,"mode":"limited","domains":{"a":"allow","b":"deny"},"unixSockets":{"/s":"none"},"allowLocalBinding":true}}`, with(func(s *Start) {
-			s.Network = &NetworkProxy{ExecutionID: "x", DecisionTimeoutMs: 5, Proxy: ProxyConfig{Enabled: true, Mode: "limited", Domains: map[string]string{"a": "allow", "b": "deny"}, UnixSockets: map[string]string{"/s": "none"}, AllowLocalBinding: true}}
+			s.Network = &NetworkProxy{ExecutionID: "x", DecisionTimeoutMs: 5,
+				Proxy: ProxyConfig{Enabled: true, Mode: "limited",
+					Domains:     map[string]string{"a": "allow", "b": "deny"},
+					UnixSockets: map[string]string{"/s": "none"}, AllowLocalBinding: true}}
 		})},
 		{"sockets", `,"networkProxy":{"proxy":{"enabled":true,"unixSockets":{"/s":"allow"}}}`, with(func(s *Start) {
-			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, AllowUpstream: true, Mode: "full", UnixSockets: map[string]string{"/s": "allow"}}, Unsupported: []string{"networkProxy.proxy.unixSockets"}}
+			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true,
+				AllowUpstream: true, Mode: "full", UnixSockets: map[string]string{"/s": "allow"}},
+				Unsupported: []string{"networkProxy.proxy.unixSockets"}}
 			s.Unsupported = []string{"networkProxy.proxy.unixSockets"}
 		})},
 	} {
@@ -170,7 +180,8 @@ func TestPath(t *testing.T) {
 
 // FuzzPath: a URI names a clean absolute path, or is refused, and every path has a URI.
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"file:///a/../b", "file:/%2e%2e/x", "/tmp/ü", "file://localhost//x", "file:///a%2f..%2fb"} {
+	for _, s := range []string{"file:///a/../b", "file:/%2e%2e/x", "/tmp/ü", "file://localhost//x",
+		"file:///a%2f..%2fb"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

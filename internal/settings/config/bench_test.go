@@ -29,8 +29,10 @@ func twentyProfiles() string {
 func BenchmarkLayers(b *testing.B) {
 	p := newPlace(b)
 	w := world{
-		managed: "level = 'bwrap'\ngrants = ['git', 'cache:*']\nwrite = ['/srv', ':workspace']\n", more: "limits.memory = '8GiB'",
-		user: twentyProfiles(), project: "deny = ['x']\nlimits.pids = 50\n", environ: []string{"SALLYPORT_LEVEL=native"}, flags: []string{"limits.cpus=2"},
+		managed: "level = 'bwrap'\ngrants = ['git', 'cache:*']\nwrite = ['/srv', ':workspace']\n",
+		more:    "limits.memory = '8GiB'",
+		user:    twentyProfiles(), project: "deny = ['x']\nlimits.pids = 50\n",
+		environ: []string{"SALLYPORT_LEVEL=native"}, flags: []string{"limits.cpus=2"},
 	}
 	if _, err := w.resolve(b, p); err != nil {
 		b.Fatal(err)

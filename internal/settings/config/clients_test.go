@@ -23,7 +23,8 @@ func TestClientLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits, most := e.Limits()
-	if want := (executor.Resources{Memory: 1 << 20, CPUs: 2, PIDs: 40, Disk: 2 << 20, Output: 3 << 20}); limits != want || most != 4*time.Second {
+	if want := (executor.Resources{Memory: 1 << 20, CPUs: 2, PIDs: 40, Disk: 2 << 20,
+		Output: 3 << 20}); limits != want || most != 4*time.Second {
 		t.Errorf("%+v, %v", limits, most)
 	}
 }

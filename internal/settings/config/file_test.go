@@ -115,7 +115,8 @@ func TestPlaces(t *testing.T) {
 func bad(t *testing.T, err error, place, text string) string {
 	t.Helper()
 	var file *FileError
-	if !errors.As(err, &file) || !strings.HasPrefix(err.Error(), place) || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &file) || !strings.HasPrefix(err.Error(), place) ||
+		!strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v; want %s... %s", err, place, text)
 		return ";"
 	}
@@ -223,7 +224,8 @@ prefix_rules = [
 	if err := set.Err(); err != nil {
 		t.Fatal(err)
 	}
-	for command, want := range map[string]string{"git push x": "[prompt]", "git fetch": "[prompt]", "rm x": "[forbidden]", "git status": "[]"} {
+	for command, want := range map[string]string{"git push x": "[prompt]", "git fetch": "[prompt]",
+		"rm x": "[forbidden]", "git status": "[]"} {
 		got := []string{}
 		for _, m := range set.Check(words(command)).Matches {
 			got = append(got, m.Decision.String())
@@ -232,8 +234,10 @@ prefix_rules = [
 			t.Errorf("%s: %v, want %s", command, got, want)
 		}
 	}
-	for _, rule := range []string{`pattern = [{ token = "a" }], decision = "allow"`, `pattern = [{ token = "a" }]`, `pattern = [], decision = "prompt"`} {
-		if err := load("rules.prefix_rules = [{ " + rule + " }]").Err(); err == nil || !strings.Contains(err.Error(), filepath.Join(p.etc, managedName)+":1:") {
+	for _, rule := range []string{`pattern = [{ token = "a" }], decision = "allow"`,
+		`pattern = [{ token = "a" }]`, `pattern = [], decision = "prompt"`} {
+		if err := load("rules.prefix_rules = [{ " + rule + " }]").Err(); err == nil ||
+			!strings.Contains(err.Error(), filepath.Join(p.etc, managedName)+":1:") {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
@@ -272,8 +276,10 @@ func TestProfiles(t *testing.T) {
 	if err != nil || e.Base != ReadOnly || said(e, "limits.pids") != "1" {
 		t.Errorf("%v, %v", e, err)
 	}
-	e, err = (&world{managed: "[profiles.p]\nextends = 'read-only'", user: "sandbox = 'p'\n[profiles.p]\nextends = 'full-access'"}).resolve(t, p)
-	if err != nil || e.Base != ReadOnly || len(e.Notes) != 1 || !strings.Contains(e.Notes[0], "config.toml:2:11: the profile p is not used, because ") {
+	e, err = (&world{managed: "[profiles.p]\nextends = 'read-only'",
+		user: "sandbox = 'p'\n[profiles.p]\nextends = 'full-access'"}).resolve(t, p)
+	if err != nil || e.Base != ReadOnly || len(e.Notes) != 1 ||
+		!strings.Contains(e.Notes[0], "config.toml:2:11: the profile p is not used, because ") {
 		t.Errorf("%v, %v", e, err)
 	}
 }
@@ -292,7 +298,8 @@ func TestUnreadable(t *testing.T) {
 		"no TOML": func(n string) error { return os.WriteFile(n, []byte("a = "), 0o600) },
 	}
 	for name, make := range make {
-		for _, file := range []string{"etc/managed.toml", "etc/managed.d/x.toml", "home/.config/sallyport/config.toml"} {
+		for _, file := range []string{"etc/managed.toml", "etc/managed.d/x.toml",
+			"home/.config/sallyport/config.toml"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				p := newPlace(t)
 				at := filepath.Join(filepath.Dir(p.etc), file)
@@ -326,7 +333,8 @@ func TestUnreadable(t *testing.T) {
 	// two broken files are both named
 	p := newPlace(t)
 	_, err = (&world{managed: "x = 1", user: "y = 1"}).load(t, p)
-	if !strings.Contains(errorText(err), "managed.toml:1:1") || !strings.Contains(errorText(err), "config.toml:1:1") {
+	if !strings.Contains(errorText(err), "managed.toml:1:1") ||
+		!strings.Contains(errorText(err), "config.toml:1:1") {
 		t.Error(err)
 	}
 }
@@ -337,7 +345,8 @@ func TestOnlyManaged(t *testing.T) {
 	if _, err := (&world{managed: "level = 'native'", user: "broken"}).load(t, p); err == nil {
 		t.Error("the file is not broken")
 	}
-	c, err := Load(Input{Managed: p.etc, User: p.user, OnlyManaged: true, Environ: []string{"SALLYPORT_LEVEL=x"}, File: "/nonexistent"})
+	c, err := Load(Input{Managed: p.etc, User: p.user, OnlyManaged: true,
+		Environ: []string{"SALLYPORT_LEVEL=x"}, File: "/nonexistent"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +372,8 @@ func TestVariables(t *testing.T) {
 
 // TestPosIsZero: the place of a file as a whole has no line.
 func TestPosIsZero(t *testing.T) {
-	if got := (Origin{File: "/a\nb"}).Place() + " " + (Origin{File: "f", Pos: toml.Pos{Line: 1, Column: 2}}).Place(); got != `/a\nb f:1:2` {
+	if got := (Origin{File: "/a\nb"}).Place() + " " +
+		(Origin{File: "f", Pos: toml.Pos{Line: 1, Column: 2}}).Place(); got != `/a\nb f:1:2` {
 		t.Error(got)
 	}
 }

@@ -22,7 +22,8 @@ var randomValues = map[string][]string{
 	"sandbox": {"'read-only'", "'workspace-write'", "'full-access'", "':minimal'", "'p'", "'q'"},
 	"approval": {
 		"'untrusted'", "'on-request'", "'on-failure'", "'never'", "'granular'",
-		"{ rules = true }", "{ rules = true, skill_approval = true }", "{ sandbox_approval = true }", "{ rules = false }",
+		"{ rules = true }", "{ rules = true, skill_approval = true }", "{ sandbox_approval = true }",
+		"{ rules = false }",
 	},
 	"level": {"'native'", "'bwrap'", "'landlock'"}, "rules": {"[]", "['builtin:read-only']", "['a.rules']"},
 	"read": {"['/usr']", "['build', ':minimal']", "['/etc', '/usr']"}, "write": {"['/usr']", "['build']", "[':tmp']", "['.git']"},
@@ -44,7 +45,9 @@ func randomLayer(t *rapid.T, what string, names []string, profiles bool) string 
 		values := randomValues[name]
 		if !profiles {
 			values = slices.DeleteFunc(slices.Clone(values), func(v string) bool {
-				return name == "sandbox" && len(v) == 3 || name == "rules" && what == "managed" && strings.Contains(v, "builtin") || name == "rules" && what == "project" && strings.Contains(v, "a.rules")
+				return name == "sandbox" && len(v) == 3 || name == "rules" && what == "managed" &&
+					strings.Contains(v, "builtin") || name == "rules" && what == "project" &&
+					strings.Contains(v, "a.rules")
 			})
 		}
 		if rapid.IntRange(0, 3).Draw(t, what+" has "+name) == 0 {
@@ -53,7 +56,8 @@ func randomLayer(t *rapid.T, what string, names []string, profiles bool) string 
 	}
 	if profiles {
 		for _, p := range []string{"p", "q"} {
-			extends := rapid.SampledFrom([]string{"", "read-only", "workspace-write", "full-access", ":minimal"}).Draw(t, p+" extends")
+			extends := rapid.SampledFrom([]string{"", "read-only", "workspace-write", "full-access",
+				":minimal"}).Draw(t, p+" extends")
 			fmt.Fprintf(&b, "[profiles.%s]\ndeny = ['%s']\nwrite = ['/srv', 'build']\nlimits.pids = 7\nnetwork = 'host'\ngrants = ['git']\n", p, p)
 			if extends != "" {
 				fmt.Fprintf(&b, "extends = '%s'\n", extends)
@@ -64,7 +68,8 @@ func randomLayer(t *rapid.T, what string, names []string, profiles bool) string 
 }
 
 // allowed is what a mode lets commands do, apart from every function under test.
-var allowed = map[string]string{NoBase: "", ReadOnly: "r", Minimal: "w", WorkspaceWrite: "rw", FullAccess: "rwx"}
+var allowed = map[string]string{NoBase: "", ReadOnly: "r", Minimal: "w", WorkspaceWrite: "rw",
+	FullAccess: "rwx"}
 
 func opensMore(a, b string) bool { return strings.Trim(allowed[a], allowed[b]) != "" }
 
@@ -100,9 +105,12 @@ func widens(a, b *Effective) string {
 		case k.Name == "sandbox" || k.Order == None || k.Order == Fixes || k.Later != "":
 		case k.Name == "rules" && b.ReadOnlyRules() && !a.ReadOnlyRules():
 			return "rules: commands that only read"
-		case k.Order == Opens && slices.ContainsFunc(y.Texts(), in(x.Texts())) && !slices.Equal(y.Texts(), []string{placeWorkspace}):
+		case k.Order == Opens && slices.ContainsFunc(y.Texts(), in(x.Texts())) &&
+			!slices.Equal(y.Texts(), []string{placeWorkspace}):
 			return fmt.Sprint(k.Name, ": ", y.Texts(), " over ", x.Texts())
-		case k.Order == Narrows && slices.ContainsFunc(slices.DeleteFunc(x.Texts(), func(s string) bool { return s == BuiltinReadOnly }), in(y.Texts())):
+		case k.Order == Narrows &&
+			slices.ContainsFunc(slices.DeleteFunc(x.Texts(),
+				func(s string) bool { return s == BuiltinReadOnly }), in(y.Texts())):
 			return fmt.Sprint(k.Name, ": ", y.Texts(), " lacks some of ", x.Texts())
 		case k.Order != Opens && k.Order != Narrows && number(k, y) > number(k, x):
 			return fmt.Sprint(k.Name, ": ", y.Text(), " over ", x.Text())
@@ -123,7 +131,8 @@ func kindsOver(a, b *Effective) string {
 		}
 		return nil
 	}
-	if at := a.Values["approval"].Text(); at == "untrusted" || at == "never" || b.Values["approval"].Text() == "untrusted" {
+	if at := a.Values["approval"].Text(); at == "untrusted" || at == "never" ||
+		b.Values["approval"].Text() == "untrusted" {
 		return ""
 	}
 	for _, q := range asks(b) {
@@ -153,7 +162,8 @@ func sortedKeys(has func(string) bool) (names []string) {
 // drawWorld draws a world without a project and a ceiling.
 func drawWorld(t *rapid.T) world {
 	w := world{user: randomLayer(t, "user", userKeys, true), terminal: rapid.Bool().Draw(t, "terminal")}
-	for _, v := range []string{"SALLYPORT_LEVEL=landlock", "SALLYPORT_PROFILE=full-access", "SALLYPORT_PROFILE=q", "SALLYPORT_APPROVAL=never", "SALLYPORT_WRITE=/srv,build"} {
+	for _, v := range []string{"SALLYPORT_LEVEL=landlock", "SALLYPORT_PROFILE=full-access",
+		"SALLYPORT_PROFILE=q", "SALLYPORT_APPROVAL=never", "SALLYPORT_WRITE=/srv,build"} {
 		if rapid.IntRange(0, 5).Draw(t, v) == 0 {
 			w.environ = append(w.environ, v)
 		}
@@ -190,11 +200,15 @@ func TestCeilingHolds(t *testing.T) {
 	p := newPlace(t)
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(r)
-		w.managed, w.more = randomLayer(r, "managed", ceilingKeys, false), randomLayer(r, "managed", ceilingKeys, false)
+		w.managed, w.more = randomLayer(r, "managed", ceilingKeys, false),
+			randomLayer(r, "managed", ceilingKeys, false)
 		if rapid.Bool().Draw(r, "project") {
-			w.project = randomLayer(r, "project", projectKeys, false) + "[project]\nwrite = ['/srv']\ngrants = ['git']\nnetwork = 'host'\n"
+			w.project = randomLayer(r, "project", projectKeys, false) +
+				"[project]\nwrite = ['/srv']\ngrants = ['git']\nnetwork = 'host'\n"
 		}
-		for _, f := range []string{"sandbox=full-access", "sandbox=p", "sandbox=read-only", "write=/srv", "grants=git", "grants=net:npm", "network.mode=host", "limits.timeout=0", "tmp=/etc", "approval=never"} {
+		for _, f := range []string{"sandbox=full-access", "sandbox=p", "sandbox=read-only", "write=/srv",
+			"grants=git", "grants=net:npm", "network.mode=host", "limits.timeout=0", "tmp=/etc",
+			"approval=never"} {
 			if rapid.IntRange(0, 9).Draw(r, f) == 0 {
 				w.flags = append(w.flags, f)
 			}
@@ -227,7 +241,10 @@ func TestCeilingHolds(t *testing.T) {
 					}
 				case k.Order == Opens && name != "read" && name != "write":
 					for _, text := range v.Texts() {
-						if !slices.ContainsFunc(set, func(s Setting) bool { return s.Text == text || name == "network.allow" && network.Covers(s.Text, text) }) {
+						if !slices.ContainsFunc(set, func(s Setting) bool {
+							return s.Text == text ||
+								name == "network.allow" && network.Covers(s.Text, text)
+						}) {
 							r.Fatalf("%s has %s\n%s", name, text, w.managed)
 						}
 					}
@@ -238,7 +255,8 @@ func TestCeilingHolds(t *testing.T) {
 			if s := m.values["sandbox"]; len(s) > 0 && s[0].Text != FullAccess {
 				bounded(r, p, e, m)
 			}
-			if by := m.values["approval"]; len(by) > 0 && by[0].Text == "granular" && e.Values["approval"].Text() == "granular" {
+			if by := m.values["approval"]; len(by) > 0 && by[0].Text == "granular" &&
+				e.Values["approval"].Text() == "granular" {
 				for _, q := range e.Granular {
 					if !slices.ContainsFunc(m.values[Granular], func(s Setting) bool { return s.Text == q }) {
 						r.Fatalf("asks about %s", q)
@@ -253,11 +271,13 @@ func TestCeilingHolds(t *testing.T) {
 func bounded(r *rapid.T, p place, e *Effective, m *layer) {
 	for _, text := range e.Values["write"].Texts() {
 		listed := slices.ContainsFunc(m.values["write"], func(s Setting) bool { return s.Text == text })
-		if own := text == ":tmp" || text == "build"; !listed && (!own || m.values["sandbox"][0].Text == ReadOnly) {
+		if own := text == ":tmp" || text == "build"; !listed &&
+			(!own || m.values["sandbox"][0].Text == ReadOnly) {
 			r.Fatalf("write has %s", text)
 		}
 	}
-	if tmp := e.Values["tmp"].Text(); strings.HasPrefix(tmp, "/") && len(m.values["tmp"])+len(m.values["write"]) == 0 {
+	if tmp := e.Values["tmp"].Text(); strings.HasPrefix(tmp, "/") &&
+		len(m.values["tmp"])+len(m.values["write"]) == 0 {
 		r.Fatalf("tmp is %s", tmp)
 	}
 	for _, name := range []string{"grants", "allow"} {

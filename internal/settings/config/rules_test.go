@@ -38,7 +38,8 @@ func TestRulesInReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := c.Resolve(Values{"rules": {{Text: "./planted.rules", Origin: Origin{Layer: Flags, File: "--rules"}}}})
+	e, err := c.Resolve(Values{"rules": {{Text: "./planted.rules",
+		Origin: Origin{Layer: Flags, File: "--rules"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,8 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s is read elsewhere, too", name)
 		}
 		changed := false
-		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix", "high=medium", "https://a.b/v1"}, k.Words...) {
+		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix",
+			"high=medium", "https://a.b/v1"}, k.Words...) {
 			if k.Check(text) != nil {
 				continue
 			}
@@ -133,7 +134,8 @@ func conforms(schema map[string]any, v any, at string) string {
 	for name, rule := range schema {
 		bad := ""
 		switch name {
-		case "description", "title", "$schema", "default", "examples", "items", "properties", "additionalProperties", "required":
+		case "description", "title", "$schema", "default", "examples", "items", "properties",
+			"additionalProperties", "required":
 		case "minItems":
 			if n, ok := rule.(float64); ok && len(asList(v)) < int(n) {
 				bad = "too few"
@@ -324,7 +326,8 @@ func TestSchema(t *testing.T) {
 		if bad := check(text); (bad == "") != ok {
 			t.Errorf("%s: %q", text, bad)
 		}
-		if _, err := readFile(map[bool]Layer{true: Project}[strings.HasPrefix(text, "project")], "f", []byte(text), ""); (err == nil) != ok {
+		if _, err := readFile(map[bool]Layer{true: Project}[strings.HasPrefix(text, "project")], "f",
+			[]byte(text), ""); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -373,7 +376,8 @@ func schemaOf(schema map[string]any, name string) any {
 // TestShow: what is shown is TOML that reads as the same settings.
 func TestShow(t *testing.T) {
 	p := newPlace(t)
-	w := world{terminal: true, user: "sandbox = 'p'\nrules = []\napproval = { rules = true }\n[profiles.p]\nextends = 'read-only'\ndeny = ['a\"b']\nwrite = ['/usr']\nlimits = { cpus = 1.5, memory = '1GiB' }\n[environment.set]\n'A B' = 'x\\'"}
+	w := world{terminal: true,
+		user: "sandbox = 'p'\nrules = []\napproval = { rules = true }\n[profiles.p]\nextends = 'read-only'\ndeny = ['a\"b']\nwrite = ['/usr']\nlimits = { cpus = 1.5, memory = '1GiB' }\n[environment.set]\n'A B' = 'x\\'"}
 	e, err := w.resolve(t, p)
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +400,8 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := e.Explain("limits.cpu"); err == nil || !strings.Contains(err.Error(), `did you mean "limits.cpus"?`) {
+	if _, err := e.Explain("limits.cpu"); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "limits.cpus"?`) {
 		t.Error(err)
 	}
 }
@@ -433,7 +438,8 @@ func TestDocument(t *testing.T) {
 
 // row is the row of a key in the document, after its name.
 func (k *Key) row() string {
-	values := map[Type]string{Bool: "`true`, `false`", Size: "size", Duration: "duration", Count: "number", CPUs: "number", List: "list", Map: "table", Tables: "tables", Text: "text"}[k.Type]
+	values := map[Type]string{Bool: "`true`, `false`", Size: "size", Duration: "duration", Count: "number",
+		CPUs: "number", List: "list", Map: "table", Tables: "tables", Text: "text"}[k.Type]
 	if k.Type == Word || k.Name == "sandbox" || k.Name == "tmp" {
 		values = "`" + strings.Join(k.Words, "`, `") + "`"
 	}
@@ -443,7 +449,9 @@ func (k *Key) row() string {
 	if k.Name == "tmp" {
 		values += ", a directory"
 	}
-	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller", TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Fixes: "no", Opens: "`[project]`"}[k.Order]
+	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller",
+		TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Fixes: "no",
+		Opens: "`[project]`"}[k.Order]
 	if k.Order == Opens && k.Project == "" {
 		narrow = "no"
 	}

@@ -60,7 +60,8 @@ func TestUpstream(t *testing.T) {
 			if err != nil {
 				got = ":" + err.Error()
 			}
-			if want := test.want; want[0] == ':' != (err != nil) || err == nil && got != want || !strings.Contains(got, want[1:]) {
+			if want := test.want; want[0] == ':' != (err != nil) || err == nil && got != want ||
+				!strings.Contains(got, want[1:]) {
 				t.Errorf("%q, want %q", got, want)
 			}
 			var over *CeilingError
@@ -76,7 +77,8 @@ func TestUpstream(t *testing.T) {
 
 // TestUpstreamProcess: variables of another program do not choose the proxy.
 func TestUpstreamProcess(t *testing.T) {
-	c := &Config{in: Input{Environ: []string{"HTTPS_PROXY=http://theirs", "A=b"}, Proxies: []string{"HTTPS_PROXY=http://ours", "HTTPS_PROXY=http://last"}}}
+	c := &Config{in: Input{Environ: []string{"HTTPS_PROXY=http://theirs", "A=b"},
+		Proxies: []string{"HTTPS_PROXY=http://ours", "HTTPS_PROXY=http://last"}}}
 	if got := c.variable("HTTPS_PROXY"); got != "http://last" {
 		t.Error(got)
 	}

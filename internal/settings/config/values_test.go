@@ -82,7 +82,8 @@ func FuzzSize(f *testing.F) {
 }
 
 func FuzzNumbers(f *testing.F) {
-	for _, s := range []string{"1", "0.5", "1e9", "NaN", "0x10", "1_000", ".", "٣", "99999999999999999999999"} {
+	for _, s := range []string{"1", "0.5", "1e9", "NaN", "0x10", "1_000", ".", "٣",
+		"99999999999999999999999"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -34,7 +34,8 @@ func newPlace(t testing.TB) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place{filepath.Join(at, "etc"), filepath.Join(at, "home/.config/sallyport"), filepath.Join(at, "home"), filepath.Join(at, "w")}
+	p := place{filepath.Join(at, "etc"), filepath.Join(at, "home/.config/sallyport"),
+		filepath.Join(at, "home"), filepath.Join(at, "w")}
 	for _, d := range []string{filepath.Join(p.etc, managedDir), p.user, p.dir} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -72,10 +73,12 @@ func (w *world) load(t testing.TB, p place) (*Config, error) {
 		in.Environ = append(in.Environ, p.names(v))
 	}
 	if w.project != "" {
-		in.Project = append(in.Project, ProjectFile{filepath.Join(p.dir, ".sallyport", fileName), []byte(p.names(w.project))})
+		in.Project = append(in.Project, ProjectFile{filepath.Join(p.dir, ".sallyport", fileName),
+			[]byte(p.names(w.project))})
 	}
 	if w.rules != "" {
-		in.Project = append(in.Project, ProjectFile{filepath.Join(p.dir, ".sallyport/rules/a.rules"), []byte(w.rules)})
+		in.Project = append(in.Project, ProjectFile{filepath.Join(p.dir, ".sallyport/rules/a.rules"),
+			[]byte(w.rules)})
 	}
 	return Load(in)
 }
@@ -319,8 +322,11 @@ func TestCeiling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink("/etc", filepath.Join(p.dir, "etc")), os.Symlink(".git", filepath.Join(p.dir, "git")),
-		os.MkdirAll(filepath.Join(p.home, "account/work"), 0o755), os.Symlink("/", filepath.Join(p.home, "work")), os.Symlink(p.dir, filepath.Join(p.home, "to-w"))); err != nil {
+	if err := errors.Join(os.Symlink("/etc", filepath.Join(p.dir, "etc")),
+		os.Symlink(".git", filepath.Join(p.dir, "git")),
+		os.MkdirAll(filepath.Join(p.home, "account/work"), 0o755),
+		os.Symlink("/", filepath.Join(p.home, "work")),
+		os.Symlink(p.dir, filepath.Join(p.home, "to-w"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range ceilingRows {
@@ -456,7 +462,8 @@ func TestPermits(t *testing.T) {
 			}
 			err = e.Permits([]string{p.names(tt.required)})
 			var over *CeilingError
-			if (err == nil) != tt.ok || err != nil && (!errors.As(err, &over) || !strings.Contains(err.Error(), p.etc+"/managed.toml:")) {
+			if (err == nil) != tt.ok || err != nil &&
+				(!errors.As(err, &over) || !strings.Contains(err.Error(), p.etc+"/managed.toml:")) {
 				t.Errorf("%v", err)
 			}
 		})

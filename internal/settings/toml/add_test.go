@@ -58,7 +58,8 @@ func TestAdd(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := Add([]byte(test.text), strings.Split(test.key, "."), "x", true)
 			var bad *Error
-			if test.want == "" && !errors.As(err, &bad) || test.want != "" && err != nil || string(got) != test.want {
+			if test.want == "" && !errors.As(err, &bad) || test.want != "" && err != nil ||
+				string(got) != test.want {
 				t.Errorf("%q, %v\nwant %q", got, err, test.want)
 			}
 		})
@@ -86,7 +87,8 @@ func TestAddValue(t *testing.T) {
 // second time nothing changes.
 func FuzzAdd(f *testing.F) {
 	for _, text := range []string{
-		"", "grants = [\n  \"a\", # one\n]\n", "project = { grants = ['a'] }\r\n", "project.read = []\n[project.x]\n", "[project]\ngrants = [] # no\n",
+		"", "grants = [\n  \"a\", # one\n]\n", "project = { grants = ['a'] }\r\n",
+		"project.read = []\n[project.x]\n", "[project]\ngrants = [] # no\n",
 		"a = [[1, {b = 2}]]\n[grants]\n", "a = \"\"\"\n\"\"\"\n# c\n[[x]]",
 	} {
 		f.Add([]byte(text), "x\n\"", true)

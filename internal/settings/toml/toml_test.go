@@ -106,7 +106,8 @@ func TestParseErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			items, err := Parse([]byte(tt.text))
 			var at *Error
-			if items != nil || !errors.As(err, &at) || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			if items != nil || !errors.As(err, &at) || !strings.HasPrefix(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%d items, %v; want %q", len(items), err, tt.want)
 			}
 		})
@@ -116,7 +117,8 @@ func TestParseErrors(t *testing.T) {
 // TestParseTime: no text of the greatest size takes long, whatever it repeats.
 func TestParseTime(t *testing.T) {
 	const most = 10 * time.Second // 500 times what it takes; a square of the size would be minutes
-	for _, part := range []string{"[", "{a=", "a=1\n", "a.", "1,", "x = [" + strings.Repeat("1,", MaxSize/2-8) + "]", "é", "[a]\n", "\"", "'''"} {
+	for _, part := range []string{"[", "{a=", "a=1\n", "a.", "1,", "x = [" +
+		strings.Repeat("1,", MaxSize/2-8) + "]", "é", "[a]\n", "\"", "'''"} {
 		text := strings.Repeat(part, MaxSize/len(part))
 		for _, before := range []string{"", "a = ["} {
 			start := time.Now()
@@ -156,8 +158,10 @@ func notOurs(text string) bool {
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"a = 1", "[a]\nb.c = \"x\"\n[a.b.d]", "a = { b = [1, {c = true}] }", "a.b = 1\n[a]", "[a.b]\n[a]\nb.c = 1", "\"\" = ''",
-		"a = \"\"\"\\\n  x\"\"\"", "é = 1", "[[a]]", "a = 1979-05-27T07:32:00Z", "a = [\n# x\n1,\n]", "x.a.b=1\nx.a={}", "[x.a.b]\n[x]\na={}", "a={b.c=1,b.d=2}",
+		"a = 1", "[a]\nb.c = \"x\"\n[a.b.d]", "a = { b = [1, {c = true}] }", "a.b = 1\n[a]",
+		"[a.b]\n[a]\nb.c = 1", "\"\" = ''",
+		"a = \"\"\"\\\n  x\"\"\"", "é = 1", "[[a]]", "a = 1979-05-27T07:32:00Z", "a = [\n# x\n1,\n]",
+		"x.a.b=1\nx.a={}", "[x.a.b]\n[x]\na={}", "a={b.c=1,b.d=2}",
 	} {
 		f.Add(s)
 	}
@@ -169,7 +173,8 @@ func FuzzParse(f *testing.F) {
 		}
 		lines := strings.Split(s, "\n")
 		inside := func(p Pos) {
-			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > utf8.RuneCountInString(lines[p.Line-1])+1 {
+			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 ||
+				p.Column > utf8.RuneCountInString(lines[p.Line-1])+1 {
 				t.Errorf("%v is not in %q", p, s)
 			}
 		}

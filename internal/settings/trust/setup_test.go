@@ -70,7 +70,8 @@ func TestInit(t *testing.T) {
 			found, err := InitProject(dir)
 			mustSet(t, err)
 			git := strings.Contains(kind.files, ".git")
-			if got := strings.Join(found.Tools, ", "); got != kind.tools || strings.Join(found.Fetch, ", ") != kind.fetch || found.Git != git {
+			if got := strings.Join(found.Tools, ", "); got != kind.tools ||
+				strings.Join(found.Fetch, ", ") != kind.fetch || found.Git != git {
 				t.Errorf("%+v", found)
 			}
 			name := filepath.Join(dir, ProjectFile)
@@ -98,7 +99,8 @@ func TestInit(t *testing.T) {
 			if again, err := os.ReadFile(name); err != nil || string(again) != string(text) {
 				t.Errorf("changed: %v", err)
 			}
-			for name, mode := range map[string]fs.FileMode{ProjectFile: 0o644, projectDir: fs.ModeDir | 0o755} {
+			for name, mode := range map[string]fs.FileMode{ProjectFile: 0o644,
+				projectDir: fs.ModeDir | 0o755} {
 				if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
 					t.Errorf("%s: %v, %v", name, info.Mode(), err)
 				}
@@ -116,12 +118,15 @@ func TestInitRefused(t *testing.T) {
 	if _, err := InitProject(dir); err == nil || !strings.Contains(err.Error(), "it is a symbolic link") {
 		t.Errorf("%v", err)
 	}
-	if err := writeSettings(dir, nil, []byte("#\n")); err == nil || !strings.Contains(err.Error(), "it is no directory") {
+	if err := writeSettings(dir, nil, []byte("#\n")); err == nil ||
+		!strings.Contains(err.Error(), "it is no directory") {
 		t.Errorf("a link that came later: %v", err)
 	}
 	inside := filepath.Join(dir, "inside")
-	mustSet(t, os.Remove(filepath.Join(dir, projectDir)), os.Mkdir(inside, 0o755), os.Symlink("inside", filepath.Join(dir, projectDir)))
-	if err := writeSettings(dir, nil, []byte("#\n")); err == nil || !strings.Contains(err.Error(), "it is no directory") {
+	mustSet(t, os.Remove(filepath.Join(dir, projectDir)), os.Mkdir(inside, 0o755),
+		os.Symlink("inside", filepath.Join(dir, projectDir)))
+	if err := writeSettings(dir, nil, []byte("#\n")); err == nil ||
+		!strings.Contains(err.Error(), "it is no directory") {
 		t.Errorf("a link in the project that came later: %v", err)
 	}
 	for _, d := range []string{outside, inside} {
@@ -130,7 +135,8 @@ func TestInitRefused(t *testing.T) {
 		}
 	}
 	odd := project(t, "[a]/go.mod", "a/Cargo.toml")
-	if found, err := InitProject(filepath.Join(odd, "[a]")); err != nil || strings.Join(found.Tools, " ") != "Go (go.mod)" {
+	if found, err := InitProject(filepath.Join(odd, "[a]")); err != nil ||
+		strings.Join(found.Tools, " ") != "Go (go.mod)" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -183,7 +189,8 @@ func TestUserRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "config.toml")
 			mustSet(t, os.WriteFile(name, []byte(test.text), 0o600))
-			if err := SetForUser(name, test.settings, loads); err == nil || !strings.Contains(err.Error(), test.err) {
+			if err := SetForUser(name, test.settings, loads); err == nil ||
+				!strings.Contains(err.Error(), test.err) {
 				t.Errorf("%v", err)
 			}
 			unchanged(t, name, test.text)
@@ -192,7 +199,8 @@ func TestUserRefused(t *testing.T) {
 	t.Run("being changed", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
 		mustSet(t, os.WriteFile(name, []byte(text), 0o600), os.WriteFile(name+".new", nil, 0o600))
-		if err := SetForUser(name, ask("gpu"), loads); err == nil || !strings.Contains(err.Error(), "config.toml.new exists") {
+		if err := SetForUser(name, ask("gpu"), loads); err == nil ||
+			!strings.Contains(err.Error(), "config.toml.new exists") {
 			t.Errorf("%v", err)
 		}
 		mustSet(t, os.Remove(name+".new"))
@@ -201,7 +209,8 @@ func TestUserRefused(t *testing.T) {
 	t.Run("changed meanwhile", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
 		mustSet(t, os.WriteFile(name, []byte(text), 0o600))
-		err := SetForUser(name, ask("gpu"), func(name string, _ []byte) error { return os.WriteFile(name, []byte("quiet = true\n"), 0o600) })
+		err := SetForUser(name, ask("gpu"),
+			func(name string, _ []byte) error { return os.WriteFile(name, []byte("quiet = true\n"), 0o600) })
 		if !errors.Is(err, ErrChanged) {
 			t.Errorf("%v", err)
 		}
@@ -209,7 +218,8 @@ func TestUserRefused(t *testing.T) {
 	})
 	t.Run("made meanwhile", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
-		err := SetForUser(name, ask("gpu"), func(name string, _ []byte) error { return os.WriteFile(name, nil, 0o600) })
+		err := SetForUser(name, ask("gpu"),
+			func(name string, _ []byte) error { return os.WriteFile(name, nil, 0o600) })
 		if !errors.Is(err, ErrChanged) {
 			t.Errorf("%v", err)
 		}

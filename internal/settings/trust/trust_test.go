@@ -41,7 +41,8 @@ func newProject(t *testing.T) string {
 
 func fill(t *testing.T, dir string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Join(dir, rules), 0o755), write(dir, configFile, "level = \"native\"\n"), write(dir, rule, "# one\n"))
+	must(t, os.MkdirAll(filepath.Join(dir, rules), 0o755), write(dir, configFile, "level = \"native\"\n"),
+		write(dir, rule, "# one\n"))
 }
 
 func write(dir, name, text string) error {
@@ -79,10 +80,13 @@ func trusted(t *testing.T) string {
 func TestRead(t *testing.T) {
 	dir := newProject(t)
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(dir, link), write(dir, rules+"/.hidden.rules", "x"), write(dir, rules+"/notes.txt", "x"),
-		os.MkdirAll(dir+"/below", 0o755), os.MkdirAll(dir+"/empty/.sallyport", 0o755), os.MkdirAll(dir+"/norules/.sallyport/rules", 0o755))
+	must(t, os.Symlink(dir, link), write(dir, rules+"/.hidden.rules", "x"),
+		write(dir, rules+"/notes.txt", "x"),
+		os.MkdirAll(dir+"/below", 0o755), os.MkdirAll(dir+"/empty/.sallyport", 0o755),
+		os.MkdirAll(dir+"/norules/.sallyport/rules", 0o755))
 	p := read(t, link)
-	if p.State != Untrusted || p.Dir != dir || len(p.Files) != 2 || p.Files[0].Name != configFile || p.Files[1].Name != rule ||
+	if p.State != Untrusted || p.Dir != dir || len(p.Files) != 2 || p.Files[0].Name != configFile ||
+		p.Files[1].Name != rule ||
 		p.Files[1].Path != dir+"/"+rule || string(p.Files[1].Data) != "# one\n" {
 		t.Errorf("%+v", p)
 	}
@@ -102,7 +106,8 @@ func TestTrust(t *testing.T) {
 	dir := trusted(t)
 	records, err := List()
 	must(t, err)
-	if len(records) != 1 || records[0].Dir != dir || len(records[0].Files) != 2 || time.Since(records[0].Time) > time.Hour {
+	if len(records) != 1 || records[0].Dir != dir || len(records[0].Files) != 2 ||
+		time.Since(records[0].Time) > time.Hour {
 		t.Errorf("%+v", records)
 	}
 	must(t, os.RemoveAll(dir))
@@ -134,7 +139,8 @@ func TestChanged(t *testing.T) {
 		{"rename a rule file", func(dir string) error { return os.Rename(dir+"/"+rule, dir+"/"+rules+"/a.rules") }, "rules/a.rules is new, rules/x.rules is missing"},
 		{"a name that moves terminals", func(dir string) error { return write(dir, rules+"/\x1b[2J.rules", "") }, `"rules/\x1b[2J.rules" is new`},
 		{"many", func(dir string) error {
-			return errors.Join(write(dir, rules+"/1.rules", ""), write(dir, rules+"/2.rules", ""), write(dir, rules+"/3.rules", ""), write(dir, rules+"/4.rules", ""))
+			return errors.Join(write(dir, rules+"/1.rules", ""), write(dir, rules+"/2.rules", ""),
+				write(dir, rules+"/3.rules", ""), write(dir, rules+"/4.rules", ""))
 		}, "rules/1.rules is new, rules/2.rules is new, rules/3.rules is new, and 1 more"},
 		{"another checkout with the same files", func(dir string) error {
 			return errors.Join(os.Rename(dir, dir+".away"), os.CopyFS(dir, os.DirFS(dir+".away")))
@@ -268,7 +274,8 @@ func TestRefused(t *testing.T) {
 			must(t, test.change(dir))
 			p, err := Read(dir)
 			var refused *RefusedError
-			if !errors.As(err, &refused) || refused.Path != filepath.Join(dir, test.at) || !strings.Contains(refused.Why, test.why) {
+			if !errors.As(err, &refused) || refused.Path != filepath.Join(dir, test.at) ||
+				!strings.Contains(refused.Why, test.why) {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
@@ -302,7 +309,8 @@ func TestRecordDamaged(t *testing.T) {
 			if err == nil && !strings.Contains(string(text), old) {
 				err = fmt.Errorf("no %q in %s", old, text)
 			}
-			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(text), old, by, 1)), 0o600))
+			return errors.Join(err, os.WriteFile(path,
+				[]byte(strings.Replace(string(text), old, by, 1)), 0o600))
 		}
 	}
 	cut := func(path string) error { return os.Truncate(path, 20) }
@@ -345,7 +353,8 @@ func TestRecordDamaged(t *testing.T) {
 			must(t, test.damage(path))
 			_, err := Read(dir)
 			var damaged *RecordError
-			if !errors.As(err, &damaged) || !strings.HasPrefix(err.Error(), path+test.place) || !strings.HasSuffix(err.Error(), "sallyport trust --revoke "+dir) {
+			if !errors.As(err, &damaged) || !strings.HasPrefix(err.Error(), path+test.place) ||
+				!strings.HasSuffix(err.Error(), "sallyport trust --revoke "+dir) {
 				t.Errorf("%v", err)
 			}
 			if records, err := List(); len(records) != 0 || !errors.As(err, &damaged) {
@@ -379,7 +388,8 @@ func TestRecordOfAnother(t *testing.T) {
 func TestStateInProject(t *testing.T) {
 	dir := trusted(t)
 	outside := os.Getenv("XDG_STATE_HOME")
-	must(t, os.CopyFS(dir+"/planted", os.DirFS(outside)), os.Chmod(dir+"/planted/sallyport", 0o700), os.Chmod(dir+"/planted/sallyport/trust", 0o700))
+	must(t, os.CopyFS(dir+"/planted", os.DirFS(outside)), os.Chmod(dir+"/planted/sallyport", 0o700),
+		os.Chmod(dir+"/planted/sallyport/trust", 0o700))
 	t.Setenv("XDG_STATE_HOME", dir+"/planted")
 	p := read(t, dir)
 	if p.State != Untrusted {

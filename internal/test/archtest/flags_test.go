@@ -17,9 +17,12 @@ var ourFlag = regexp.MustCompile(` --(rw|ro|deny|grant|tmp|net|allow|level|profi
 
 // flagRooms know the command line: they are it, or write what it reads.
 var flagRooms = []string{
-	"internal/cli/", "internal/cli/explain/", "internal/cli/args/", "internal/cli/sessions/", "internal/cli/explain/", "internal/test/bench/", "internal/test/testenv/", "internal/cli/doctor/", "internal/net/netpolicy/",
-	"internal/run/runs/needs.go",            // why a run cannot join a named sandbox
-	"internal/names/protect/",               // the table of named grants, for doctor, and the reasons of its rules
+	"internal/cli/", "internal/cli/explain/", "internal/cli/args/", "internal/cli/sessions/",
+	"internal/cli/explain/", "internal/test/bench/", "internal/test/testenv/", "internal/cli/doctor/",
+	"internal/net/netpolicy/",
+	"internal/run/runs/needs.go", // why a run cannot join a named sandbox
+	// the table of named grants, for doctor, and the reasons of its rules
+	"internal/names/protect/",
 	"internal/linux/observer/hand_linux.go", // the reason of a denial
 }
 
@@ -31,7 +34,8 @@ func TestErrorsWithoutFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range sources {
-		if strings.HasSuffix(s.path, "_test.go") || slices.ContainsFunc(flagRooms, func(r string) bool { return strings.HasPrefix(s.path, r) }) {
+		if strings.HasSuffix(s.path, "_test.go") ||
+			slices.ContainsFunc(flagRooms, func(r string) bool { return strings.HasPrefix(s.path, r) }) {
 			continue
 		}
 		for _, text := range namingFlags(s.file) {
@@ -53,7 +57,8 @@ func namingFlags(file *ast.File) []string {
 
 // TestErrorsWithoutFlagsFinds: the check sees what it is for.
 func TestErrorsWithoutFlagsFinds(t *testing.T) {
-	s, err := parseSource("a.go", "package a\nvar x, y, z = \"it is hidden; add --ro to show it\", \"--ro-bind\", \"a -- b\" // --rw\n")
+	s, err := parseSource("a.go",
+		"package a\nvar x, y, z = \"it is hidden; add --ro to show it\", \"--ro-bind\", \"a -- b\" // --rw\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,8 @@ func decodeGraph(stream []byte) ([]pkg, error) {
 		}
 		tests := slices.Concat(one.TestImports, one.XTestImports)
 		slices.Sort(tests)
-		graph = append(graph, pkg{name: name, imports: one.Imports, testImports: slices.Compact(tests), deps: one.Deps})
+		graph = append(graph, pkg{name: name, imports: one.Imports, testImports: slices.Compact(tests),
+			deps: one.Deps})
 	}
 }
 

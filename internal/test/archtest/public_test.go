@@ -20,7 +20,8 @@ func TestPublicTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range sources {
-		if !strings.HasSuffix(s.path, "_test.go") && !strings.Contains("/"+s.path, "/internal/") && !strings.HasPrefix(s.path, "cmd/") {
+		if !strings.HasSuffix(s.path, "_test.go") && !strings.Contains("/"+s.path, "/internal/") &&
+			!strings.HasPrefix(s.path, "cmd/") {
 			for _, finding := range internalTypes(s) {
 				t.Error(finding)
 			}

@@ -81,7 +81,8 @@ func parseSources(dir string) ([]source, error) {
 		}
 		if entry.IsDir() {
 			base := entry.Name()
-			if name != dir && (base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor" || base == "node_modules") {
+			if name != dir && (base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor" ||
+				base == "node_modules") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -166,7 +167,8 @@ func checkNode(s source, node ast.Node, add func(rule, format string, args ...an
 		case called == "time.Sleep":
 			add(ruleSleep, "line %d: wait for the event itself, or use testing/synctest", line())
 		case skips(called) && path.Dir(s.path) != skipRoom:
-			add(ruleSkip, "line %d: %s hides a test; ask testenv for the fact that is missing", line(), called)
+			add(ruleSkip, "line %d: %s hides a test; ask testenv for the fact that is missing",
+				line(), called)
 		}
 	}
 }
@@ -212,7 +214,8 @@ func checkPackageDocs(sources []source) []breach {
 		}
 		if !slices.ContainsFunc(candidates, func(s source) bool { return isPackageDoc(s, dir) }) {
 			breaches = append(breaches, breach{file: dir, rule: rulePackageDoc,
-				what: fmt.Sprintf("package %s has no comment that begins with its name", candidates[0].file.Name.Name)})
+				what: fmt.Sprintf("package %s has no comment that begins with its name",
+					candidates[0].file.Name.Name)})
 		}
 	}
 	return breaches
@@ -358,7 +361,8 @@ func TestWaivers(t *testing.T) {
 // TestParseSourcesSkips looks only at files that the go command would compile.
 func TestParseSourcesSkips(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a.go", "sub/b.go", "testdata/c.go", ".cache/d.go", "_old/e.go", "sub/f.txt"} {
+	for _, name := range []string{"a.go", "sub/b.go", "testdata/c.go", ".cache/d.go", "_old/e.go",
+		"sub/f.txt"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)

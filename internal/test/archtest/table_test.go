@@ -169,7 +169,8 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/mcpserver", "internal/server/listen"}
+	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/mcpserver",
+		"internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
 
@@ -188,8 +189,10 @@ const anyRoom = "(any room)"
 // walls are the forbidden edges beyond the order of the layers.
 var walls = []wall{
 	{
-		from:   []string{anyRoom},
-		apart:  []string{"unified", "client", "internal/cli/explain", "internal/settings/config", "internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args", "cmd/sallyport", "internal/test/bench", "internal/test/archtest", "internal/run/runs"},
+		from: []string{anyRoom},
+		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
+			"internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args",
+			"cmd/sallyport", "internal/test/bench", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
 	},
@@ -217,7 +220,8 @@ var walls = []wall{
 		reason: "the words of permission mean the same to every room because they rest on nothing",
 	},
 	{
-		from:   []string{"sandbox", "rules", "network", "internal/command/judge", "internal/text", "internal/run/screen", "internal/command/script", "internal/command/shell"},
+		from: []string{"sandbox", "rules", "network", "internal/command/judge", "internal/text",
+			"internal/run/screen", "internal/command/script", "internal/command/shell"},
 		to:     []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/..."},
 		reason: "a pure room gives the same answer on every machine, so it cannot look at this one",
 	},
@@ -232,12 +236,14 @@ var walls = []wall{
 		reason: "the root is portable and makes no system calls; executors run things",
 	},
 	{
-		from:   []string{"internal/linux/landlock", "internal/linux/launch", "internal/linux/seccomp", "internal/linux/observer"},
+		from: []string{"internal/linux/landlock", "internal/linux/launch", "internal/linux/seccomp",
+			"internal/linux/observer"},
 		to:     []string{"os/exec", "net", "net/http", "encoding/json", "log", "log/slog"},
 		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
 	},
 	{
-		from: []string{anyRoom}, apart: []string{"internal/test/testenv", "internal/test/bench", "internal/test/archtest", "internal/test/suites", "internal/test/executortest"},
+		from: []string{anyRoom}, apart: []string{"internal/test/testenv", "internal/test/bench",
+			"internal/test/archtest", "internal/test/suites", "internal/test/executortest"},
 		to:     []string{"testing/...", "flag"},
 		reason: "a package that links package testing or flag puts their flags into every program that imports it",
 	},
@@ -299,8 +305,10 @@ type load struct {
 // loads are checked against all dependencies of the room.
 var loads = []load{
 	{
-		room:   rootRoom,
-		never:  []string{"net/http", "github.com/nats-io/...", "go.opentelemetry.io/...", "github.com/modelcontextprotocol/...", "github.com/spf13/...", "gvisor.dev/...", "google.golang.org/...", "testing", "flag"},
+		room: rootRoom,
+		never: []string{"net/http", "github.com/nats-io/...", "go.opentelemetry.io/...",
+			"github.com/modelcontextprotocol/...", "github.com/spf13/...", "gvisor.dev/...",
+			"google.golang.org/...", "testing", "flag"},
 		reason: "a program that only runs commands must not carry servers, brokers, exporters or a command line",
 	},
 	{
@@ -311,7 +319,13 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux/bwrap", "internal/linux/caches", "internal/server/peer", "internal/otheros", "internal/cli/doctor", "internal/server/files", "internal/names/git", "internal/names/guard", "internal/linux/hostfacts", "internal/linux/landlock", "internal/linux/launch", "internal/linux/limits", "internal/linux", "internal/linux/observer", "internal/linux/sockets", "internal/run/output", "internal/overlay", "internal/run/process", "internal/names/protect", "internal/cli/explain", "internal/server/listen", "internal/names/grants", "internal/dirs", "internal/settings/trust", "internal/run/tty", "rules/files"}
+var perOSRooms = []string{"approval", "executor/local", "internal/linux/bwrap", "internal/linux/caches",
+	"internal/server/peer", "internal/otheros", "internal/cli/doctor", "internal/server/files",
+	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts", "internal/linux/landlock",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux", "internal/linux/observer",
+	"internal/linux/sockets", "internal/run/output", "internal/overlay", "internal/run/process",
+	"internal/names/protect", "internal/cli/explain", "internal/server/listen", "internal/names/grants",
+	"internal/dirs", "internal/settings/trust", "internal/run/tty", "rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

@@ -31,7 +31,8 @@ func TestWalls(t *testing.T) {
 
 // checkGraph returns what is wrong with the graph, one sentence each.
 func checkGraph(graph []pkg) []string {
-	checks := []func(pkg) []string{checkKnown, checkLayers, checkWalls, checkTestOnly, checkModules, checkTestModules, checkLoad}
+	checks := []func(pkg) []string{checkKnown, checkLayers, checkWalls, checkTestOnly, checkModules,
+		checkTestModules, checkLoad}
 	var findings []string
 	for _, p := range graph {
 		for _, check := range checks {
@@ -45,11 +46,13 @@ func checkGraph(graph []pkg) []string {
 func checkKnown(p pkg) []string {
 	var findings []string
 	if _, ok := layers[p.name]; !ok {
-		findings = append(findings, fmt.Sprintf("package %s is not in the table of layers: give it a line", p.name))
+		findings = append(findings,
+			fmt.Sprintf("package %s is not in the table of layers: give it a line", p.name))
 	}
 	last := p.name[strings.LastIndex(p.name, "/")+1:]
 	if emptyName(last) {
-		findings = append(findings, fmt.Sprintf("package %s: %q says nothing about what is in it", p.name, last))
+		findings = append(findings, fmt.Sprintf("package %s: %q says nothing about what is in it",
+			p.name, last))
 	}
 	return findings
 }
@@ -67,8 +70,9 @@ func checkLayers(p pkg) []string {
 			continue
 		}
 		if to, ok := layers[name]; ok && to >= from {
-			findings = append(findings, fmt.Sprintf("%s (layer %d) imports %s (layer %d): imports go to lower layers only",
-				p.name, from, name, to))
+			findings = append(findings,
+				fmt.Sprintf("%s (layer %d) imports %s (layer %d): imports go to lower layers only",
+					p.name, from, name, to))
 		}
 	}
 	return findings
@@ -110,17 +114,21 @@ func checkTestOnly(p pkg) []string {
 func checkModules(p pkg) []string {
 	var findings []string
 	for _, path := range p.imports {
-		if _, inside := room(path); inside || standard(path) || moduleOf(path, slices.Collect(maps.Keys(sharedModules))) != "" {
+		if _, inside := room(path); inside || standard(path) ||
+			moduleOf(path, slices.Collect(maps.Keys(sharedModules))) != "" {
 			continue
 		}
 		if moduleOf(path, slices.Collect(maps.Keys(testModules))) != "" {
-			findings = append(findings, fmt.Sprintf("%s imports %s, which is for test files only", p.name, path))
+			findings = append(findings, fmt.Sprintf("%s imports %s, which is for test files only",
+				p.name, path))
 			continue
 		}
 		module := moduleOf(path, slices.Collect(maps.Keys(roomModules)))
 		switch {
 		case module == "":
-			findings = append(findings, fmt.Sprintf("%s imports %s, a module without a room: give it a line in the table", p.name, path))
+			findings = append(findings,
+				fmt.Sprintf("%s imports %s, a module without a room: give it a line in the table",
+					p.name, path))
 		case !slices.Contains(roomModules[module], p.name):
 			findings = append(findings, fmt.Sprintf("%s imports %s, which lives in %s alone", p.name, path,
 				strings.Join(roomModules[module], " and ")))
@@ -205,7 +213,8 @@ func TestTable(t *testing.T) {
 				t.Errorf("module %s lives in the unknown room %q", module, name)
 			}
 		}
-		if len(rooms) != 1 && !slices.Contains([]string{"golang.org/x/text", "golang.org/x/net/http/httpguts", "mvdan.cc/sh/v3"}, module) {
+		if len(rooms) != 1 && !slices.Contains([]string{"golang.org/x/text", "golang.org/x/net/http/httpguts",
+			"mvdan.cc/sh/v3"}, module) {
 			t.Errorf("module %s has %d rooms, want one", module, len(rooms))
 		}
 	}

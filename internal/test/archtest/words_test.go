@@ -135,7 +135,8 @@ func checkWords(name, text string, used []bool) []string {
 		number++
 		lower := strings.ToLower(line)
 		for _, term := range terms {
-			if !term.inTests && strings.HasSuffix(name, "_test.go") || !strings.Contains(lower, term.near) || !term.pattern.MatchString(line) {
+			if !term.inTests && strings.HasSuffix(name, "_test.go") || !strings.Contains(lower, term.near) ||
+				!term.pattern.MatchString(line) {
 				continue
 			}
 			i := slices.IndexFunc(trueUses, func(u use) bool { return u.file == name && u.term == term.name })
@@ -143,7 +144,8 @@ func checkWords(name, text string, used []bool) []string {
 				used[i] = true
 				continue
 			}
-			findings = append(findings, fmt.Sprintf("%s:%d: %q: the glossary says %s: %s", name, number, term.name, term.use, strings.TrimSpace(line)))
+			findings = append(findings, fmt.Sprintf("%s:%d: %q: the glossary says %s: %s", name, number,
+				term.name, term.use, strings.TrimSpace(line)))
 		}
 	}
 	return findings
@@ -180,7 +182,8 @@ func TestWordsFind(t *testing.T) {
 	} {
 		t.Run(test.line, func(t *testing.T) {
 			got := checkWords("x.go", test.line, nil)
-			if test.want == "" && len(got) > 0 || test.want != "" && (len(got) != 1 || !strings.Contains(got[0], `"`+test.want+`"`)) {
+			if test.want == "" && len(got) > 0 || test.want != "" &&
+				(len(got) != 1 || !strings.Contains(got[0], `"`+test.want+`"`)) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

@@ -18,16 +18,19 @@ import (
 )
 
 // inWorkspace returns a function that runs a program under the default policy.
-func inWorkspace(tb testing.TB, host *linux.Host, ws string, env []string, noCaches bool, args ...string) func() error {
+func inWorkspace(tb testing.TB, host *linux.Host, ws string, env []string, noCaches bool,
+	args ...string) func() error {
 	return withRoots(tb, host, []string{ws}, env, noCaches, args...)
 }
 
 // withRoots does the same with more writable roots behind the workspace.
-func withRoots(tb testing.TB, host *linux.Host, roots, env []string, noCaches bool, args ...string) func() error {
+func withRoots(tb testing.TB, host *linux.Host, roots, env []string, noCaches bool,
+	args ...string) func() error {
 	ws := roots[0]
 	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: noCaches,
-		Policy: sandbox.WorkspaceWrite(roots...).Bind(sandbox.Places{Dir: ws, Workspaces: roots, SlashTmp: "/tmp"}),
+		Policy: sandbox.WorkspaceWrite(roots...).Bind(sandbox.Places{Dir: ws, Workspaces: roots,
+			SlashTmp: "/tmp"}),
 	}
 	return started(tb, host, r)
 }
@@ -55,7 +58,8 @@ func BenchmarkCachedBuild(b *testing.B) {
 	cache, modules := goEnv(b, "GOCACHE"), goEnv(b, "GOMODCACHE")
 	copySources(b, ws, filepath.Join("..", "..", ".."))
 	env := []string{
-		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + home, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false", "GOPROXY=off",
+		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + home, "GOENV=off",
+		"GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false", "GOPROXY=off",
 		"CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + cache, "GOMODCACHE=" + modules,
 	}
 	build := []string{goProgram, "build", "./..."}

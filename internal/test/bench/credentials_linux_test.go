@@ -19,8 +19,10 @@ func BenchmarkCredentials(b *testing.B) {
 	ws := workspace(b)
 	full, empty := b.TempDir(), b.TempDir()
 	for _, name := range []string{
-		".aws/credentials", ".azure/token", ".kube/config", ".docker/config.json", ".config/gcloud/token", ".config/gh/hosts.yml",
-		".netrc", ".git-credentials", ".cargo/credentials.toml", ".bash_history", ".python_history", ".gnupg/private-keys-v1.d/key",
+		".aws/credentials", ".azure/token", ".kube/config", ".docker/config.json", ".config/gcloud/token",
+		".config/gh/hosts.yml",
+		".netrc", ".git-credentials", ".cargo/credentials.toml", ".bash_history", ".python_history",
+		".gnupg/private-keys-v1.d/key",
 	} {
 		path := filepath.Join(full, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -18,7 +18,8 @@ func listed(tb testing.TB, host *linux.Host, ws string) func() error {
 	policy := sandbox.Policy{}.WithEntries(sandbox.PathEntry(ws, sandbox.LevelWrite))
 	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
-		Policy: policy.Bind(sandbox.Places{Dir: ws, Minimal: []string{"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store"}}),
+		Policy: policy.Bind(sandbox.Places{Dir: ws, Minimal: []string{"/bin", "/sbin", "/usr", "/etc", "/lib",
+			"/lib64", "/nix/store"}}),
 	}
 	return started(tb, host, r)
 }

@@ -41,7 +41,8 @@ func once(tb testing.TB, ws string, entries ...sandbox.Entry) func() error {
 	f := null(tb)
 	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
-		Policy: sandbox.WorkspaceWrite(ws).WithEntries(entries...).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
+		Policy: sandbox.WorkspaceWrite(ws).WithEntries(entries...).Bind(sandbox.Places{Dir: ws,
+			SlashTmp: "/tmp"}),
 	}
 	return func() error {
 		host := new(linux.Host)
@@ -109,7 +110,8 @@ func fillTree(b testing.TB, big string) {
 					b.Fatal(err)
 				}
 			}
-			for name, text := range map[string]string{"HEAD": "ref: refs/heads/master\n", "config": "[core]\n\tbare = false\n"} {
+			for name, text := range map[string]string{"HEAD": "ref: refs/heads/master\n",
+				"config": "[core]\n\tbare = false\n"} {
 				if err := os.WriteFile(filepath.Join(git, name), []byte(text), 0o644); err != nil {
 					b.Fatal(err)
 				}
@@ -124,7 +126,8 @@ func BenchmarkDenyGlob(b *testing.B) {
 	testenv.NeedUserNS(b)
 	ws := repository(b)
 	for i := range 18_000 {
-		dir := filepath.Join(ws, fmt.Sprintf("d%02d", i/600), fmt.Sprintf("e%02d", i/20%30), fmt.Sprintf("f%02d", i%20))
+		dir := filepath.Join(ws, fmt.Sprintf("d%02d", i/600), fmt.Sprintf("e%02d", i/20%30),
+			fmt.Sprintf("f%02d", i%20))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			b.Fatal(err)
 		}

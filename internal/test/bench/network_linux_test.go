@@ -51,7 +51,8 @@ func BenchmarkManagedStart(b *testing.B) {
 	defer host.Close()
 	ws := workspace(b)
 	policy, hosts := managed(b, ws, "example.com")
-	r := &executor.Spec{Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: policy, Network: hosts}
+	r := &executor.Spec{Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+		Policy: policy, Network: hosts}
 	vs := []Variant{{"managed", started(b, host, r)}, {"none", confined(b, host, ws)}}
 	for b.Loop() {
 		times, err := Rounds(rounds, vs)
@@ -203,7 +204,8 @@ func BenchmarkTransfer(b *testing.B) {
 			cmd.Env = env
 			text, err = cmd.Output()
 		} else {
-			text, err = printed(host, &executor.Spec{Args: []string{program}, Dir: dir, Env: env, Policy: policy, Network: hosts, NoObserver: true})
+			text, err = printed(host, &executor.Spec{Args: []string{program}, Dir: dir, Env: env,
+				Policy: policy, Network: hosts, NoObserver: true})
 		}
 		if err == nil {
 			err = json.Unmarshal(text, &out)
@@ -317,8 +319,9 @@ func measureNetworks(b *testing.B, name string, with bool) {
 	host := new(linux.Host)
 	defer host.Close()
 	ws := workspace(b)
-	spec := &executor.Spec{Args: []string{cat}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, NoObserver: true,
-		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"})}
+	spec := &executor.Spec{Args: []string{cat}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+		NoObserver: true,
+		Policy:     sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"})}
 	if with {
 		spec.Policy, spec.Network = managed(b, ws, "example.com")
 	}

@@ -32,7 +32,8 @@ func writesMain(count string) int {
 	}
 	text := []byte("a few bytes in a small file\n")
 	for i := range n {
-		fd, err := syscall.Open("f"+strconv.Itoa(i), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC|syscall.O_CLOEXEC, 0o644)
+		fd, err := syscall.Open("f"+strconv.Itoa(i),
+			syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC|syscall.O_CLOEXEC, 0o644)
 		if err != nil {
 			return 1
 		}
@@ -87,7 +88,8 @@ func memory(tb testing.TB) string {
 func seen(tb testing.TB, host *linux.Host, ws string, env []string, blind bool, args ...string) func() error {
 	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: true, NoObserver: blind,
-		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
+		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws},
+			SlashTmp: "/tmp"}),
 	}
 	return started(tb, host, r)
 }
@@ -98,7 +100,8 @@ func pair(b *testing.B, rounds, count int, ws string, env []string, clean func()
 	host := new(linux.Host)
 	defer host.Close()
 	b.Setenv("XDG_STATE_HOME", filepath.Join(workspace(b), "state"))
-	vs := []Variant{{"observed", seen(b, host, ws, env, false, args...)}, {"unobserved", seen(b, host, ws, env, true, args...)}}
+	vs := []Variant{{"observed", seen(b, host, ws, env, false, args...)},
+		{"unobserved", seen(b, host, ws, env, true, args...)}}
 	for b.Loop() {
 		times, err := RoundsBetween(rounds, vs, clean)
 		if err != nil {
@@ -147,7 +150,8 @@ func BenchmarkObservedSends(b *testing.B) {
 	const count = 10_000
 	ws := workspace(b)
 	program := copyOfSelf(b, ws)
-	pair(b, 9, count, ws, append(plainEnv, sendsEnv+"="+strconv.Itoa(count)), func() error { return nil }, program)
+	pair(b, 9, count, ws, append(plainEnv, sendsEnv+"="+strconv.Itoa(count)),
+		func() error { return nil }, program)
 }
 
 // copyOfSelf copies the test binary to where a command sees it.
@@ -189,7 +193,8 @@ func makeRepository(tb testing.TB, git, dir string, files int) {
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			tb.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("f%04d.txt", i)), sourceText(i), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("f%04d.txt", i)), sourceText(i),
+			0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -209,7 +214,8 @@ func makeRepository(tb testing.TB, git, dir string, files int) {
 func sourceText(i int) []byte {
 	var b []byte
 	for line := 0; len(b) < 1<<10+(i*977)%(11<<10); line++ {
-		b = fmt.Appendf(b, "\tvalue%d := compute(%d, %q) // line %d\n", line, i*line, strconv.Itoa(i*31+line*7), line)
+		b = fmt.Appendf(b, "\tvalue%d := compute(%d, %q) // line %d\n", line, i*line,
+			strconv.Itoa(i*31+line*7), line)
 	}
 	return b
 }
@@ -224,8 +230,10 @@ func BenchmarkObservedBuild(b *testing.B) {
 	copySources(b, ws, filepath.Join("..", "..", ".."))
 	clean := func() error { return os.RemoveAll(filepath.Join(ws, "cache")) }
 	env := []string{
-		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + ws, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -mod=mod",
-		"GOPROXY=off", "CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + filepath.Join(ws, "cache"), "GOMODCACHE=" + modules,
+		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + ws, "GOENV=off", "GOTOOLCHAIN=local",
+		"GOFLAGS=-buildvcs=false -mod=mod",
+		"GOPROXY=off", "CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + filepath.Join(ws, "cache"),
+		"GOMODCACHE=" + modules,
 	}
 	rounds, packages := 1, "./sandbox" // a build takes half a minute, and one says little about the next
 	if more, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {

@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, measureEnv+"=") })
+	cmd.Env = slices.DeleteFunc(os.Environ(),
+		func(e string) bool { return strings.HasPrefix(e, measureEnv+"=") })
 	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -69,7 +70,8 @@ func TestMain(m *testing.M) {
 func release(tb testing.TB) string {
 	dir := tb.TempDir()
 	built, name := filepath.Join(dir, "built"), filepath.Join(dir, "sallyport")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", built, "github.com/sallyport-dev/sallyport/cmd/sallyport")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", built,
+		"github.com/sallyport-dev/sallyport/cmd/sallyport")
 	cmd.Env = append(testenv.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
@@ -106,7 +108,8 @@ func BenchmarkWholeProcess(b *testing.B) {
 	if codex, err := exec.LookPath("codex"); err == nil {
 		vs = append(vs, Variant{"codex", run(codex, "sandbox", "--", "/bin/true")})
 	}
-	if native := os.Getenv("SALLYPORT_BENCH_CODEX"); native != "" { // the binary that the codex wrapper starts
+	if native := os.Getenv("SALLYPORT_BENCH_CODEX"); native != "" {
+		// the binary that the codex wrapper starts
 		vs = append(vs, Variant{"codex-native", run(native, "sandbox", "--", "/bin/true")})
 	}
 	compare(b, vs)
@@ -144,7 +147,8 @@ func BenchmarkCapture(b *testing.B) {
 		b.ReportMetric(Ratio(times[0], times[1]), "x-head-cat")
 		b.ReportMetric(float64(Middle(times[0]).Milliseconds()), "captured-ms")
 	}
-	b.ReportMetric(peak(b, ws, program, "run", "--json", "--", "head", "-c", size, "/dev/zero")/1024, "peak-MiB")
+	b.ReportMetric(peak(b, ws, program, "run", "--json", "--", "head", "-c", size,
+		"/dev/zero")/1024, "peak-MiB")
 }
 
 // peak runs a program below a small parent and returns its peak memory in KiB.

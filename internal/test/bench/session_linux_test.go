@@ -180,7 +180,8 @@ func BenchmarkIdleSessions(b *testing.B) {
 	}
 	for b.Loop() {
 		name := filepath.Join(b.TempDir(), "seen")
-		cmd := exec.Command(self, "-test.run", "^$", "-test.bench", "^BenchmarkIdleSessions$", "-test.benchtime", "1x")
+		cmd := exec.Command(self, "-test.run", "^$", "-test.bench", "^BenchmarkIdleSessions$",
+			"-test.benchtime", "1x")
 		cmd.Env = append(os.Environ(), idleEnv+"="+name)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v\n%s", err, out)
@@ -250,7 +251,8 @@ func resident(tb testing.TB) footprint {
 	runtime.ReadMemStats(&stats)
 	return footprint{
 		rss: status(tb, "VmRSS"), threads: status(tb, "Threads"),
-		heap: float64(stats.HeapAlloc) / 1024, stacks: float64(stats.StackInuse) / 1024, goroutines: float64(runtime.NumGoroutine()),
+		heap: float64(stats.HeapAlloc) / 1024, stacks: float64(stats.StackInuse) / 1024,
+		goroutines: float64(runtime.NumGoroutine()),
 	}
 }
 

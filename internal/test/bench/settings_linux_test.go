@@ -36,7 +36,8 @@ func BenchmarkSettings(b *testing.B) {
 	}
 	const rounds = 60
 	for b.Loop() {
-		times, err := Rounds(rounds, []Variant{run("none", ""), run("file", "level = \"bwrap\"\n[profiles.p]\nextends = \"read-only\"\n")})
+		times, err := Rounds(rounds, []Variant{run("none", ""),
+			run("file", "level = \"bwrap\"\n[profiles.p]\nextends = \"read-only\"\n")})
 		if err != nil {
 			b.Fatal(err)
 		}

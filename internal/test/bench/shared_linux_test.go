@@ -36,7 +36,8 @@ func opened(tb testing.TB, host *linux.Host, spec *executor.Spec) *linux.Shared 
 	return s
 }
 
-// BenchmarkSharedStart guards: a start in a living shared sandbox costs at most 0.9 of one in a sandbox of its
+// BenchmarkSharedStart guards: a start in a living shared sandbox costs at most 0.9 of one in a sandbox
+// of its
 // own, and 2.7 of a bare one. The aims are 0.5 and 1.6.
 func BenchmarkSharedStart(b *testing.B) {
 	testenv.NeedUserNS(b)
@@ -49,7 +50,8 @@ func BenchmarkSharedStart(b *testing.B) {
 	defer os.RemoveAll(ws)
 	spec := trueIn(ws)
 	spec.NoObserver = true
-	compare(b, []Variant{{"shared", started(b, opened(b, host, spec), spec)}, {"bare", bare}, {"own", started(b, host, spec)}})
+	compare(b, []Variant{{"shared", started(b, opened(b, host, spec), spec)}, {"bare", bare},
+		{"own", started(b, host, spec)}})
 }
 
 // BenchmarkSharedObserved guards: with an observer and four protected names in a repository it costs at
@@ -65,7 +67,8 @@ func BenchmarkSharedObserved(b *testing.B) {
 		}
 	}
 	spec := trueIn(ws)
-	compare(b, []Variant{{"shared", started(b, opened(b, host, spec), spec)}, {"bare", bare}, {"own", started(b, host, spec)}})
+	compare(b, []Variant{{"shared", started(b, opened(b, host, spec), spec)}, {"bare", bare},
+		{"own", started(b, host, spec)}})
 }
 
 // BenchmarkSharedOpen guards: to open a shared sandbox and start its first command takes at most 1.45 of a
@@ -105,7 +108,8 @@ func BenchmarkSharedOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkSharedRate guards: with 8 starts in flight, the rate in a shared sandbox is at least 1.3 times that
+// BenchmarkSharedRate guards: with 8 starts in flight, the rate in a shared sandbox is at least 1.3
+// times that
 // of sandboxes of their own. The aim is 2.5.
 func BenchmarkSharedRate(b *testing.B) {
 	testenv.NeedUserNS(b)
@@ -132,7 +136,8 @@ func BenchmarkSharedRate(b *testing.B) {
 			return <-errs
 		}
 	}
-	pair := []Variant{{"shared", batch(started(b, opened(b, host, spec), spec))}, {"own", batch(started(b, host, spec))}}
+	pair := []Variant{{"shared", batch(started(b, opened(b, host, spec), spec))},
+		{"own", batch(started(b, host, spec))}}
 	for b.Loop() {
 		times, err := Rounds(7, pair)
 		if err != nil {

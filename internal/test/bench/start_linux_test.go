@@ -84,7 +84,8 @@ func fullBwrap(host *linux.Host, ws, tmp, state string) []string {
 	line := []string{
 		"bwrap", "--new-session", "--die-with-parent", "--unshare-all", "--cap-drop", "ALL",
 		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/sys",
-		"--ro-bind", "/sys/devices/system", "/sys/devices/system", "--bind", tmp, "/tmp", "--tmpfs", state, "--bind", ws, ws,
+		"--ro-bind", "/sys/devices/system", "/sys/devices/system", "--bind", tmp, "/tmp", "--tmpfs", state,
+		"--bind", ws, ws,
 	}
 	for _, n := range sandbox.ProtectedNames() {
 		line = append(line, "--ro-bind-try", filepath.Join(ws, n), filepath.Join(ws, n))

@@ -130,7 +130,8 @@ func throughSession(r *sallyport.Runner, ws string, line []string, shown uint64)
 	if err != nil {
 		return err
 	}
-	if reply.Reason != sallyport.ReasonExited || reply.Result == nil || reply.Result.ExitCode != 0 || reply.Offset != shown {
+	if reply.Reason != sallyport.ReasonExited || reply.Result == nil || reply.Result.ExitCode != 0 ||
+		reply.Offset != shown {
 		return fmt.Errorf("%s after %d bytes, not %d: %+v", reply.Reason, reply.Offset, shown, reply.Result)
 	}
 	return nil

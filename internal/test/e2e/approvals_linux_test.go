@@ -121,12 +121,15 @@ func TestWidenedWhileOpen(t *testing.T) {
 				s := newSite(t)
 				r := newRunner(t, sandbox.WorkspaceWrite("."))
 				asked := 0
-				r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				r.Approver = approval.Func(func(context.Context,
+					*approval.Request) (approval.Decision, error) {
 					asked++
 					test.change(t, s)
 					return approval.Decision{Answer: approval.Approved}, nil
 				})
-				c := &sallyport.Cmd{Args: test.args, Dir: s.ws, EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PATH": "bin:" + s.ws + "/first:" + s.ws + "/bin:/usr/bin:/bin"}}}
+				c := &sallyport.Cmd{Args: test.args, Dir: s.ws,
+					EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PATH": "bin:" + s.ws + "/first:" +
+						s.ws + "/bin:/usr/bin:/bin"}}}
 				if !retry {
 					c.AskFor = []sandbox.Grant{{Path: s.out, Level: sandbox.LevelWrite}}
 				}
@@ -147,7 +150,8 @@ func TestWidenedWhileOpen(t *testing.T) {
 				if retry {
 					want++
 				}
-				if !strings.Contains(said, test.says) || (test.says != "") != strings.Contains(said, "changed while the question was open") {
+				if !strings.Contains(said, test.says) ||
+					(test.says != "") != strings.Contains(said, "changed while the question was open") {
 					t.Errorf("it says %q, want %q", said, test.says)
 				}
 				if _, err := os.Lstat(filepath.Join(s.evil, "file")); err == nil {
@@ -165,7 +169,8 @@ func TestWidenedWhileOpen(t *testing.T) {
 func TestWidenedBetweenRuns(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, test := range widenings {
-		if test.args[0] == "env" || strings.HasSuffix(test.name, "named pipe") || test.name == "where its directory leads" {
+		if test.args[0] == "env" || strings.HasSuffix(test.name, "named pipe") ||
+			test.name == "where its directory leads" {
 			continue // it would wait, or is the same by its path and its files
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -176,7 +181,9 @@ func TestWidenedBetweenRuns(t *testing.T) {
 				asked++
 				return approval.Decision{Answer: approval.ApprovedForSession}, nil
 			})
-			c := &sallyport.Cmd{Args: test.args, Dir: s.ws, EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PATH": "bin:" + s.ws + "/first:" + s.ws + "/bin:/usr/bin:/bin"}}}
+			c := &sallyport.Cmd{Args: test.args, Dir: s.ws,
+				EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PATH": "bin:" + s.ws + "/first:" +
+					s.ws + "/bin:/usr/bin:/bin"}}}
 			run := func(questions, runs int) {
 				t.Helper()
 				before := s.ran()
@@ -186,7 +193,8 @@ func TestWidenedBetweenRuns(t *testing.T) {
 					t.Fatalf("%v, %+v", err, res)
 				}
 				if asked != questions || s.ran()-before != runs {
-					t.Errorf("%d questions, it ran %d times; want %d, %d", asked, s.ran()-before, questions, runs)
+					t.Errorf("%d questions, it ran %d times; want %d, %d", asked, s.ran()-before,
+						questions, runs)
 				}
 			}
 			run(1, 2)
@@ -212,7 +220,8 @@ func TestAskForThroughLink(t *testing.T) {
 		shown = q.Requires
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
-	res, err := r.Run(t.Context(), &sallyport.Cmd{Script: "echo x >place/file", Dir: s.ws, AskFor: []sandbox.Grant{{Path: filepath.Join(s.ws, "place"), Level: sandbox.LevelWrite}}})
+	res, err := r.Run(t.Context(), &sallyport.Cmd{Script: "echo x >place/file", Dir: s.ws,
+		AskFor: []sandbox.Grant{{Path: filepath.Join(s.ws, "place"), Level: sandbox.LevelWrite}}})
 	if err != nil || res.ExitCode != 0 || !slices.Equal(shown, []string{"write:" + s.evil}) {
 		t.Errorf("%v, %+v, shown %q", err, res, shown)
 	}
@@ -229,7 +238,10 @@ func TestPolicyChangesWhileOpen(t *testing.T) {
 		r.Policy = sandbox.FullAccess()
 		return approval.Decision{Answer: approval.Approved}, os.Setenv("TEST_VALUE", "after") //nolint:usetesting // set back by Setenv
 	})
-	res, err := r.Run(t.Context(), &sallyport.Cmd{EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Script: "echo $TEST_VALUE; echo x >../evil/file; touch in", Dir: s.ws, AskFor: []sandbox.Grant{{Path: s.out, Level: sandbox.LevelWrite}}})
+	res, err := r.Run(t.Context(),
+		&sallyport.Cmd{EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll},
+			Script: "echo $TEST_VALUE; echo x >../evil/file; touch in", Dir: s.ws,
+			AskFor: []sandbox.Grant{{Path: s.out, Level: sandbox.LevelWrite}}})
 	if err != nil || res.Sandbox.Mode == "full-access" || string(res.Stdout.Bytes()) != "before\n" {
 		t.Errorf("%v, %+v, %q", err, res.Sandbox, res.Stdout.Bytes())
 	}
@@ -269,7 +281,8 @@ func TestCanonicalWords(t *testing.T) {
 		{"words after the script", []string{"bash", "-c", "touch in here", "x"}, 1},
 	} {
 		asked = 0
-		if res, err := r.Run(t.Context(), &sallyport.Cmd{Args: test.args, Dir: s.ws}); err != nil || res.ExitCode != 0 || asked != test.asks {
+		if res, err := r.Run(t.Context(), &sallyport.Cmd{Args: test.args, Dir: s.ws}); err != nil ||
+			res.ExitCode != 0 || asked != test.asks {
 			t.Errorf("%s: %v, %d questions, want %d", test.name, err, asked, test.asks)
 		}
 	}
@@ -331,18 +344,21 @@ func TestApprovalRows(t *testing.T) {
 				}
 				return approval.Decision{Answer: row.answers[asked-1]}, nil
 			})
-			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/bash", "-c", row.script}, Dir: s.ws, Unsandboxed: row.escalate})
+			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/bash", "-c", row.script},
+				Dir: s.ws, Unsandboxed: row.escalate})
 			var said string
 			if err != nil {
 				said = err.Error()
 			} else {
 				said = string(res.Output.Bytes())
 			}
-			if refused := errors.Is(err, sallyport.ErrRefused) || errors.Is(err, sallyport.ErrForbidden); refused != row.refused || err != nil && !refused {
+			if refused := errors.Is(err, sallyport.ErrRefused) ||
+				errors.Is(err, sallyport.ErrForbidden); refused != row.refused || err != nil && !refused {
 				t.Fatal(err)
 			}
 			if asked != row.wantAsked || s.ran() != row.runs || !strings.Contains(said, row.says) {
-				t.Errorf("%d questions, want %d; it ran %d times, want %d; it says %q", asked, row.wantAsked, s.ran(), row.runs, said)
+				t.Errorf("%d questions, want %d; it ran %d times, want %d; it says %q", asked, row.wantAsked,
+					s.ran(), row.runs, said)
 			}
 			_, in := os.Lstat(filepath.Join(s.ws, "in"))
 			_, out := os.Lstat(filepath.Join(s.out, "file"))
@@ -395,11 +411,15 @@ func TestApprovalRowsNetwork(t *testing.T) {
 				asked++
 				return approval.Decision{Answer: approval.Approved}, nil
 			})
-			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && cat <&3"}, Dir: s.ws, Unsandboxed: row.escalate})
+			res, err := r.Run(t.Context(),
+				&sallyport.Cmd{Args: []string{"/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port +
+					" && cat <&3"}, Dir: s.ws, Unsandboxed: row.escalate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out := string(res.Output.Bytes()); strings.Contains(out, "word of the server") != row.reaches || (res.ExitCode == 0) != row.reaches || asked != row.asked {
+			if out := string(res.Output.Bytes()); strings.Contains(out,
+				"word of the server") != row.reaches || (res.ExitCode == 0) != row.reaches ||
+				asked != row.asked {
 				t.Errorf("exit code %d after %d questions, %q", res.ExitCode, asked, out)
 			}
 		})
@@ -431,14 +451,17 @@ func TestShellInReach(t *testing.T) {
 			r := &sallyport.Runner{
 				Policy: sandbox.WorkspaceWrite(), Approval: approval.OnRequest,
 				Rules: rules.Load(rules.Host{Dir: ws}, rules.Source{Name: "r", Text: []byte(c.rule)}),
-				Approver: approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				Approver: approval.Func(func(_ context.Context,
+					q *approval.Request) (approval.Decision, error) {
 					asked = true
 					return q.Decide(approval.Denied), nil
 				}),
 			}
 			defer r.Close()
-			_, err := r.Run(t.Context(), &sallyport.Cmd{Script: "tool", Shell: c.shell, Dir: ws, Unsandboxed: c.leave})
-			if in := new(reach.Error); !errors.Is(err, sallyport.ErrRefused) || asked != c.asked || errors.As(err, &in) == c.asked {
+			_, err := r.Run(t.Context(), &sallyport.Cmd{Script: "tool", Shell: c.shell, Dir: ws,
+				Unsandboxed: c.leave})
+			if in := new(reach.Error); !errors.Is(err, sallyport.ErrRefused) || asked != c.asked ||
+				errors.As(err, &in) == c.asked {
 				t.Errorf("asked %v: %v", asked, err)
 			}
 		})

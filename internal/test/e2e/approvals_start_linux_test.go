@@ -59,7 +59,8 @@ func (s site) begin(t *testing.T, p sandbox.Policy, c *sallyport.Cmd) *sallyport
 // reply waits for a word of a session.
 func reply(t *testing.T, s *sallyport.Session, word string) {
 	t.Helper()
-	out, err := s.Await(t.Context(), sallyport.Until{For: enough, Match: regexp.MustCompile(regexp.QuoteMeta(word))})
+	out, err := s.Await(t.Context(), sallyport.Until{For: enough,
+		Match: regexp.MustCompile(regexp.QuoteMeta(word))})
 	if err != nil || out.Reason != sallyport.ReasonMatch {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -87,7 +88,8 @@ func TestApprovedBesideWriter(t *testing.T) {
 			return sandbox.ReadOnly().WithEntries(sandbox.PathEntry(s.dir, sandbox.LevelWrite))
 		}, []string{"./go.sh"}, false},
 		{"itself, read-only", func(s site) sandbox.Policy {
-			return sandbox.WorkspaceWrite(".").WithEntries(sandbox.PathEntry(s.ws+"/go.sh", sandbox.LevelRead))
+			return sandbox.WorkspaceWrite(".").WithEntries(sandbox.PathEntry(s.ws+"/go.sh",
+				sandbox.LevelRead))
 		}, []string{"./go.sh"}, true},
 		{"another place", func(s site) sandbox.Policy {
 			return sandbox.ReadOnly().WithEntries(sandbox.PathEntry(s.out, sandbox.LevelWrite))
@@ -112,7 +114,8 @@ func TestApprovedBesideWriter(t *testing.T) {
 			switch {
 			case test.free && (err != nil || asked != 1):
 				t.Errorf("%d questions, %v", asked, err)
-			case !test.free && (!errors.As(err, &by) || !errors.Is(err, sallyport.ErrRefused) || asked > 0 || by.Run != writer.Info().Run || by.PID != os.Getpid()):
+			case !test.free && (!errors.As(err, &by) || !errors.Is(err, sallyport.ErrRefused) || asked > 0 ||
+				by.Run != writer.Info().Run || by.PID != os.Getpid()):
 				t.Errorf("%d questions, %v", asked, err)
 			}
 			if text, err := os.ReadFile(s.dir + "/count"); err == nil && !test.free {
@@ -136,10 +139,12 @@ func TestWriterWhileOpen(t *testing.T) {
 	s.write(t, "ws/go.sh", "#!/bin/sh\necho good\n")
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
 	r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
-		s.begin(t, sandbox.WorkspaceWrite("."), sh("echo evil >go.sh; mv bin/tool go.sh; rm -f go.sh; echo there; read x"))
+		s.begin(t, sandbox.WorkspaceWrite("."),
+			sh("echo evil >go.sh; mv bin/tool go.sh; rm -f go.sh; echo there; read x"))
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
-	if res, err := r.Run(t.Context(), s.outside("./go.sh")); err != nil || string(res.Stdout.Bytes()) != "good\n" {
+	if res, err := r.Run(t.Context(), s.outside("./go.sh")); err != nil ||
+		string(res.Stdout.Bytes()) != "good\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -197,7 +202,8 @@ func TestFixedWhileItRuns(t *testing.T) {
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if res := run(t, newRunner(t, sandbox.WorkspaceWrite(".")), &sallyport.Cmd{Dir: s.ws, Script: "echo x >go.sh && rm go.sh", Shell: "sh"}); res.ExitCode != 0 {
+	if res := run(t, newRunner(t, sandbox.WorkspaceWrite(".")),
+		&sallyport.Cmd{Dir: s.ws, Script: "echo x >go.sh && rm go.sh", Shell: "sh"}); res.ExitCode != 0 {
 		t.Errorf("afterwards: %+v", res)
 	}
 }
@@ -224,7 +230,8 @@ func TestFlipped(t *testing.T) {
 	})
 	good := 0
 	for range 4 * rounds {
-		if res, err := r.Run(t.Context(), s.outside("./go.sh")); err == nil && string(res.Stdout.Bytes()) == "good\n" {
+		if res, err := r.Run(t.Context(), s.outside("./go.sh")); err == nil &&
+			string(res.Stdout.Bytes()) == "good\n" {
 			good++
 		}
 		if text, err := os.ReadFile(filepath.Join(s.dir, "ran")); err == nil {
@@ -266,7 +273,8 @@ func TestPlanted(t *testing.T) {
 				_, err := r.Run(t.Context(), c)
 				var by *approval.WriterError
 				free = free || byPath[name] // then the place in PATH does not count
-				if isBy := errors.As(err, &by); isBy == free || free && (err != nil || asked != 1) || !free && asked > 0 {
+				if isBy := errors.As(err, &by); isBy == free || free && (err != nil || asked != 1) ||
+					!free && asked > 0 {
 					t.Errorf("beside %s: %d questions, %v", policy.Name(), asked, err)
 				}
 				if err := writer.Close(); err != nil {
@@ -315,7 +323,8 @@ func TestPlantedBeside(t *testing.T) {
 			c.Env = append(os.Environ(), "PATH="+path)
 			res, err := r.Run(t.Context(), c)
 			switch {
-			case err == nil && res.Stdout.String() == fmt.Sprintf("good:%s/own:%s\n", s.dir, os.Getenv("PATH")):
+			case err == nil && res.Stdout.String() == fmt.Sprintf("good:%s/own:%s\n", s.dir,
+				os.Getenv("PATH")):
 				started++
 			case err == nil || !errors.Is(err, sallyport.ErrRefused):
 				t.Fatalf("%q: %v, %v", args, res, err)
@@ -346,7 +355,8 @@ func TestFurtherNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin(t, sandbox.WorkspaceWrite("."), sh("echo evil >>hard; truncate -s 0 hard; echo evil >own; echo there; read x"))
+	s.begin(t, sandbox.WorkspaceWrite("."),
+		sh("echo evil >>hard; truncate -s 0 hard; echo evil >own; echo there; read x"))
 	if text, err := os.ReadFile(s.ws + "/go.sh"); err != nil || string(text) != script {
 		t.Errorf("%q, %v", text, err)
 	}

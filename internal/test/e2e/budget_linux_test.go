@@ -52,11 +52,14 @@ func TestOutputBudget(t *testing.T) {
 			res := run(t, r, c)
 			kept := len(res.Stdout.Bytes()) + len(res.Stderr.Bytes())
 			if kept > most || len(res.Output.Bytes()) > most || written.Len() != most || kept < most {
-				t.Errorf("a limit of %d: %d bytes of streams, %d of both, %d written", most, kept, len(res.Output.Bytes()), written.Len())
+				t.Errorf("a limit of %d: %d bytes of streams, %d of both, %d written", most, kept,
+					len(res.Output.Bytes()), written.Len())
 			}
 			total, omitted := res.Stdout.Total+res.Stderr.Total, res.Stdout.Omitted+res.Stderr.Omitted
-			if total <= most || total-omitted != most || res.Output.Total != total || res.Output.Omitted != omitted {
-				t.Errorf("%d of %d bytes are counted as omitted; of both %d of %d", omitted, total, res.Output.Omitted, res.Output.Total)
+			if total <= most || total-omitted != most || res.Output.Total != total ||
+				res.Output.Omitted != omitted {
+				t.Errorf("%d of %d bytes are counted as omitted; of both %d of %d", omitted, total,
+					res.Output.Omitted, res.Output.Total)
 			}
 			if strings.Contains(res.Output.String(), "omitted") {
 				t.Errorf("a gap is shown where there is none: %q", res.Output)
@@ -90,7 +93,8 @@ func TestSessionBudget(t *testing.T) {
 	const most = 1000
 	for _, tty := range []bool{true, false} {
 		r := sessionRunner(t)
-		c := &sallyport.Cmd{Args: []string{"sh", "-c", "yes 12345678"}, OpenStdin: !tty, Resources: executor.Resources{Output: most}}
+		c := &sallyport.Cmd{Args: []string{"sh", "-c", "yes 12345678"}, OpenStdin: !tty,
+			Resources: executor.Resources{Output: most}}
 		s := begin(t, r, c)
 		replied, told := 0, uint64(0)
 		for over := false; !over; {
@@ -131,12 +135,14 @@ func TestReplyRetention(t *testing.T) {
 		{"the beginning", sallyport.Retention{Bytes: 1000, HeadOnly: true}, 1000},
 	} {
 		r := sessionRunner(t)
-		s := begin(t, r, &sallyport.Cmd{Args: []string{"head", "-c", "300000", "/dev/zero"}, OpenStdin: true, Retention: test.keep})
+		s := begin(t, r, &sallyport.Cmd{Args: []string{"head", "-c", "300000", "/dev/zero"}, OpenStdin: true,
+			Retention: test.keep})
 		reply, err := s.Await(t.Context(), sallyport.Until{For: enough, ExitOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := reply.Output; len(got.Bytes()) != test.want || got.Total != all || got.Omitted != uint64(all-test.want) {
+		if got := reply.Output; len(got.Bytes()) != test.want || got.Total != all ||
+			got.Omitted != uint64(all-test.want) {
 			t.Errorf("%s: %d bytes of %d, %d omitted", test.name, len(got.Bytes()), got.Total, got.Omitted)
 		}
 	}

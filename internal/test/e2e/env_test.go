@@ -18,7 +18,8 @@ import (
 
 // TestEnv gives commands variables, as a caller with some of its own would.
 func TestEnv(t *testing.T) {
-	mine, path := []string{"PATH=/usr/bin:/bin", "HOME=/h", "MODE=test", "API_KEY=k", "SALLYPORT=stale"}, "PATH=/usr/bin:/bin"
+	mine, path := []string{"PATH=/usr/bin:/bin", "HOME=/h", "MODE=test", "API_KEY=k", "SALLYPORT=stale"},
+		"PATH=/usr/bin:/bin"
 	for _, test := range []struct {
 		name     string
 		env      []string
@@ -56,7 +57,8 @@ func TestEnv(t *testing.T) {
 			c.Dir, c.Env, c.EnvPolicy = "/", test.env, test.policy
 			res, err := r.Run(t.Context(), c)
 			if test.err != "" {
-				if err == nil || !strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hidden") {
+				if err == nil || !strings.Contains(err.Error(), test.err) ||
+					strings.Contains(err.Error(), "hidden") {
 					t.Errorf("the error is %v, want one with %q and without values", err, test.err)
 				}
 				return
@@ -66,7 +68,8 @@ func TestEnv(t *testing.T) {
 			}
 			var got []string
 			for line := range strings.Lines(res.Stdout.String()) {
-				if name, _, _ := strings.Cut(line, "="); slices.Contains([]string{"HOME", "MODE", "OTHER", "OTHER_TOKEN", "API_KEY"}, name) {
+				if name, _, _ := strings.Cut(line, "="); slices.Contains([]string{"HOME", "MODE", "OTHER",
+					"OTHER_TOKEN", "API_KEY"}, name) {
 					got = append(got, strings.TrimSpace(line))
 				}
 			}
@@ -87,15 +90,18 @@ func TestEnvOfProcess(t *testing.T) {
 	t.Setenv("OWN_MODE", "test")
 	r := &sallyport.Runner{Policy: sandbox.FullAccess()}
 	defer r.Close()
-	edited := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "OWN_MODE=") })
-	for name, env := range map[string][]string{"none": nil, "all and more": append(os.Environ(), "MORE=1"), "edited": append(edited, "MORE=1")} {
+	edited := slices.DeleteFunc(os.Environ(),
+		func(e string) bool { return strings.HasPrefix(e, "OWN_MODE=") })
+	for name, env := range map[string][]string{"none": nil, "all and more": append(os.Environ(), "MORE=1"),
+		"edited": append(edited, "MORE=1")} {
 		c := sallyport.Command("/usr/bin/env")
 		c.Dir, c.Env = "/", env
 		res, err := r.Run(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := res.Stdout.String(); strings.Contains(out, "hidden") || strings.Contains(out, "OWN_MODE") || strings.Contains(out, "MORE=1") != (env != nil) {
+		if out := res.Stdout.String(); strings.Contains(out, "hidden") || strings.Contains(out, "OWN_MODE") ||
+			strings.Contains(out, "MORE=1") != (env != nil) {
 			t.Errorf("%s: it got %s", name, out)
 		}
 	}
@@ -124,11 +130,14 @@ func TestEnvPolicyJSON(t *testing.T) {
 	if _, err := json.Marshal(sallyport.EnvPolicy{Inherit: 9}); err == nil {
 		t.Error("an unknown inherit value was written")
 	}
-	for i, want := range map[sallyport.EnvInherit]string{sallyport.InheritNone: "none", sallyport.InheritCore: "core"} {
+	for i, want := range map[sallyport.EnvInherit]string{sallyport.InheritNone: "none",
+		sallyport.InheritCore: "core"} {
 		text, err := i.MarshalText()
 		var back sallyport.EnvInherit
-		if backErr := back.UnmarshalText(text); err != nil || backErr != nil || i.String() != want || string(text) != want || back != i {
-			t.Errorf("%v is written as %q (%v) and read as %v (%v), want %s", i, text, err, back, backErr, want)
+		if backErr := back.UnmarshalText(text); err != nil || backErr != nil || i.String() != want ||
+			string(text) != want || back != i {
+			t.Errorf("%v is written as %q (%v) and read as %v (%v), want %s", i, text, err, back,
+				backErr, want)
 		}
 	}
 	if got := sallyport.EnvInherit(9).String(); got != "inherit(9)" {

@@ -47,7 +47,8 @@ func gitAttacks() []gitAttack {
 		{name: "hook added", attack: "cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty"},
 		{
 			name: "hook where the directory was missing", prepare: "rm -r .git/hooks",
-			attack: "mkdir .git/hooks; cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty",
+			attack: "mkdir .git/hooks; cp evil .git/hooks/pre-commit",
+			later:  "git commit -qm x --allow-empty",
 		},
 		{name: "fsmonitor in config", attack: plant(".git/config"), later: status},
 		{name: "fsmonitor by git config", attack: `git config core.fsmonitor "$WS/evil"`, later: status},
@@ -57,12 +58,15 @@ func gitAttacks() []gitAttack {
 			attack: plant(".git/config.worktree"), later: status,
 		},
 		{
-			name: "filter by gitattributes", attack: `echo '* filter=x' >.gitattributes; git config filter.x.clean "$WS/evil"`,
-			later: "touch file; echo more >>file; git add file",
+			name:   "filter by gitattributes",
+			attack: `echo '* filter=x' >.gitattributes; git config filter.x.clean "$WS/evil"`,
+			later:  "touch file; echo more >>file; git add file",
 		},
 		{
-			name: "info/attributes for a filter of the user's", prepare: `git config filter.x.clean "$WS/evil"`,
-			attack: `mkdir -p .git/info; echo '* filter=x' >.git/info/attributes`, later: "echo more >>file; git add file",
+			name:    "info/attributes for a filter of the user's",
+			prepare: `git config filter.x.clean "$WS/evil"`,
+			attack:  `mkdir -p .git/info; echo '* filter=x' >.git/info/attributes`,
+			later:   "echo more >>file; git add file",
 		},
 		{
 			name: "configuration of a submodule", prepare: submodule,
@@ -70,10 +74,12 @@ func gitAttacks() []gitAttack {
 		},
 		{
 			name: "pointer of a submodule", prepare: submodule,
-			attack: `git init -q other; ` + plant("other/.git/config") + `; echo "gitdir: $WS/other/.git" >sub/.git`, later: status,
+			attack: `git init -q other; ` + plant("other/.git/config") +
+				`; echo "gitdir: $WS/other/.git" >sub/.git`, later: status,
 		},
 		{
-			name: "a submodule that was not checked out", prepare: submodule + "; git submodule -q deinit -f sub; rm -r .git/modules/sub",
+			name: "a submodule that was not checked out", prepare: submodule +
+				"; git submodule -q deinit -f sub; rm -r .git/modules/sub",
 			attack: `git init -q sub; (cd sub && git -c user.name=a -c user.email=a commit -qm x --allow-empty); ` + plant("sub/.git/config"), later: status,
 		},
 		{
@@ -81,28 +87,36 @@ func gitAttacks() []gitAttack {
 			later: status, harmless: "alternates are data",
 		},
 		{
-			name: "directory of core.hooksPath", prepare: "git config core.hooksPath .githooks; mkdir .githooks",
-			attack: "cp evil .githooks/pre-commit", later: "git commit -qm x --allow-empty",
+			name:    "directory of core.hooksPath",
+			prepare: "git config core.hooksPath .githooks; mkdir .githooks",
+			attack:  "cp evil .githooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{
-			name: "directory of core.hooksPath that was missing", prepare: "git config core.hooksPath tools/githooks; mkdir tools",
-			attack: "mkdir -p tools/githooks; cp evil tools/githooks/pre-commit", later: "git commit -qm x --allow-empty",
+			name:    "directory of core.hooksPath that was missing",
+			prepare: "git config core.hooksPath tools/githooks; mkdir tools",
+			attack:  "mkdir -p tools/githooks; cp evil tools/githooks/pre-commit",
+			later:   "git commit -qm x --allow-empty",
 		},
 		{
-			name: "directory above core.hooksPath replaced", prepare: "git config core.hooksPath tools/githooks; mkdir -p tools/githooks",
-			attack: "mv tools old; mkdir -p tools/githooks; cp evil tools/githooks/pre-commit", later: "git commit -qm x --allow-empty",
+			name:    "directory above core.hooksPath replaced",
+			prepare: "git config core.hooksPath tools/githooks; mkdir -p tools/githooks",
+			attack:  "mv tools old; mkdir -p tools/githooks; cp evil tools/githooks/pre-commit",
+			later:   "git commit -qm x --allow-empty",
 		},
 		{
-			name: "a filter's program in the work tree", prepare: "printf '#!/bin/sh\\ncat\\n' >clean; chmod +x clean; git config filter.x.clean ./clean; echo '* filter=x' >.gitattributes",
-			attack: "cp evil clean; cp evil new; mv -f new clean", later: "echo more >>file; git add file",
+			name:    "a filter's program in the work tree",
+			prepare: "printf '#!/bin/sh\\ncat\\n' >clean; chmod +x clean; git config filter.x.clean ./clean; echo '* filter=x' >.gitattributes",
+			attack:  "cp evil clean; cp evil new; mv -f new clean", later: "echo more >>file; git add file",
 		},
 		{
-			name: "included configuration", prepare: "git config include.path ../shared.config; touch shared.config",
-			attack: plant("shared.config"), later: status,
+			name:    "included configuration",
+			prepare: "git config include.path ../shared.config; touch shared.config",
+			attack:  plant("shared.config"), later: status,
 		},
 		{
-			name: "included configuration that was missing", prepare: "git config include.path ../shared.config",
-			attack: plant("shared.config"), later: status,
+			name:    "included configuration that was missing",
+			prepare: "git config include.path ../shared.config",
+			attack:  plant("shared.config"), later: status,
 		},
 	}
 }
@@ -113,15 +127,18 @@ func moreGitAttacks() []gitAttack {
 	return []gitAttack{
 		{
 			name: "pointer of a linked work tree", prepare: "git worktree add -q wt",
-			attack: `git init -q other; ` + plant("other/.git/config") + `; echo "gitdir: $WS/other/.git" >wt/.git`, later: "git -C wt status",
+			attack: `git init -q other; ` + plant("other/.git/config") +
+				`; echo "gitdir: $WS/other/.git" >wt/.git`, later: "git -C wt status",
 		},
 		{
 			name: "commondir of a linked work tree", prepare: "git worktree add -q wt",
-			attack: `git init -q other; ` + plant("other/.git/config") + `; echo "$WS/other/.git" >.git/worktrees/wt/commondir`, later: "git -C wt status",
+			attack: `git init -q other; ` + plant("other/.git/config") +
+				`; echo "$WS/other/.git" >.git/worktrees/wt/commondir`, later: "git -C wt status",
 		},
 		{
-			name: "config.worktree of a linked work tree", prepare: "git config extensions.worktreeConfig true; git worktree add -q wt",
-			attack: plant(".git/worktrees/wt/config.worktree"), later: "git -C wt status",
+			name:    "config.worktree of a linked work tree",
+			prepare: "git config extensions.worktreeConfig true; git worktree add -q wt",
+			attack:  plant(".git/worktrees/wt/config.worktree"), later: "git -C wt status",
 		},
 		{name: ".git moved away and made anew", attack: "mv .git old; git init -q; " + plant(".git/config"), later: status},
 		{name: ".git where there was none", prepare: "rm -r .git", attack: "git init -q; " + plant(".git/config"), later: status},
@@ -136,10 +153,12 @@ func moreGitAttacks() []gitAttack {
 		},
 		{
 			name: "a nested repository moved away and made anew", prepare: nested,
-			attack: "mv a old; mkdir -p a; git init -q a/b; " + plant("a/b/.git/config"), later: "git -C a/b status",
+			attack: "mv a old; mkdir -p a; git init -q a/b; " + plant("a/b/.git/config"),
+			later:  "git -C a/b status",
 		},
 		{
-			name: "a repository that the command made", attack: "git init -q new; " + plant("new/.git/config"),
+			name: "a repository that the command made", attack: "git init -q new; " +
+				plant("new/.git/config"),
 			later: "git -C new status",
 			open:  "a command may make repositories in directories of its own, as git clone does; git obeys their configuration in there",
 		},
@@ -159,13 +178,16 @@ func grantedGitAttacks() []gitAttack {
 		{name: "hooks replaced by a link", attack: "rm -rf .git/hooks; mv .git/hooks .git/old; mkdir h; cp evil h/pre-commit; ln -s ../h .git/hooks", later: "git commit -qm x --allow-empty"},
 		{name: "configuration renamed over", attack: "cp .git/config c; " + plant("c") + "; mv -f c .git/config", later: status},
 		{
-			name:   "a new work tree with a false commondir",
-			attack: `git worktree add -q wt2; git init -q other; ` + plant("other/.git/config") + `; echo "$WS/other/.git" >.git/worktrees/wt2/commondir`,
-			later:  "git -C wt2 status",
+			name: "a new work tree with a false commondir",
+			attack: `git worktree add -q wt2; git init -q other; ` + plant("other/.git/config") +
+				`; echo "$WS/other/.git" >.git/worktrees/wt2/commondir`,
+			later: "git -C wt2 status",
 		},
 		{
-			name: "a new work tree with a configuration", prepare: "git config extensions.worktreeConfig true",
-			attack: "git worktree add -q wt2; " + plant(".git/worktrees/wt2/config.worktree"), later: "git -C wt2 status",
+			name:    "a new work tree with a configuration",
+			prepare: "git config extensions.worktreeConfig true",
+			attack:  "git worktree add -q wt2; " + plant(".git/worktrees/wt2/config.worktree"),
+			later:   "git -C wt2 status",
 		},
 		{
 			name:   "a link in the index to a repository that the command made",
@@ -173,8 +195,9 @@ func grantedGitAttacks() []gitAttack {
 			later:  status,
 		},
 		{
-			name: "old-style remotes and branches", attack: `mkdir -p .git/remotes .git/branches; echo "URL: ext::$WS/evil" >.git/remotes/x; echo "ext::$WS/evil" >.git/branches/y`,
-			later: "git fetch x; git fetch y", harmless: "git does not allow the transport",
+			name:   "old-style remotes and branches",
+			attack: `mkdir -p .git/remotes .git/branches; echo "URL: ext::$WS/evil" >.git/remotes/x; echo "ext::$WS/evil" >.git/branches/y`,
+			later:  "git fetch x; git fetch y", harmless: "git does not allow the transport",
 		},
 		{
 			name:   "an unfinished rebase",
@@ -184,7 +207,8 @@ func grantedGitAttacks() []gitAttack {
 		{
 			name:    "a command more in an unfinished rebase of the user's",
 			prepare: `echo a >>file; git commit -qam a; GIT_SEQUENCE_EDITOR="sed -i '1i break'" git -c core.editor=true rebase -q -i -x true HEAD~1 >/dev/null 2>&1`,
-			attack:  `echo "exec $WS/evil" >>.git/rebase-merge/git-rebase-todo`, later: "git rebase --continue",
+			attack:  `echo "exec $WS/evil" >>.git/rebase-merge/git-rebase-todo`,
+			later:   "git rebase --continue",
 		},
 	}
 }
@@ -228,7 +252,8 @@ func TestGitAttacks(t *testing.T) {
 // need skips t where a program is missing. git submodule is a script that runs sed.
 func (a gitAttack) need(t *testing.T) {
 	t.Helper()
-	if script := a.prepare + a.attack; strings.Contains(script, "sed ") || strings.Contains(script, "submodule ") {
+	if script := a.prepare + a.attack; strings.Contains(script, "sed ") ||
+		strings.Contains(script, "submodule ") {
 		testenv.NeedProgram(t, "sed")
 	}
 }

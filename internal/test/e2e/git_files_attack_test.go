@@ -45,11 +45,14 @@ func orderAttacks() []gitAttack {
 		{name: "rebase-merge/strategy", prepare: rebasing, attack: evilStrategy + "printf x/evil >.git/rebase-merge/strategy", later: "git rebase --continue"},
 		{
 			name: "sequencer/opts", prepare: conflict + "git cherry-pick side~1 side",
-			attack: evilStrategy + `printf '[options]\n\tstrategy = x/evil\n' >.git/sequencer/opts`, later: resolve + "git cherry-pick --continue",
+			attack: evilStrategy + `printf '[options]\n\tstrategy = x/evil\n' >.git/sequencer/opts`,
+			later:  resolve + "git cherry-pick --continue",
 		},
 		{
-			name: "rebase-apply/apply-opt", prepare: conflict + "git format-patch -q -o ../patches master..side; git am -q ../patches/*",
-			attack: `echo "'--build-fake-ancestor=$WS/../mark'" >.git/rebase-apply/apply-opt`, later: "git am --skip",
+			name: "rebase-apply/apply-opt", prepare: conflict +
+				"git format-patch -q -o ../patches master..side; git am -q ../patches/*",
+			attack: `echo "'--build-fake-ancestor=$WS/../mark'" >.git/rebase-apply/apply-opt`,
+			later:  "git am --skip",
 		},
 		{
 			name:   "a name in the index",

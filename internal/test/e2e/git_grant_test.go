@@ -99,7 +99,8 @@ func TestGitGrant(t *testing.T) {
 	}
 	t.Run("a linked work tree", func(t *testing.T) {
 		wt := filepath.Join(ws, "wt")
-		if res := gitRun(t, granted, wt, "echo x >x && git add x && git commit -qm x && git switch -q -c y"); res.ExitCode != 0 {
+		if res := gitRun(t, granted, wt,
+			"echo x >x && git add x && git commit -qm x && git switch -q -c y"); res.ExitCode != 0 {
 			t.Errorf("exit code %d\n%s", res.ExitCode, res.Output)
 		}
 	})
@@ -108,7 +109,8 @@ func TestGitGrant(t *testing.T) {
 		if err := os.Mkdir(below, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if res := gitRun(t, granted, below, "echo x >x && git add x && git commit -qm below"); res.ExitCode != 0 {
+		if res := gitRun(t, granted, below,
+			"echo x >x && git add x && git commit -qm below"); res.ExitCode != 0 {
 			t.Errorf("exit code %d\n%s", res.ExitCode, res.Output)
 		}
 	})
@@ -118,7 +120,8 @@ func TestGitGrant(t *testing.T) {
 		if res.ExitCode == 0 {
 			t.Error("it worked")
 		}
-		if ds := res.Denials(); len(ds) != 1 || ds[0].Grant != "--grant git" || ds[0].Path != filepath.Join(ws, ".git", "index.lock") {
+		if ds := res.Denials(); len(ds) != 1 || ds[0].Grant != "--grant git" ||
+			ds[0].Path != filepath.Join(ws, ".git", "index.lock") {
 			t.Errorf("denials %v", ds)
 		}
 	})
@@ -129,7 +132,8 @@ func refusedInit(t *testing.T, policy sandbox.Policy, ws string) {
 	t.Helper()
 	res := gitRun(t, newRunner(t, policy), ws, "git init -q")
 	at := filepath.Join(ws, ".git")
-	if ds := res.Denials(); res.ExitCode == 0 || len(ds) != 1 || ds[0].Path != at || ds[0].Errno != "EROFS" || ds[0].Grant != "--grant git" || ds[0].Source != sandbox.Notified {
+	if ds := res.Denials(); res.ExitCode == 0 || len(ds) != 1 || ds[0].Path != at || ds[0].Errno != "EROFS" ||
+		ds[0].Grant != "--grant git" || ds[0].Source != sandbox.Notified {
 		t.Errorf("exit %d, denials %v", res.ExitCode, ds)
 	}
 	if _, err := os.Lstat(at); err == nil || len(res.Quarantined) > 0 {
@@ -164,7 +168,8 @@ func TestGitInit(t *testing.T) {
 			}
 			continue
 		}
-		if len(res.Quarantined) == 0 || res.Quarantined[0].Path != filepath.Join(ws, ".git") || res.Quarantined[0].Grant != "--grant git" {
+		if len(res.Quarantined) == 0 || res.Quarantined[0].Path != filepath.Join(ws, ".git") ||
+			res.Quarantined[0].Grant != "--grant git" {
 			t.Fatalf("%+v", res.Quarantined)
 		}
 		if st, err := os.Stat(res.Quarantined[0].MovedTo); err != nil || !st.IsDir() {
@@ -181,7 +186,8 @@ func TestGitConfigOpened(t *testing.T) {
 	config := filepath.Join(ws, ".git", "config")
 	granted := sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"})
 	opened := newRunner(t, granted.WithEntries(sandbox.PathEntry(config, sandbox.LevelWrite)))
-	if res := gitRun(t, opened, ws, "git remote add x ../x && git remote"); res.ExitCode != 0 || res.Stdout.String() != "x\n" || len(res.Quarantined) > 0 {
+	if res := gitRun(t, opened, ws, "git remote add x ../x && git remote"); res.ExitCode != 0 ||
+		res.Stdout.String() != "x\n" || len(res.Quarantined) > 0 {
 		t.Errorf("opened: exit code %d, quarantined %v\n%s", res.ExitCode, res.Quarantined, res.Output)
 	}
 	c := sh("cat >/dev/null") // until its input ends
@@ -198,17 +204,20 @@ func TestGitConfigOpened(t *testing.T) {
 	var outside sync.WaitGroup
 	outside.Go(func() {
 		<-started
-		if res := gitRun(t, newRunner(t, sandbox.FullAccess()), ws, "git config a.outside yes"); res.ExitCode != 0 {
+		if res := gitRun(t, newRunner(t, sandbox.FullAccess()), ws,
+			"git config a.outside yes"); res.ExitCode != 0 {
 			t.Errorf("outside: exit code %d\n%s", res.ExitCode, res.Output)
 		}
 		w.Close()
 	})
 	res, err := shut.Run(t.Context(), c)
 	outside.Wait()
-	if err == nil || !strings.Contains(err.Error(), "replaced from outside") || res == nil || res.End != sallyport.EndFailed || len(res.Quarantined) > 0 {
+	if err == nil || !strings.Contains(err.Error(), "replaced from outside") || res == nil ||
+		res.End != sallyport.EndFailed || len(res.Quarantined) > 0 {
 		t.Errorf("changed outside: %v, %+v", err, res)
 	}
-	if b, err := os.ReadFile(config); !strings.Contains(string(b), "outside = yes") || !strings.Contains(string(b), "remote") {
+	if b, err := os.ReadFile(config); !strings.Contains(string(b), "outside = yes") ||
+		!strings.Contains(string(b), "remote") {
 		t.Errorf("the configuration is %q, %v", b, err)
 	}
 }
@@ -219,7 +228,8 @@ func TestGitConfigRefused(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ws := gitRepo(t)
 	r := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
-	for _, script := range []string{"git config a.b c", "git remote add x ../x", "git branch --set-upstream-to=master topic 2>&1 || git branch topic; git branch --set-upstream-to=master topic"} {
+	for _, script := range []string{"git config a.b c", "git remote add x ../x",
+		"git branch --set-upstream-to=master topic 2>&1 || git branch topic; git branch --set-upstream-to=master topic"} {
 		res := gitRun(t, r, ws, script)
 		found := false
 		for _, d := range res.Denials() {

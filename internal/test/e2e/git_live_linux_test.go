@@ -93,7 +93,8 @@ func TestGitTemplates(t *testing.T) {
 			t.Setenv("HOME", home)
 			if by == "variable" {
 				t.Setenv("GIT_TEMPLATE_DIR", tpl)
-			} else if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[init]\ntemplateDir = "+tpl+"\n"), 0o600); err != nil {
+			} else if err := os.WriteFile(filepath.Join(home, ".gitconfig"),
+				[]byte("[init]\ntemplateDir = "+tpl+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if present {
@@ -101,8 +102,10 @@ func TestGitTemplates(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			res := gitRun(t, newRunner(t, sandbox.WorkspaceWrite(".")), ws, "mkdir -p tpl/hooks; echo x >tpl/hooks/post-checkout")
-			if _, err := os.Lstat(filepath.Join(tpl, "hooks", "post-checkout")); err == nil || res.ExitCode == 0 {
+			res := gitRun(t, newRunner(t, sandbox.WorkspaceWrite(".")), ws,
+				"mkdir -p tpl/hooks; echo x >tpl/hooks/post-checkout")
+			if _, err := os.Lstat(filepath.Join(tpl, "hooks", "post-checkout")); err == nil ||
+				res.ExitCode == 0 {
 				t.Errorf("by %s, present %v: a hook was made", by, present)
 			}
 		}
@@ -128,7 +131,8 @@ func TestClosedRepository(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(dir, mode); err != nil {

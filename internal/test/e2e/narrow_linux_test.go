@@ -78,7 +78,8 @@ func TestCmdPolicy(t *testing.T) {
 			res, err := r.Run(t.Context(), cmd)
 			if c.want != "" {
 				var wider *sandbox.WiderError
-				if !errors.As(err, &wider) || !errors.Is(err, sallyport.ErrForbidden) || !strings.Contains(wider.What, c.want) {
+				if !errors.As(err, &wider) || !errors.Is(err, sallyport.ErrForbidden) ||
+					!strings.Contains(wider.What, c.want) {
 					t.Errorf("the error is %v, want one with %q", err, c.want)
 				}
 				if _, err := r.Start(t.Context(), cmd); !errors.As(err, &wider) {
@@ -113,7 +114,8 @@ func TestCmdPolicyLink(t *testing.T) {
 		return q.Decide(approval.Approved), nil
 	})
 	own := sandbox.ReadOnly().WithEntries(sandbox.PathEntry(sub, sandbox.LevelWrite))
-	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"touch", sub + "/f"}, Dir: "/", Policy: &own})
+	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"touch", sub + "/f"}, Dir: "/",
+		Policy: &own})
 	if res != nil || err == nil {
 		t.Errorf("it ran: %+v", res)
 	}
@@ -128,13 +130,15 @@ func TestCmdPolicyReach(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	dir := tenants(t)
 	bin := dir + "/all/two"
-	if err := testenv.WriteProgram(filepath.Join(bin, "tool"), "#!/bin/sh\ntouch "+dir+"/else/f\n"); err != nil {
+	if err := testenv.WriteProgram(filepath.Join(bin, "tool"), "#!/bin/sh\ntouch "+dir+
+		"/else/f\n"); err != nil {
 		t.Fatal(err)
 	}
 	r := newRunner(t, sandbox.ReadOnly().WithEntries(sandbox.PathEntry(dir+"/all", sandbox.LevelWrite)))
 	r.Rules = ruleText(`prefix_rule(["tool"], sandbox = "outside")`)
 	own := sandbox.ReadOnly()
-	cmd := &sallyport.Cmd{Args: []string{"tool"}, Dir: "/", Policy: &own, Env: []string{"PATH=" + bin + ":/usr/bin:/bin"}}
+	cmd := &sallyport.Cmd{Args: []string{"tool"}, Dir: "/", Policy: &own,
+		Env: []string{"PATH=" + bin + ":/usr/bin:/bin"}}
 	_, err := r.Run(t.Context(), cmd)
 	if _, stat := os.Lstat(dir + "/else/f"); stat == nil {
 		t.Errorf("a program that others can replace ran outside of the sandbox: %v", err)

@@ -31,7 +31,8 @@ func TestNoContextElsewhere(t *testing.T) {
 	tools := &unified.Tools{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}}
 	here, away := new(local.Executor), remote.New(remote.Options{URL: "unix:///nowhere"})
 	spec := &executor.Spec{Args: []string{"/bin/true"}, Dir: "/", Policy: sandbox.FullAccess()}
-	p, err := here.Start(t.Context(), &executor.Spec{Args: []string{"/bin/cat"}, Dir: "/", Policy: sandbox.FullAccess(), PipeStdin: true})
+	p, err := here.Start(t.Context(), &executor.Spec{Args: []string{"/bin/cat"}, Dir: "/",
+		Policy: sandbox.FullAccess(), PipeStdin: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ func TestResourceEnds(t *testing.T) {
 			if res.End != test.end || res.ExitCode != test.code && !(test.code < 0 && res.ExitCode > 0) {
 				t.Errorf("end %s, exit %d, want %s, %d", res.End, res.ExitCode, test.end, test.code)
 			}
-			for _, name := range []string{executor.LimitMemory, executor.LimitCPUs, executor.LimitPIDs, executor.LimitDisk, executor.LimitOutput} {
+			for _, name := range []string{executor.LimitMemory, executor.LimitCPUs, executor.LimitPIDs,
+				executor.LimitDisk, executor.LimitOutput} {
 				if l := limit(t, res, name); l.Hit != (name == test.limit) || l.By == "" || l.Value <= 0 {
 					t.Errorf("%+v", l)
 				}
@@ -110,7 +111,8 @@ func TestOutputLimit(t *testing.T) {
 			c = sh("head -c 1000 /dev/zero; exit 4")
 			c.Stdout, c.Resources.Output = test.out, most
 			res = run(t, r, c)
-			if res.End != sallyport.EndExited || res.ExitCode != 4 || limit(t, res, executor.LimitOutput).Hit {
+			if res.End != sallyport.EndExited || res.ExitCode != 4 ||
+				limit(t, res, executor.LimitOutput).Hit {
 				t.Errorf("end %s, exit %d", res.End, res.ExitCode)
 			}
 		})
@@ -176,7 +178,8 @@ func TestAgentResources(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &object)
 	}
-	if err != nil || len(object.Limits) != 4 || object.Usage["cpu_ms"] == nil || !strings.Contains(string(text), `{"limit":"memory","value":8589934592,"by":"`) {
+	if err != nil || len(object.Limits) != 4 || object.Usage["cpu_ms"] == nil ||
+		!strings.Contains(string(text), `{"limit":"memory","value":8589934592,"by":"`) {
 		t.Errorf("%v, %s", err, text)
 	}
 }

@@ -23,7 +23,8 @@ func ruleText(text string) *rules.Set {
 // TestRulesAttacks: commands that rules confine, and commands that would like to be taken for
 // those which rules lead outside. Each of them writes; the controls succeed.
 func TestRulesAttacks(t *testing.T) {
-	const readOnly, outside, allow = `prefix_rule(["touch"], sandbox = "read-only")`, `prefix_rule(["touch"], sandbox = "outside")`, `prefix_rule(["touch"])`
+	const readOnly, outside, allow = `prefix_rule(["touch"], sandbox = "read-only")`,
+		`prefix_rule(["touch"], sandbox = "outside")`, `prefix_rule(["touch"])`
 	testenv.RunAsOrdinary(t)
 	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // commands have a /tmp of their own
 	if err != nil {
@@ -116,7 +117,8 @@ func TestOutsideEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{bin + "/tool": "part", bin + "/part": "echo -n own; echo -n $PYTHONPATH; touch ../out", ws + "/part": "echo -n planted"} {
+	for name, text := range map[string]string{bin + "/tool": "part", bin +
+		"/part": "echo -n own; echo -n $PYTHONPATH; touch ../out", ws + "/part": "echo -n planted"} {
 		if err := testenv.WriteProgram(name, "#!/bin/sh\n"+text+"\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +132,8 @@ func TestOutsideEnvironment(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRunner(t, sandbox.WorkspaceWrite("."))
 			r.Rules = ruleText(c.rules)
-			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"tool"}, Dir: ws, Env: []string{"PATH=" + c.path + ":/usr/bin:/bin", c.variable}})
+			res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"tool"}, Dir: ws,
+				Env: []string{"PATH=" + c.path + ":/usr/bin:/bin", c.variable}})
 			if err != nil {
 				t.Fatal(err)
 			}

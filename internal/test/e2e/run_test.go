@@ -74,7 +74,8 @@ func rows() []row {
 func rowShellTool(t *testing.T, r *sallyport.Runner) {
 	c := unified.CodexShell(sh("head -c 1179648 /dev/zero | tr '\\0' x"))
 	res := run(t, r, c)
-	if n := len(res.Stdout.Bytes()); n != 1<<20 || res.Stdout.Total != 1179648 || res.Stdout.Omitted != 128<<10 {
+	if n := len(res.Stdout.Bytes()); n != 1<<20 || res.Stdout.Total != 1179648 ||
+		res.Stdout.Omitted != 128<<10 {
 		t.Errorf("%d bytes kept, %d in all, %d omitted", n, res.Stdout.Total, res.Stdout.Omitted)
 	}
 }
@@ -113,7 +114,8 @@ func rowTimeoutTree(t *testing.T, r *sallyport.Runner) {
 	mark := fmt.Sprintf("60.%d18", os.Getpid())
 	c := sh("sleep " + mark + " & echo begun; sleep " + mark)
 	res := runOut(t, r, c)
-	if !res.TimedOut || res.End != sallyport.EndTimedOut || res.ExitCode != 124 || res.Stdout.String() != "begun\n" {
+	if !res.TimedOut || res.End != sallyport.EndTimedOut || res.ExitCode != 124 ||
+		res.Stdout.String() != "begun\n" {
 		t.Errorf("%+v", res)
 	}
 	if left := marked(t, mark); len(left) > 0 {
@@ -132,7 +134,8 @@ func rowHeld(t *testing.T, r *sallyport.Runner) {
 			t.Errorf("%q after %v, left open %v", res.Stdout, res.Duration, res.StreamsLeftOpen)
 		}
 		// Its name is the shell's until it executes the sleep.
-		if len(res.Survivors) != 1 || res.Survivors[0].Name != "sleep" && res.Survivors[0].Name != "sh" || res.Survivors[0].PID == 0 {
+		if len(res.Survivors) != 1 || res.Survivors[0].Name != "sleep" && res.Survivors[0].Name != "sh" ||
+			res.Survivors[0].PID == 0 {
 			t.Errorf("survivors %+v, want the sleep", res.Survivors)
 		}
 		return res.Duration
@@ -143,7 +146,8 @@ func rowTimeoutHeld(t *testing.T, r *sallyport.Runner) {
 	testenv.NeedProgram(t, "setsid")
 	mark := fmt.Sprintf("60.%d36", os.Getpid())
 	within(t, time.Second, func() time.Duration {
-		c := sh("printf part; setsid sh -c 'trap \"\" TERM; sleep " + mark + "; sleep " + mark + "' & sleep " + mark)
+		c := sh("printf part; setsid sh -c 'trap \"\" TERM; sleep " + mark + "; sleep " + mark +
+			"' & sleep " + mark)
 		c.Timeout = 400 * time.Millisecond
 		begin := time.Now()
 		res := run(t, r, c)
@@ -163,7 +167,8 @@ func rowTimeoutHeld(t *testing.T, r *sallyport.Runner) {
 
 func rowKilled(t *testing.T, r *sallyport.Runner) {
 	res := run(t, r, sh("echo out; kill -9 $$"))
-	if res.ExitCode != 137 || res.Signal != 9 || res.End != sallyport.EndSignaled || res.Stdout.String() != "out\n" {
+	if res.ExitCode != 137 || res.Signal != 9 || res.End != sallyport.EndSignaled ||
+		res.Stdout.String() != "out\n" {
 		t.Errorf("%+v", res)
 	}
 	var exit *sallyport.ExitError
@@ -262,11 +267,13 @@ func rowArg0(t *testing.T, r *sallyport.Runner) {
 
 func rowEnvironment(t *testing.T, r *sallyport.Runner) {
 	c := sallyport.Command("env")
-	c.EnvPolicy.Base = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_KEY=1", "OTHER=2", "TMPDIR=/var/tmp", "SALLYPORT=stale"}
+	c.EnvPolicy.Base = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_KEY=1", "OTHER=2",
+		"TMPDIR=/var/tmp", "SALLYPORT=stale"}
 	c.EnvPolicy.Set = map[string]string{"SALLYPORT_SANDBOX": "mine", "NEW_VAR": "3"}
 	res := run(t, r, c)
 	env := "\n" + res.Stdout.String()
-	want := []string{"SALLYPORT=1", "SALLYPORT_SANDBOX=" + r.Policy.Name(), "NEW_VAR=3", "HOME=/nowhere", "PWD=" + res.Dir}
+	want := []string{"SALLYPORT=1", "SALLYPORT_SANDBOX=" + r.Policy.Name(), "NEW_VAR=3", "HOME=/nowhere",
+		"PWD=" + res.Dir}
 	if r.Policy.Mode() == sandbox.Managed {
 		want = append(want, "TMPDIR=/tmp", "CODEX_SANDBOX_NETWORK_DISABLED=1", "SALLYPORT_NETWORK=none")
 	} else {
@@ -302,7 +309,8 @@ func TestCancel(t *testing.T) {
 	for name, policy := range policies() {
 		t.Run("row19 row20 "+name, func(t *testing.T) {
 			r := newRunner(t, policy)
-			within(t, 2*time.Second, func() time.Duration { return cancelOnce(t, r) }) // row 20; row 19 has 5 s
+			// row 20; row 19 has 5 s
+			within(t, 2*time.Second, func() time.Duration { return cancelOnce(t, r) })
 		})
 	}
 	t.Run("close", func(t *testing.T) {
@@ -351,7 +359,8 @@ func cancelOnce(t *testing.T, r *sallyport.Runner) time.Duration {
 	mark := fmt.Sprintf("60.%d20", os.Getpid())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	c := sh("trap 'echo caught >marker; exit 3' TERM; (trap '' TERM; sleep " + mark + "; sleep " + mark + ") & echo ready; wait; wait")
+	c := sh("trap 'echo caught >marker; exit 3' TERM; (trap '' TERM; sleep " + mark + "; sleep " + mark +
+		") & echo ready; wait; wait")
 	c.Dir = t.TempDir()
 	var begin time.Time
 	c.Stdout = writerFunc(func(p []byte) (int, error) {
@@ -441,7 +450,10 @@ func many() []string {
 // TestUnsandboxed asks for what nobody can approve.
 func TestUnsandboxed(t *testing.T) {
 	var kinds []string
-	r := &sallyport.Runner{Events: event.SinkFunc(func(e event.Event) { kinds = append(kinds, e.Body.Kind()) })}
+	r := &sallyport.Runner{Events: event.SinkFunc(func(e event.Event) {
+		kinds = append(kinds,
+			e.Body.Kind())
+	})}
 	defer r.Close()
 	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"}, Unsandboxed: true})
 	if res != nil || !errors.Is(err, sallyport.ErrRefused) {
@@ -478,7 +490,8 @@ func TestKeptFromWriting(t *testing.T) {
 		t.Errorf("the file inside: %q, %v", got, err)
 	}
 	ds := res.Denials()
-	if len(ds) != 1 || ds[0].Source.Evidence() != res.Sandbox.Observed || ds[0].Path != outside || ds[0].Errno == "" {
+	if len(ds) != 1 || ds[0].Source.Evidence() != res.Sandbox.Observed || ds[0].Path != outside ||
+		ds[0].Errno == "" {
 		t.Errorf("denials %v, observed %v, want one about %s", ds, res.Sandbox.Observed, outside)
 	}
 	if want := "--rw " + dir; len(ds) != 1 || ds[0].Rule != "/=read" || ds[0].Grant != want {
@@ -493,7 +506,8 @@ func TestCaps(t *testing.T) {
 	if n := len(res.Stdout.Bytes()); n != output.DefaultBytes || res.Stdout.Total != 5_000_003 {
 		t.Errorf("%d bytes kept of %d", n, res.Stdout.Total)
 	}
-	if !strings.HasSuffix(res.Stdout.String(), "end") || !strings.Contains(res.Stdout.String(), "bytes omitted") {
+	if !strings.HasSuffix(res.Stdout.String(), "end") ||
+		!strings.Contains(res.Stdout.String(), "bytes omitted") {
 		t.Error("the end or the mark is missing")
 	}
 }

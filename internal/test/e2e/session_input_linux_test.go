@@ -26,7 +26,8 @@ import (
 // ready waits until the session has said so.
 func ready(t *testing.T, s *sallyport.Session) {
 	t.Helper()
-	send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("ready\r?\n")}, sallyport.ReasonMatch)
+	send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("ready\r?\n")},
+		sallyport.ReasonMatch)
 }
 
 // stubborn is a command that ends neither for a signal nor for a closed terminal.
@@ -37,7 +38,8 @@ func TestSessionBadInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	r := sessionRunner(t)
 	t.Run("after the end", func(t *testing.T) {
-		for _, c := range []*sallyport.Cmd{{Args: []string{"true"}, TTY: new(sallyport.Size)}, {Args: []string{"true"}, OpenStdin: true}} {
+		for _, c := range []*sallyport.Cmd{{Args: []string{"true"}, TTY: new(sallyport.Size)},
+			{Args: []string{"true"}, OpenStdin: true}} {
 			s := begin(t, r, c)
 			over(t, s)
 			if _, err := s.Write([]byte("x")); !errors.Is(err, os.ErrProcessDone) {
@@ -46,7 +48,8 @@ func TestSessionBadInput(t *testing.T) {
 			for name, err := range map[string]error{
 				"interrupt": s.Interrupt(), "signal": s.Signal(15), "resize": s.Resize(sallyport.Size{Cols: 9, Rows: 9}),
 			} {
-				if want := os.ErrProcessDone; !errors.Is(err, want) && (name != "resize" || !errors.Is(err, errors.ErrUnsupported) || c.TTY != nil) {
+				if want := os.ErrProcessDone; !errors.Is(err, want) &&
+					(name != "resize" || !errors.Is(err, errors.ErrUnsupported) || c.TTY != nil) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -78,7 +81,8 @@ func TestSessionBadInput(t *testing.T) {
 		if n, err := s.Write([]byte("x")); n != 0 || !errors.Is(err, sallyport.ErrInputClosed) {
 			t.Errorf("%d, %v", n, err)
 		}
-		if reply, err := s.Send(t.Context(), []byte("x"), sallyport.Until{}); reply != nil || !errors.Is(err, sallyport.ErrInputClosed) {
+		if reply, err := s.Send(t.Context(), []byte("x"), sallyport.Until{}); reply != nil ||
+			!errors.Is(err, sallyport.ErrInputClosed) {
 			t.Errorf("%v, %v", reply, err)
 		}
 		// Nothing was lost and nothing was ended by it.
@@ -131,10 +135,12 @@ func TestSessionPartTaken(t *testing.T) {
 			begin := time.Now()
 			n, err := s.Write(data)
 			const least, slack = 2 * time.Second, time.Second // of a busy machine
-			if took := time.Since(begin); !errors.Is(err, sallyport.ErrInputFull) || n == 0 || n == len(data) || took < least || took > least+slack {
+			if took := time.Since(begin); !errors.Is(err, sallyport.ErrInputFull) || n == 0 ||
+				n == len(data) || took < least || took > least+slack {
 				t.Errorf("%d bytes, %v after %v", n, err, took)
 			}
-			if err := os.WriteFile(filepath.Join(c.Dir, "count"), []byte(strconv.Itoa(n+1000)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.Dir, "count"), []byte(strconv.Itoa(n+1000)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Signal(int(syscall.SIGUSR1)); err != nil {
@@ -143,8 +149,10 @@ func TestSessionPartTaken(t *testing.T) {
 			if m, err := s.Write(data[n : n+1000]); m != 1000 || err != nil {
 				t.Fatalf("the rest: %d, %v", m, err)
 			}
-			send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("done")}, sallyport.ReasonMatch)
-			if got, err := os.ReadFile(filepath.Join(c.Dir, "got")); err != nil || !bytes.Equal(got, data[:n+1000]) {
+			send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("done")},
+				sallyport.ReasonMatch)
+			if got, err := os.ReadFile(filepath.Join(c.Dir, "got")); err != nil ||
+				!bytes.Equal(got, data[:n+1000]) {
 				t.Errorf("%d bytes arrived, want %d; %v", len(got), n+1000, err)
 			}
 		})
@@ -155,8 +163,10 @@ func TestSessionPartTaken(t *testing.T) {
 func TestSessionBadArguments(t *testing.T) {
 	r := sessionRunner(t)
 	t.Run("size zero", func(t *testing.T) {
-		s := begin(t, r, sallyport.Command("sh", "-c", "stty size; read x; stty size; read x; stty size; read x"))
-		send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("24 80\r\n")}, sallyport.ReasonMatch)
+		s := begin(t, r, sallyport.Command("sh", "-c",
+			"stty size; read x; stty size; read x; stty size; read x"))
+		send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("24 80\r\n")},
+			sallyport.ReasonMatch)
 		for _, step := range []struct {
 			size sallyport.Size
 			want string
@@ -165,17 +175,21 @@ func TestSessionBadArguments(t *testing.T) {
 				t.Error(err)
 			}
 			typed(t, s, "\n")
-			send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile(step.want)}, sallyport.ReasonMatch)
+			send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile(step.want)},
+				sallyport.ReasonMatch)
 		}
 	})
 	t.Run("conditions", func(t *testing.T) {
 		s := piped(t, r, "cat")
 		defer s.Close()
 		var bad *sallyport.UntilError
-		if reply, err := s.Send(t.Context(), []byte("never sent"), sallyport.Until{Quiet: -time.Second}); reply != nil || !errors.As(err, &bad) || bad.Field != "Quiet" {
+		if reply, err := s.Send(t.Context(), []byte("never sent"),
+			sallyport.Until{Quiet: -time.Second}); reply != nil || !errors.As(err, &bad) ||
+			bad.Field != "Quiet" {
 			t.Errorf("%v, %v", reply, err)
 		}
-		if out := send(t, s, "sent", sallyport.Until{FirstOutput: true}, sallyport.ReasonOutput); out != "sent" {
+		if out := send(t, s, "sent", sallyport.Until{FirstOutput: true},
+			sallyport.ReasonOutput); out != "sent" {
 			t.Errorf("%q", out)
 		}
 	})
@@ -183,7 +197,8 @@ func TestSessionBadArguments(t *testing.T) {
 		s := begin(t, r, sallyport.Command("sh", "-c", "stty -echo; echo ready; cat"))
 		defer s.Close()
 		ready(t, s)
-		if n, err := s.Write(bytes.Repeat([]byte("x"), 5000)); n != 0 || err == nil || !strings.Contains(err.Error(), "4095") {
+		if n, err := s.Write(bytes.Repeat([]byte("x"), 5000)); n != 0 || err == nil ||
+			!strings.Contains(err.Error(), "4095") {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
@@ -224,10 +239,12 @@ func TestSessionBytes(t *testing.T) {
 			ready(t, s)
 			start, _ := s.Size()
 			reply, err := s.Send(t.Context(), all, sallyport.Until{For: enough, Bytes: uint64(len(all))})
-			if err != nil || reply.Reason != sallyport.ReasonBytes || !bytes.Equal(reply.Output.Bytes(), all) {
+			if err != nil || reply.Reason != sallyport.ReasonBytes ||
+				!bytes.Equal(reply.Output.Bytes(), all) {
 				t.Errorf("%+v, %v", reply, err)
 			}
-			if text := reply.Output.String(); !strings.Contains(text, "ABCDEF") || strings.ToValidUTF8(text, "") != text {
+			if text := reply.Output.String(); !strings.Contains(text, "ABCDEF") ||
+				strings.ToValidUTF8(text, "") != text {
 				t.Errorf("%q", text)
 			}
 			var got []byte
@@ -259,7 +276,8 @@ func TestSessionStubborn(t *testing.T) {
 			t.Errorf("%v, %v", alive, err)
 		}
 		res, _ := s.Wait(t.Context())
-		if res == nil || res.Signal != 9 || res.ExitCode != 137 || res.End != sallyport.EndCanceled || s.Info().Running || s.Info().ExitCode != 137 {
+		if res == nil || res.Signal != 9 || res.ExitCode != 137 || res.End != sallyport.EndCanceled ||
+			s.Info().Running || s.Info().ExitCode != 137 {
 			t.Errorf("%+v, %+v", res, s.Info())
 		}
 	}
@@ -294,7 +312,8 @@ func TestSessionWaitsLeaveNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	const waits = 50
 	for range waits {
-		send(t, s, "", sallyport.Until{For: time.Nanosecond, Input: true, Port: true}, sallyport.ReasonDeadline)
+		send(t, s, "", sallyport.Until{For: time.Nanosecond, Input: true, Port: true},
+			sallyport.ReasonDeadline)
 	}
 	late := time.After(enough)
 	for runtime.NumGoroutine() >= before+waits {
@@ -315,7 +334,8 @@ func TestSessionSurvivor(t *testing.T) {
 	r := sessionRunner(t)
 	mark := "987" + strconv.Itoa(os.Getpid())
 	for _, tty := range []*sallyport.Size{nil, {}} {
-		c := sh("trap '' HUP; setsid sh -c 'trap \"\" HUP TERM; echo ready; exec sleep " + mark + "' & read x")
+		c := sh("trap '' HUP; setsid sh -c 'trap \"\" HUP TERM; echo ready; exec sleep " +
+			mark + "' & read x")
 		c.TTY, c.OpenStdin, c.Grace = tty, tty == nil, time.Millisecond
 		s := begin(t, r, c)
 		ready(t, s)
@@ -350,7 +370,8 @@ func TestSessionNobodyReads(t *testing.T) {
 	if after > before+16<<20 {
 		t.Errorf("%d KiB of heap before and %d after", before>>10, after>>10)
 	}
-	if tail := res.Output.Tail(); res.Output.Total != size+uint64(len("\nthe end\n")) || !bytes.HasSuffix(tail, []byte("x\nthe end\n")) {
+	if tail := res.Output.Tail(); res.Output.Total != size+uint64(len("\nthe end\n")) ||
+		!bytes.HasSuffix(tail, []byte("x\nthe end\n")) {
 		t.Errorf("%d bytes, the last are %q", res.Output.Total, tail[max(0, len(tail)-20):])
 	}
 	runtime.KeepAlive(s)
@@ -400,7 +421,8 @@ func TestSessionTwoWriters(t *testing.T) {
 			for line := range strings.Lines(string(got)) {
 				var w, i int
 				var rest string
-				if n, err := fmt.Sscanf(line, "%d %d %s\n", &w, &i, &rest); n != 3 || err != nil || w > 1 || next[w] != i || rest != filler {
+				if n, err := fmt.Sscanf(line, "%d %d %s\n", &w, &i, &rest); n != 3 || err != nil || w > 1 ||
+					next[w] != i || rest != filler {
 					t.Fatalf("%.80q", line)
 				}
 				next[w]++
@@ -426,7 +448,8 @@ func TestSessionCancel(t *testing.T) {
 			return err
 		}},
 		{"Await", func(ctx context.Context, s *sallyport.Session) error {
-			_, err := s.Await(ctx, sallyport.Until{For: -1, Input: true, Port: true, Quiet: time.Hour, Match: regexp.MustCompile("never")})
+			_, err := s.Await(ctx, sallyport.Until{For: -1, Input: true, Port: true, Quiet: time.Hour,
+				Match: regexp.MustCompile("never")})
 			return err
 		}},
 		{"Yield", func(ctx context.Context, s *sallyport.Session) error {
@@ -456,7 +479,8 @@ func TestSessionCancel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := sh(stubborn)
-			cmd.OpenStdin, cmd.Grace = true, time.Hour // only Close would wait for it, which is not called before the kill
+			// only Close would wait for it, which is not called before the kill
+			cmd.OpenStdin, cmd.Grace = true, time.Hour
 			s := begin(t, r, cmd)
 			defer func() {
 				if err := s.Signal(9); err != nil {
@@ -474,7 +498,9 @@ func TestSessionCancel(t *testing.T) {
 				}
 			}
 			cancels(t, func(ctx context.Context) error { return c.call(ctx, s) })
-			if reply, err := s.Await(t.Context(), sallyport.Until{For: enough, FirstOutput: true}); err != nil || reply.Output.String() != "ready\n" {
+			if reply, err := s.Await(t.Context(),
+				sallyport.Until{For: enough, FirstOutput: true}); err != nil ||
+				reply.Output.String() != "ready\n" {
 				t.Errorf("what came before is lost: %+v, %v", reply, err)
 			}
 		})
@@ -487,7 +513,8 @@ func TestSessionCancelOther(t *testing.T) {
 	r.MaxSessions = 1 // a start that gave its place back does not stop the next one
 	t.Run("Start", func(t *testing.T) {
 		cancels(t, func(ctx context.Context) error {
-			_, err := r.Start(ctx, &sallyport.Cmd{Args: []string{"cat"}, Dir: t.TempDir(), Ready: make(chan struct{})})
+			_, err := r.Start(ctx, &sallyport.Cmd{Args: []string{"cat"}, Dir: t.TempDir(),
+				Ready: make(chan struct{})})
 			return err
 		})
 		if known := r.Sessions(); len(known) > 0 {
@@ -512,7 +539,8 @@ func TestSessionCancelOther(t *testing.T) {
 		over(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if found, err := s.Search(ctx, regexp.MustCompile("7"), 0); !errors.Is(err, context.Canceled) || found.More {
+		if found, err := s.Search(ctx, regexp.MustCompile("7"), 0); !errors.Is(err,
+			context.Canceled) || found.More {
 			t.Errorf("%+v, %v", found, err)
 		}
 	})

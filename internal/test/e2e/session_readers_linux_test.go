@@ -83,7 +83,8 @@ func read(t *testing.T, s *sallyport.Session, from uint64) reading {
 func (r reading) whole(t *testing.T, want []byte) {
 	t.Helper()
 	if r.missing != 0 || len(r.data) != len(want) || sha256.Sum256(r.data) != sha256.Sum256(want) {
-		t.Errorf("%d bytes and %d missing, want all %d; the same: %v", len(r.data), r.missing, len(want), bytes.Equal(r.data, want))
+		t.Errorf("%d bytes and %d missing, want all %d; the same: %v", len(r.data), r.missing, len(want),
+			bytes.Equal(r.data, want))
 	}
 }
 
@@ -124,7 +125,8 @@ func TestSessionLate(t *testing.T) {
 		}
 		for i, l := range found {
 			text := fmt.Sprint(2_000_000 + i)
-			if l.Number != 2_000_000+i || string(l.Data) != text || l.Size != 7 || l.Missing != 0 || !bytes.HasPrefix(all[l.Offset:], []byte(text+"\n")) {
+			if l.Number != 2_000_000+i || string(l.Data) != text || l.Size != 7 || l.Missing != 0 ||
+				!bytes.HasPrefix(all[l.Offset:], []byte(text+"\n")) {
 				t.Errorf("%+v", l)
 			}
 		}
@@ -136,11 +138,13 @@ func TestSessionLate(t *testing.T) {
 		}
 		for i, m := range found.Matches {
 			text := fmt.Sprintf("2%d45678", i)
-			if fmt.Sprint(m.Line) != text || string(m.Data[m.Start:m.End]) != text || !bytes.HasPrefix(all[m.Offset:], []byte(text)) {
+			if fmt.Sprint(m.Line) != text || string(m.Data[m.Start:m.End]) != text ||
+				!bytes.HasPrefix(all[m.Offset:], []byte(text)) {
 				t.Errorf("%+v", m)
 			}
 		}
-		if found, err := s.Search(t.Context(), regexp.MustCompile("none"), 0); err != nil || found.Searched != uint64(len(all)) || found.Matches != nil {
+		if found, err := s.Search(t.Context(), regexp.MustCompile("none"), 0); err != nil ||
+			found.Searched != uint64(len(all)) || found.Matches != nil {
 			t.Errorf("%+v, %v", found, err)
 		}
 		if _, err := s.Search(t.Context(), nil, 0); err == nil {
@@ -224,7 +228,8 @@ func TestSessionReaders(t *testing.T) {
 	got["one"].whole(t, all)
 	got["two"].whole(t, all)
 	got["cursor"].whole(t, all[cursor:])
-	if out := send(t, s, "", sallyport.Until{}, sallyport.ReasonExited); !strings.HasPrefix(out, "1\n2\n") || !strings.HasSuffix(out, "\n300000\n") {
+	if out := send(t, s, "", sallyport.Until{}, sallyport.ReasonExited); !strings.HasPrefix(out, "1\n2\n") ||
+		!strings.HasSuffix(out, "\n300000\n") {
 		t.Errorf("the reply has %d bytes", len(out))
 	}
 }
@@ -252,19 +257,23 @@ func TestSessionGaps(t *testing.T) {
 			over(t, s)
 			lost := total - c.kept
 			got := read(t, s, 0)
-			if size, missing := s.Size(); size != total || missing != lost || got.missing != lost || s.SpillErr() != nil {
-				t.Fatalf("%d bytes, %d missing, %d to the reader, %v; want %d and %d", size, missing, got.missing, s.SpillErr(), total, lost)
+			if size, missing := s.Size(); size != total || missing != lost || got.missing != lost ||
+				s.SpillErr() != nil {
+				t.Fatalf("%d bytes, %d missing, %d to the reader, %v; want %d and %d", size, missing,
+					got.missing, s.SpillErr(), total, lost)
 			}
 			if lost == 0 {
 				got.whole(t, all)
 				return
 			}
 			half := c.kept / 2
-			if len(got.gaps) != 1 || got.gaps[0] != total-half || !bytes.Equal(got.data[:half], all[:half]) || !bytes.Equal(got.data[half:], all[total-half:]) {
+			if len(got.gaps) != 1 || got.gaps[0] != total-half || !bytes.Equal(got.data[:half], all[:half]) ||
+				!bytes.Equal(got.data[half:], all[total-half:]) {
 				t.Errorf("%d bytes, gaps before %v", len(got.data), got.gaps)
 			}
 			found, err := s.Search(t.Context(), regexp.MustCompile(`^(77|500000|999999)$`), 0)
-			if err != nil || found.Missing != lost || len(found.Matches) != 2 || found.Matches[1].Line != 999_999 {
+			if err != nil || found.Missing != lost || len(found.Matches) != 2 ||
+				found.Matches[1].Line != 999_999 {
 				t.Errorf("%+v, %v", found, err)
 			}
 			gap, _ := s.Lines(500_000, 500_000)
@@ -322,7 +331,8 @@ func TestSessionFiles(t *testing.T) {
 				t.Fatalf("after %d: the first one is known: %v", n, ok)
 			}
 		}
-		if !settle(t, func() bool { return len(files(t)) == keptEnded }) { // they go behind the end that is told
+		if !settle(t, func() bool { return len(files(t)) == keptEnded }) {
+			// they go behind the end that is told
 			t.Fatalf("there are %d files", len(files(t)))
 		}
 		if err := r.Close(); err != nil || len(files(t)) > 0 {
@@ -331,7 +341,8 @@ func TestSessionFiles(t *testing.T) {
 	})
 	t.Run("a start that failed", func(t *testing.T) {
 		r := sessionRunner(t)
-		for _, c := range []*sallyport.Cmd{{Args: []string{"no-such-program"}, Dir: t.TempDir()}, {Args: []string{"cat"}, Dir: "/no/such/directory"}} {
+		for _, c := range []*sallyport.Cmd{{Args: []string{"no-such-program"}, Dir: t.TempDir()},
+			{Args: []string{"cat"}, Dir: "/no/such/directory"}} {
 			if _, err := r.Start(t.Context(), c); err == nil || len(files(t)) > 0 {
 				t.Errorf("%v, %v", err, files(t))
 			}
@@ -346,7 +357,8 @@ func TestSessionFiles(t *testing.T) {
 		over(t, other)
 		c.Args = append(c.Args, files(t)[0])
 		s := begin(t, r, c)
-		if out := over(t, s).Output.String(); strings.Contains(out, "secret") || !strings.HasSuffix(out, "no\n") || len(files(t)) != 2 {
+		if out := over(t, s).Output.String(); strings.Contains(out, "secret") ||
+			!strings.HasSuffix(out, "no\n") || len(files(t)) != 2 {
 			t.Errorf("%q", out)
 		}
 	})
@@ -371,12 +383,14 @@ func TestSessionNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_STATE_HOME", filepath.Join(file, "below"))
-	t.Run("no state directory, no sandbox", func(t *testing.T) { withoutFile(t, newRunner(t, sandbox.FullAccess())) })
+	t.Run("no state directory, no sandbox",
+		func(t *testing.T) { withoutFile(t, newRunner(t, sandbox.FullAccess())) })
 	t.Run("no state directory", func(t *testing.T) {
 		r := sessionRunner(t)
 		for range keptEnded + 1 { // places are given back
 			_, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"}, Dir: t.TempDir()})
-			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set XDG_STATE_HOME to a directory with room") {
+			if err == nil || !strings.Contains(err.Error(), file) ||
+				!strings.Contains(err.Error(), "set XDG_STATE_HOME to a directory with room") {
 				t.Fatalf("%v", err)
 			}
 		}
@@ -387,7 +401,9 @@ func withoutFile(t *testing.T, r *sallyport.Runner) {
 	t.Helper()
 	s := piped(t, r, "seq 1 200000")
 	over(t, s)
-	if err := s.SpillErr(); err == nil || !strings.HasPrefix(err.Error(), "sallyport: only a part of a long output is retained: ") || !strings.Contains(err.Error(), "not a directory") {
+	if err := s.SpillErr(); err == nil || !strings.HasPrefix(err.Error(),
+		"sallyport: only a part of a long output is retained: ") ||
+		!strings.Contains(err.Error(), "not a directory") {
 		t.Fatalf("%v", err)
 	}
 	for i := range 2 {

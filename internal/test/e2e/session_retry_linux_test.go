@@ -42,7 +42,8 @@ func TestSessionRetry(t *testing.T) {
 				return approval.Decision{Answer: test.answer}, nil
 			})
 			starting, started := context.WithCancel(t.Context())
-			session, err := r.Start(starting, &sallyport.Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws, Retry: test.retry})
+			session, err := r.Start(starting, &sallyport.Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws,
+				Retry: test.retry})
 			started() // that ends no session
 			if err != nil {
 				t.Fatal(err)
@@ -59,13 +60,16 @@ func TestSessionRetry(t *testing.T) {
 				}
 			}
 			res, err := session.Wait(t.Context())
-			if err != nil || res.ExitCode != test.code || len(res.Attempts) != test.runs || asked != test.asked {
+			if err != nil || res.ExitCode != test.code || len(res.Attempts) != test.runs ||
+				asked != test.asked {
 				t.Errorf("%v, %v, %d questions", res, err, asked)
 			}
-			if again := test.runs == 2; again != (res.First != nil) || again && (res.First.ExitCode != 1 || !strings.HasPrefix(res.First.Stdout.String(), "out ")) {
+			if again := test.runs == 2; again != (res.First != nil) || again &&
+				(res.First.ExitCode != 1 || !strings.HasPrefix(res.First.Stdout.String(), "out ")) {
 				t.Errorf("the first result is %v", res.First)
 			}
-			if got := out.String(); strings.Count(got, "out ") != test.runs || !strings.HasSuffix(got, test.says+"\n") && test.says != "" {
+			if got := out.String(); strings.Count(got, "out ") != test.runs ||
+				!strings.HasSuffix(got, test.says+"\n") && test.says != "" {
 				t.Errorf("%q", got)
 			}
 		})
@@ -84,7 +88,8 @@ func TestSessionRetryTerminated(t *testing.T) {
 		<-ctx.Done()
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
-	session, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"sh", "run.sh"}, Dir: s.ws, Retry: true})
+	session, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"sh", "run.sh"},
+		Dir: s.ws, Retry: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +98,13 @@ func TestSessionRetryTerminated(t *testing.T) {
 		t.Error(alive, err)
 	}
 	res, err := session.Wait(t.Context())
-	if err != nil || res.ExitCode != 1 || s.ran() != 1 || !strings.Contains(strings.Join(res.Notices, "\n"), "the session was terminated while the question was open") {
+	if err != nil || res.ExitCode != 1 || s.ran() != 1 ||
+		!strings.Contains(strings.Join(res.Notices, "\n"),
+			"the session was terminated while the question was open") {
 		t.Errorf("%v, %v, %q", res, err, res.Notices)
 	}
-	if reply, err := session.Await(t.Context(), sallyport.Until{For: time.Minute, ExitOnly: true}); err != nil || reply.Reason != sallyport.ReasonExited {
+	if reply, err := session.Await(t.Context(), sallyport.Until{For: time.Minute,
+		ExitOnly: true}); err != nil || reply.Reason != sallyport.ReasonExited {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }
@@ -121,12 +129,14 @@ func TestSessionRetryInput(t *testing.T) {
 				s := newSite(t)
 				r := newRunner(t, sandbox.WorkspaceWrite("."))
 				asked, answer := make(chan struct{}, 1), make(chan struct{})
-				r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				r.Approver = approval.Func(func(context.Context,
+					*approval.Request) (approval.Decision, error) {
 					asked <- struct{}{}
 					<-answer
 					return approval.Decision{Answer: approval.Approved}, nil
 				})
-				c := &sallyport.Cmd{Args: []string{"sh", "-c", test.script}, Dir: s.ws, Retry: true, OpenStdin: kind == "pipe", Screen: kind == "screen"}
+				c := &sallyport.Cmd{Args: []string{"sh", "-c", test.script}, Dir: s.ws, Retry: true,
+					OpenStdin: kind == "pipe", Screen: kind == "screen"}
 				if kind != "pipe" {
 					c.TTY = &sallyport.Size{Cols: 40, Rows: 10}
 				}
@@ -156,13 +166,15 @@ func TestSessionRetryInput(t *testing.T) {
 					}
 				}
 				res, err := session.Wait(t.Context())
-				if err != nil || len(asked) > 0 || len(res.Attempts) != 1+test.asked || (res.ExitCode == 0) != (test.asked > 0) {
+				if err != nil || len(asked) > 0 || len(res.Attempts) != 1+test.asked ||
+					(res.ExitCode == 0) != (test.asked > 0) {
 					t.Fatalf("%v, %v, %d attempts, %d questions", res, err, len(res.Attempts), len(asked))
 				}
 				if text := res.Output.String(); strings.Contains(text, "got two") != (test.asked > 0) {
 					t.Errorf("%q", text)
 				}
-				if screen, ok := session.Screen(); ok && test.asked > 0 && strings.Contains(screen.String(), "Read-only") {
+				if screen, ok := session.Screen(); ok && test.asked > 0 &&
+					strings.Contains(screen.String(), "Read-only") {
 					t.Errorf("the screen has the first attempt:\n%s", screen)
 				}
 			})
@@ -183,8 +195,10 @@ func TestSessionRetryWait(t *testing.T) {
 		_ = session.Resize(sallyport.Size{Cols: 33, Rows: 11}) // the process has ended
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
-	const script = "echo x >>../out/file || exit 1; read line; stty size; exit 7" // the second attempt is silent until then
-	session, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws, Retry: true, TTY: new(sallyport.Size), Screen: true})
+	// the second attempt is silent until then
+	const script = "echo x >>../out/file || exit 1; read line; stty size; exit 7"
+	session, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws,
+		Retry: true, TTY: new(sallyport.Size), Screen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +215,13 @@ func TestSessionRetryWait(t *testing.T) {
 	if reply == nil || reply.Reason != sallyport.ReasonInput {
 		t.Fatalf("%+v", reply)
 	}
-	if reply, err := session.Send(t.Context(), []byte("x\n"), sallyport.Until{For: time.Minute, ExitOnly: true}); err != nil || reply.Result == nil || reply.Result.ExitCode != 7 {
+	if reply, err := session.Send(t.Context(), []byte("x\n"),
+		sallyport.Until{For: time.Minute, ExitOnly: true}); err != nil || reply.Result == nil ||
+		reply.Result.ExitCode != 7 {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	if screen, _ := session.Screen(); !strings.Contains(screen.String(), "11 33") || screen.Cols != 33 || strings.Contains(screen.String(), "Read-only") {
+	if screen, _ := session.Screen(); !strings.Contains(screen.String(), "11 33") || screen.Cols != 33 ||
+		strings.Contains(screen.String(), "Read-only") {
 		t.Errorf("%dx%d:\n%s", screen.Cols, screen.Rows, screen)
 	}
 }

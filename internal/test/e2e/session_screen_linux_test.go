@@ -72,14 +72,16 @@ func TestSessionScreen(t *testing.T) {
 		args[0] = testenv.NeedProgram(t, args[0])
 		c := sallyport.Command(args...)
 		c.Dir, c.TTY, c.Screen = dir, &sallyport.Size{Cols: 60, Rows: 10}, true
-		c.EnvPolicy = sallyport.EnvPolicy{Set: map[string]string{"TERM": "xterm", "HOME": dir, "LC_ALL": "C.UTF-8"}}
+		c.EnvPolicy = sallyport.EnvPolicy{Set: map[string]string{"TERM": "xterm", "HOME": dir,
+			"LC_ALL": "C.UTF-8"}}
 		s := begin(t, r, c)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
 	t.Run("less", func(t *testing.T) {
 		s := start(t, "less", "text")
-		if v := shows(t, s, `(?s)^this is line 1\n.*this is line 9\n`); v.Cols != 60 || v.Rows != 10 || !v.Alternate {
+		if v := shows(t, s, `(?s)^this is line 1\n.*this is line 9\n`); v.Cols != 60 || v.Rows != 10 ||
+			!v.Alternate {
 			t.Errorf("%+v", v)
 		}
 		typed(t, s, "G")
@@ -90,7 +92,8 @@ func TestSessionScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 		typed(t, s, "\r1G")
-		if v := shows(t, s, `(?s)^this is line 1\n.*this is line 4\n`); v.Rows != 5 || len(v.Lines) != 5 || v.Cols != 40 || v.Lines[3] != "this is line 4" {
+		if v := shows(t, s, `(?s)^this is line 1\n.*this is line 4\n`); v.Rows != 5 || len(v.Lines) != 5 ||
+			v.Cols != 40 || v.Lines[3] != "this is line 4" {
 			t.Errorf("%+v", v)
 		}
 		typed(t, s, "q")
@@ -118,7 +121,8 @@ func TestSessionScreen(t *testing.T) {
 	})
 	t.Run("a title and a progress bar", func(t *testing.T) {
 		s := start(t, "sh", "-c", `printf '\033]2;the title\007 10%%\r 20%%\r100%% \033[?25l'; read x`)
-		send(t, s, "", sallyport.Until{For: enough, Input: true}, sallyport.ReasonInput) // a terminal may pass on a part of it
+		// a terminal may pass on a part of it
+		send(t, s, "", sallyport.Until{For: enough, Input: true}, sallyport.ReasonInput)
 		v := seen(t, s)
 		if v.Title != "the title" || v.Lines[0] != "100%" || v.Col != 5 || v.Row != 0 || !v.Hidden {
 			t.Errorf("%+v", v)
@@ -131,15 +135,18 @@ func TestSessionQuestions(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	r := sessionRunner(t)
 	t.Run("where the cursor is", func(t *testing.T) {
-		c := sallyport.Command("sh", "-c", `stty -echo -icanon; printf 'ab\n\033[6n'; dd bs=1 count=6 2>/dev/null | od -An -c`)
+		c := sallyport.Command("sh", "-c",
+			`stty -echo -icanon; printf 'ab\n\033[6n'; dd bs=1 count=6 2>/dev/null | od -An -c`)
 		c.Screen = true
 		s := begin(t, r, c)
-		if out := strings.Join(strings.Fields(over(t, s).Output.String()), " "); !strings.HasSuffix(out, "033 [ 2 ; 1 R") {
+		if out := strings.Join(strings.Fields(over(t, s).Output.String()), " "); !strings.HasSuffix(out,
+			"033 [ 2 ; 1 R") {
 			t.Errorf("%q", out)
 		}
 	})
 	t.Run("nobody answers without a screen", func(t *testing.T) {
-		s := begin(t, r, sallyport.Command("sh", "-c", `stty -echo -icanon; printf '\033[6n'; dd bs=1 count=1 2>/dev/null | od -An -c`))
+		s := begin(t, r, sallyport.Command("sh", "-c",
+			`stty -echo -icanon; printf '\033[6n'; dd bs=1 count=1 2>/dev/null | od -An -c`))
 		send(t, s, "", sallyport.Until{Input: true}, sallyport.ReasonInput)
 		if out := send(t, s, "x", sallyport.Until{}, sallyport.ReasonExited); !strings.Contains(out, "x") {
 			t.Errorf("%q", out)
@@ -149,10 +156,12 @@ func TestSessionQuestions(t *testing.T) {
 		}
 	})
 	t.Run("asked and never read", func(t *testing.T) {
-		c := sallyport.Command("sh", "-c", `stty -echo -icanon; yes "$(printf '\033[6n')" | head -n 100000; echo "asked"; trap '' INT; while :; do sleep 100; done`)
+		c := sallyport.Command("sh", "-c",
+			`stty -echo -icanon; yes "$(printf '\033[6n')" | head -n 100000; echo "asked"; trap '' INT; while :; do sleep 100; done`)
 		c.Screen, c.Grace = true, -1
 		s := begin(t, r, c)
-		send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("asked\r\n$")}, sallyport.ReasonMatch)
+		send(t, s, "", sallyport.Until{For: enough, Match: regexp.MustCompile("asked\r\n$")},
+			sallyport.ReasonMatch)
 		if v := shows(t, s, "asked"); v.Lines[v.Row-1] != "asked" {
 			t.Errorf("%s", v)
 		}
@@ -162,7 +171,8 @@ func TestSessionQuestions(t *testing.T) {
 	})
 	t.Run("no terminal", func(t *testing.T) {
 		var bad *sallyport.CmdError
-		if _, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"}, Screen: true}); !errors.As(err, &bad) || bad.Field != "Screen" {
+		if _, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"},
+			Screen: true}); !errors.As(err, &bad) || bad.Field != "Screen" {
 			t.Errorf("%v", err)
 		}
 		s := piped(t, r, "cat")

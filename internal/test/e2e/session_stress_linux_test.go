@@ -33,7 +33,8 @@ func TestSessionCap(t *testing.T) {
 		if err != nil || len(reply.Notices) > 0 != (i+1 >= first) {
 			t.Errorf("session %d: %q, %v", i+1, reply.Notices, err)
 		}
-		if i+1 >= first && !strings.HasPrefix(strings.Join(reply.Notices, " "), fmt.Sprintf("%d of at most 64 sessions are alive", i+1)) {
+		if i+1 >= first && !strings.HasPrefix(strings.Join(reply.Notices, " "),
+			fmt.Sprintf("%d of at most 64 sessions are alive", i+1)) {
 			t.Errorf("session %d: %q", i+1, reply.Notices)
 		}
 	}
@@ -54,7 +55,8 @@ func TestSessionCap(t *testing.T) {
 	}
 	var many *sallyport.TooManySessionsError
 	_, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"}, Dir: t.TempDir()})
-	if !errors.As(err, &many) || many.Max != sallyport.DefaultMaxSessions || len(many.Candidates) != sallyport.DefaultMaxSessions {
+	if !errors.As(err, &many) || many.Max != sallyport.DefaultMaxSessions ||
+		len(many.Candidates) != sallyport.DefaultMaxSessions {
 		t.Fatalf("%v", err)
 	}
 	for i, c := range many.Candidates {
@@ -72,7 +74,8 @@ func TestSessionCap(t *testing.T) {
 			t.Fatalf("%v, %v", alive, err)
 		}
 		order = append(order[1:], piped(t, r, "cat"))
-		if _, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"}, Dir: t.TempDir()}); !errors.As(err, &many) {
+		if _, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"cat"},
+			Dir: t.TempDir()}); !errors.As(err, &many) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -99,7 +102,8 @@ func TestSessionPlaces(t *testing.T) {
 	}
 	for range sallyport.DefaultMaxSessions/len(starts) + 2 {
 		for name, c := range starts {
-			if s, err := r.Start(t.Context(), c); s != nil || err == nil || errors.As(err, new(*sallyport.TooManySessionsError)) {
+			if s, err := r.Start(t.Context(), c); s != nil || err == nil ||
+				errors.As(err, new(*sallyport.TooManySessionsError)) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
@@ -176,9 +180,11 @@ func TestSessionStress(t *testing.T) {
 
 // stressed is what runs in a session: a shell on a terminal, or a script over pipes.
 func stressed(t *testing.T, bash string, i int) *sallyport.Cmd {
-	c := &sallyport.Cmd{Args: []string{"sh", "-c", `while read x; do echo "got $x"; done; exec sleep 1000`}, OpenStdin: true}
+	c := &sallyport.Cmd{Args: []string{"sh", "-c", `while read x; do echo "got $x"; done; exec sleep 1000`},
+		OpenStdin: true}
 	if i%2 == 0 {
-		c = &sallyport.Cmd{Args: []string{bash, "--norc", "--noprofile", "-i"}, TTY: new(sallyport.Size), Screen: i%4 == 0}
+		c = &sallyport.Cmd{Args: []string{bash, "--norc", "--noprofile", "-i"}, TTY: new(sallyport.Size),
+			Screen: i%4 == 0}
 	}
 	c.Dir, c.Grace = t.TempDir(), -1
 	return c
@@ -207,7 +213,8 @@ func drive(t *testing.T, s *sallyport.Session, i int) {
 		if s.Info().TTY {
 			text = "echo \"got \"" + text
 		}
-		u := sallyport.Until{For: enough, Match: regexp.MustCompile(fmt.Sprintf(`got word%d-%d\r?\n`, i, round))}
+		u := sallyport.Until{For: enough,
+			Match: regexp.MustCompile(fmt.Sprintf(`got word%d-%d\r?\n`, i, round))}
 		reply, err := s.Send(t.Context(), []byte(text), u)
 		if err != nil || reply.Reason != sallyport.ReasonMatch {
 			t.Errorf("session %d: %+v, %v", i, reply, err)
@@ -222,7 +229,8 @@ func drive(t *testing.T, s *sallyport.Session, i int) {
 			}
 		}
 		if s.Info().TTY {
-			if err := errors.Join(s.Resize(sallyport.Size{Cols: uint16(40 + round)}), s.Interrupt()); err != nil {
+			if err := errors.Join(s.Resize(sallyport.Size{Cols: uint16(40 + round)}),
+				s.Interrupt()); err != nil {
 				t.Errorf("session %d: %v", i, err)
 			}
 			if _, err := s.Await(t.Context(), sallyport.Until{For: enough, Input: true}); err != nil {
@@ -238,10 +246,12 @@ func drive(t *testing.T, s *sallyport.Session, i int) {
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
-	if found, err := s.Search(t.Context(), regexp.MustCompile("got "+last), 0); err != nil || len(found.Matches) == 0 {
+	if found, err := s.Search(t.Context(), regexp.MustCompile("got "+last), 0); err != nil ||
+		len(found.Matches) == 0 {
 		t.Errorf("session %d: %+v, %v", i, found, err)
 	}
-	if _, err := s.Write([]byte("x\n")); err != nil && !errors.Is(err, sallyport.ErrInputClosed) && !errors.Is(err, os.ErrProcessDone) {
+	if _, err := s.Write([]byte("x\n")); err != nil && !errors.Is(err, sallyport.ErrInputClosed) &&
+		!errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("session %d: %v", i, err)
 	}
 }
@@ -305,7 +315,8 @@ func TestSessionsLeakNothing(t *testing.T) {
 			var after remains
 			if !settle(t, func() bool {
 				after = remaining(t)
-				return after.descriptors <= before.descriptors && after.goroutines <= before.goroutines && after.children == 0
+				return after.descriptors <= before.descriptors && after.goroutines <= before.goroutines &&
+					after.children == 0
 			}) {
 				t.Errorf("%d sessions later there are %v, %v before", tt.count, after, before)
 			}
@@ -317,7 +328,8 @@ func TestSessionsLeakNothing(t *testing.T) {
 type remains struct{ descriptors, goroutines, children int }
 
 func (r remains) String() string {
-	return fmt.Sprintf("%d descriptors, %d goroutines and %d children", r.descriptors, r.goroutines, r.children)
+	return fmt.Sprintf("%d descriptors, %d goroutines and %d children", r.descriptors,
+		r.goroutines, r.children)
 }
 
 func remaining(t *testing.T) remains {

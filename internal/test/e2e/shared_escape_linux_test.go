@@ -40,7 +40,8 @@ func escapeMain(ws string, args []string) int {
 func escapeRun(ws string, args []string) (code int, err error) {
 	ctx := context.Background()
 	narrow := sandbox.WorkspaceWrite(ws)
-	r := &sallyport.Runner{Policy: narrow.WithEntries(sandbox.PathEntry(filepath.Dir(ws), sandbox.LevelWrite))}
+	r := &sallyport.Runner{Policy: narrow.WithEntries(sandbox.PathEntry(filepath.Dir(ws),
+		sandbox.LevelWrite))}
 	defer func() {
 		if cerr := r.Close(); err == nil {
 			err = cerr
@@ -50,12 +51,14 @@ func escapeRun(ws string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	wide, err := in.Start(ctx, &sallyport.Cmd{Dir: ws, Shell: "sh", Script: "touch ../wide && rm ../wide && echo ready; exec sleep 1000"})
+	wide, err := in.Start(ctx, &sallyport.Cmd{Dir: ws, Shell: "sh",
+		Script: "touch ../wide && rm ../wide && echo ready; exec sleep 1000"})
 	if err != nil {
 		return 0, err
 	}
 	defer wide.Close()
-	if reply, err := wide.Await(ctx, sallyport.Until{Match: regexp.MustCompile("ready"), For: time.Minute}); err != nil || reply.Reason != sallyport.ReasonMatch {
+	if reply, err := wide.Await(ctx, sallyport.Until{Match: regexp.MustCompile("ready"),
+		For: time.Minute}); err != nil || reply.Reason != sallyport.ReasonMatch {
 		return 0, fmt.Errorf("the first command is not ready: %v, %w", reply, err)
 	}
 	r.Update(narrow, ws)
@@ -92,7 +95,8 @@ func TestSharedEscapes(t *testing.T) {
 	}
 	defer os.RemoveAll(base)
 	cmd := exec.Command("bash", run, "env "+escapeDriver+"={ws} "+self)
-	cmd.Env = append(testenv.Environ(), "ESC_BASE="+base, "ESC_CASES="+filepath.Join(suite, "cases")+":"+filepath.Join(suite, "more"), "XDG_STATE_HOME="+base+"/state")
+	cmd.Env = append(testenv.Environ(), "ESC_BASE="+base, "ESC_CASES="+filepath.Join(suite, "cases")+":"+
+		filepath.Join(suite, "more"), "XDG_STATE_HOME="+base+"/state")
 	out, err := cmd.CombinedOutput()
 	played := map[string]int{}
 	lines := bufio.NewScanner(bytes.NewReader(out))

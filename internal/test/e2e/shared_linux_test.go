@@ -90,7 +90,8 @@ func TestSharedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := s.server(sallyport.Command("python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"))
-	if got := s.out(sallyport.Command("curl", "-sS", fmt.Sprintf("http://127.0.0.1:%d/", port))); got != "hello" {
+	if got := s.out(sallyport.Command("curl", "-sS",
+		fmt.Sprintf("http://127.0.0.1:%d/", port))); got != "hello" {
 		t.Error(got)
 	}
 	listed := s.in.Processes()
@@ -99,7 +100,8 @@ func TestSharedServer(t *testing.T) {
 	}) {
 		t.Errorf("%+v", listed)
 	}
-	own, err := s.Runner.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"curl", "-sS", "-m", "5", fmt.Sprintf("http://127.0.0.1:%d/", port)}})
+	own, err := s.Runner.Run(t.Context(), &sallyport.Cmd{Dir: s.dir,
+		Args: []string{"curl", "-sS", "-m", "5", fmt.Sprintf("http://127.0.0.1:%d/", port)}})
 	if err != nil || own.ExitCode == 0 || own.Sandbox.Shared {
 		t.Errorf("in a sandbox of its own: %v, %+v", err, own)
 	}
@@ -121,11 +123,13 @@ func TestSharedThings(t *testing.T) {
 		{"a file in /tmp", sallyport.Script("echo a >/tmp/file"), sallyport.Script("cat /tmp/file"), "a"},
 		{"a file in /dev/shm", sallyport.Script("echo b >/dev/shm/file"), sallyport.Script("cat /dev/shm/file"), "b"},
 		{
-			"shared memory of POSIX", python("from multiprocessing import shared_memory, resource_tracker as r\nm=shared_memory.SharedMemory('sp',True,8); m.buf[0]=7; r.unregister('/sp','shared_memory')"),
+			"shared memory of POSIX",
+			python("from multiprocessing import shared_memory, resource_tracker as r\nm=shared_memory.SharedMemory('sp',True,8); m.buf[0]=7; r.unregister('/sp','shared_memory')"),
 			python("from multiprocessing import shared_memory, resource_tracker as r\nm=shared_memory.SharedMemory('sp'); print(m.buf[0]); r.unregister('/sp','shared_memory')"), "7",
 		},
 		{
-			"shared memory of System V", python("import ctypes; c=ctypes.CDLL(None); c.shmat.restype=ctypes.c_void_p; i=c.shmget(77,64,0o1600); ctypes.memmove(c.shmat(i,None,0),b'seg',3)"),
+			"shared memory of System V",
+			python("import ctypes; c=ctypes.CDLL(None); c.shmat.restype=ctypes.c_void_p; i=c.shmget(77,64,0o1600); ctypes.memmove(c.shmat(i,None,0),b'seg',3)"),
 			python("import ctypes; c=ctypes.CDLL(None); c.shmat.restype=ctypes.c_void_p; i=c.shmget(77,64,0o600); print(ctypes.string_at(c.shmat(i,None,0),3).decode())"), "seg",
 		},
 		{"the host name", sallyport.Script("hostname"), sallyport.Script("test $(hostname) = $(cat /proc/sys/kernel/hostname) && echo same"), "same"},
@@ -137,7 +141,8 @@ func TestSharedThings(t *testing.T) {
 			if got := s.out(test.then); got != test.want {
 				t.Errorf("%q", got)
 			}
-			if got, err := s.Runner.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: test.then.Args, Script: test.then.Script}); err != nil || test.name != "the host name" && got.ExitCode == 0 {
+			if got, err := s.Runner.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: test.then.Args,
+				Script: test.then.Script}); err != nil || test.name != "the host name" && got.ExitCode == 0 {
 				t.Errorf("in a sandbox of its own: %v, %s", err, got.Output.Bytes())
 			}
 		})
@@ -166,12 +171,14 @@ while True:
 	s := newSharedStage(t, nil, sallyport.SandboxOptions{})
 	for _, name := range []string{"/tmp/socket", "@socket"} {
 		t.Run(name, func(t *testing.T) {
-			session, err := s.in.Start(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", serve, name}})
+			session, err := s.in.Start(t.Context(),
+				&sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", serve, name}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer session.Close()
-			if _, err := session.Await(t.Context(), sallyport.Until{FirstOutput: true, For: time.Minute}); err != nil {
+			if _, err := session.Await(t.Context(),
+				sallyport.Until{FirstOutput: true, For: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.out(sallyport.Command("python3", "-c", ask, name)); got != "served" {
@@ -179,7 +186,8 @@ while True:
 			}
 			wider := sallyport.Command("python3", "-c", ask, name)
 			wider.Dir = s.dir
-			s.Update(sandbox.WorkspaceWrite(s.dir).WithEntries(sandbox.PathEntry(t.TempDir(), sandbox.LevelWrite)), "")
+			s.Update(sandbox.WorkspaceWrite(s.dir).WithEntries(sandbox.PathEntry(t.TempDir(),
+				sandbox.LevelWrite)), "")
 			defer s.Update(s.Policy, "")
 			r, err := s.in.Run(t.Context(), wider)
 			if err != nil || r.ExitCode == 0 || len(r.Denials()) == 0 {
@@ -199,11 +207,13 @@ func TestSharedApart(t *testing.T) {
 		switch {
 		case !apart && !errors.As(err, &no):
 			t.Errorf("%v", err)
-		case apart && (err != nil || r.Sandbox.Shared || !strings.Contains(r.Sandbox.Apart, "its network is host")):
+		case apart && (err != nil || r.Sandbox.Shared ||
+			!strings.Contains(r.Sandbox.Apart, "its network is host")):
 			t.Errorf("%v, %+v", err, r)
 		}
 	}
-	fake := &sallyport.Runner{Policy: sandbox.ReadOnly(), Executor: &executortest.Fake{Play: func(*executor.Spec, *executortest.FakeProcess) {}}}
+	fake := &sallyport.Runner{Policy: sandbox.ReadOnly(),
+		Executor: &executortest.Fake{Play: func(*executor.Spec, *executortest.FakeProcess) {}}}
 	defer fake.Close()
 	if _, err := fake.Open(t.Context(), sallyport.SandboxOptions{}); !errors.Is(err, sallyport.ErrNoSandbox) {
 		t.Error(err)
@@ -212,7 +222,8 @@ func TestSharedApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := in.Run(t.Context(), &sallyport.Cmd{Dir: "/", Args: []string{"true"}}); err != nil || !strings.Contains(r.Sandbox.Apart, "this executor has none") {
+	if r, err := in.Run(t.Context(), &sallyport.Cmd{Dir: "/", Args: []string{"true"}}); err != nil ||
+		!strings.Contains(r.Sandbox.Apart, "this executor has none") {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -225,15 +236,18 @@ func TestSharedHolderKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if _, err := session.Await(t.Context(), sallyport.Until{FirstOutput: true, For: time.Minute}); err != nil {
+	if _, err := session.Await(t.Context(), sallyport.Until{FirstOutput: true,
+		For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	killHolder(t)
 	r, err := session.Wait(t.Context())
-	if !errors.Is(err, executor.ErrSharedEnded) || r == nil || r.End != sallyport.EndFailed || string(r.Stdout.Bytes()) != "runs\n" {
+	if !errors.Is(err, executor.ErrSharedEnded) || r == nil || r.End != sallyport.EndFailed ||
+		string(r.Stdout.Bytes()) != "runs\n" {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if _, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"true"}}); !errors.Is(err, executor.ErrSharedEnded) {
+	if _, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"true"}}); !errors.Is(err,
+		executor.ErrSharedEnded) {
 		t.Error(err)
 	}
 }
@@ -253,7 +267,8 @@ func killHolder(t *testing.T) {
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		fields := strings.Fields(rest)
 		children, err := os.ReadFile("/proc/" + e.Name() + "/task/" + e.Name() + "/children")
-		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) && err == nil && len(children) == 0 && strings.Contains(string(stat), "(memfd:sallyport)") {
+		if len(fields) > 1 && fields[1] == fmt.Sprint(os.Getpid()) && err == nil && len(children) == 0 &&
+			strings.Contains(string(stat), "(memfd:sallyport)") {
 			var pid int
 			_, _ = fmt.Sscan(e.Name(), &pid)
 			p, _ := os.FindProcess(pid)
@@ -289,13 +304,15 @@ func TestSharedIdle(t *testing.T) {
 func TestSharedLimits(t *testing.T) {
 	testenv.NeedProgram(t, "python3")
 	s := newSharedStage(t, nil, sallyport.SandboxOptions{Resources: executor.Resources{Memory: 200 << 20}})
-	hungry := &sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", "b=bytearray(140<<20); print('has it', flush=True); input()"}, OpenStdin: true}
+	hungry := &sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c",
+		"b=bytearray(140<<20); print('has it', flush=True); input()"}, OpenStdin: true}
 	first, err := s.in.Start(t.Context(), hungry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if r, err := first.Await(t.Context(), sallyport.Until{Match: nil, FirstOutput: true, For: time.Minute}); err != nil || string(r.Output.Bytes()) != "has it\n" {
+	if r, err := first.Await(t.Context(), sallyport.Until{Match: nil, FirstOutput: true,
+		For: time.Minute}); err != nil || string(r.Output.Bytes()) != "has it\n" {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	second, err := s.in.Start(t.Context(), hungry)
@@ -320,12 +337,16 @@ func TestSharedLimits(t *testing.T) {
 // connections only.
 func TestSharedManaged(t *testing.T) {
 	testenv.NeedProgram(t, "python3")
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "reached") }))
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "reached")
+	}))
 	defer upstream.Close()
 	_, port, _ := net.SplitHostPort(upstream.Listener.Addr().String())
 	s := newSharedStage(t, func(r *sallyport.Runner) {
 		r.Policy = r.Policy.WithNetwork(sandbox.NetworkProxy)
-		p, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "localhost:" + port}}})
+		p, err := network.New(network.Config{Mode: network.Full,
+			Entries: []network.Entry{{Pattern: "localhost:" + port}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,19 +358,23 @@ for u in sys.argv[1:]:
     except urllib.error.HTTPError as e: print(e.code,flush=True)
     except Exception as e: print(e,flush=True)
 sys.stdin.read()`
-	session, err := s.in.Start(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", "print('up',flush=True); input()"}, OpenStdin: true})
+	session, err := s.in.Start(t.Context(), &sallyport.Cmd{Dir: s.dir,
+		Args: []string{"python3", "-c", "print('up',flush=True); input()"}, OpenStdin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close() // so that there are several
-	if _, err := session.Await(t.Context(), sallyport.Until{FirstOutput: true, For: time.Minute}); err != nil {
+	if _, err := session.Await(t.Context(), sallyport.Until{FirstOutput: true,
+		For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	var each sync.WaitGroup
 	for i := range 4 {
 		each.Go(func() {
 			own := fmt.Sprintf("refused%d.example", i)
-			r, err := s.in.Run(context.Background(), &sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", ask, "http://localhost:" + port + "/", "http://" + own + "/"}})
+			r, err := s.in.Run(context.Background(),
+				&sallyport.Cmd{Dir: s.dir, Args: []string{"python3", "-c", ask, "http://localhost:" + port +
+					"/", "http://" + own + "/"}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -369,7 +394,8 @@ sys.stdin.read()`
 func TestSharedNames(t *testing.T) {
 	testenv.NeedProgram(t, "getent")
 	s := newSharedStage(t, nil, sallyport.SandboxOptions{})
-	session, err := s.in.Start(t.Context(), &sallyport.Cmd{Dir: s.dir, Script: "echo up; read x", OpenStdin: true})
+	session, err := s.in.Start(t.Context(), &sallyport.Cmd{Dir: s.dir, Script: "echo up; read x",
+		OpenStdin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,11 +428,13 @@ func TestSharedPIDs(t *testing.T) {
 	if got := s.out(sallyport.Script("until ps ax -o args | grep -qx 'sleep 98765'; do :; done; ps ax -o args")); !strings.Contains(got, "sleep 98765") {
 		t.Error(got)
 	}
-	left, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Script: "setsid sleep 12345 >/dev/null 2>&1 & exit 0"})
+	left, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir,
+		Script: "setsid sleep 12345 >/dev/null 2>&1 & exit 0"})
 	if err != nil || len(left.Survivors) != 1 || left.SurvivorsBy != executor.BySubreaper {
 		t.Errorf("%v, %+v", err, left)
 	}
-	if got := s.out(sallyport.Command("ps", "ax", "-o", "args")); strings.Contains(got, "sleep 12345") || !strings.Contains(got, "sleep 98765") {
+	if got := s.out(sallyport.Command("ps", "ax", "-o", "args")); strings.Contains(got, "sleep 12345") ||
+		!strings.Contains(got, "sleep 98765") {
 		t.Error(got)
 	}
 	if got := s.out(sallyport.Script("kill -TERM $(ps ax -o pid,args | awk '$2==\"sleep\" && $3==98765 {print $1}') && echo sent")); got != "sent" {
@@ -415,13 +443,17 @@ func TestSharedPIDs(t *testing.T) {
 	if r, err := first.Wait(t.Context()); err != nil || r.Signal != 15 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	s.Update(sandbox.WorkspaceWrite(s.dir).WithEntries(sandbox.PathEntry(t.TempDir(), sandbox.LevelWrite)), "")
+	s.Update(sandbox.WorkspaceWrite(s.dir).WithEntries(sandbox.PathEntry(t.TempDir(),
+		sandbox.LevelWrite)), "")
 	var apart *executor.ApartError
-	if _, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Args: []string{"true"}}); !errors.As(err, &apart) {
+	if _, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir,
+		Args: []string{"true"}}); !errors.As(err, &apart) {
 		t.Errorf("with another policy: %v", err)
 	}
 	s.Update(sandbox.WorkspaceWrite(s.dir), "")
-	if r, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir, Script: "kill -KILL 1; kill -0 1 && echo lives"}); err != nil || !strings.Contains(string(r.Output.Bytes()), "lives") {
+	if r, err := s.in.Run(t.Context(), &sallyport.Cmd{Dir: s.dir,
+		Script: "kill -KILL 1; kill -0 1 && echo lives"}); err != nil ||
+		!strings.Contains(string(r.Output.Bytes()), "lives") {
 		t.Errorf("a signal to the holder: %v, %s", err, r.Output.Bytes())
 	}
 	// A command can kill its own reaper. Nothing stays, and the result says that the end is not known.
@@ -438,8 +470,10 @@ func TestSharedRedis(t *testing.T) {
 	testenv.NeedProgram(t, "redis-server")
 	testenv.NeedProgram(t, "redis-cli")
 	s := newSharedStage(t, nil, sallyport.SandboxOptions{})
-	port := s.server(sallyport.Command("redis-server", "--port", "6399", "--save", "", "--unixsocket", "/tmp/redis", "--dir", "/tmp"))
-	if got := s.out(sallyport.Command("redis-cli", "-p", fmt.Sprint(port), "set", "key", "value")); got != "OK" {
+	port := s.server(sallyport.Command("redis-server", "--port", "6399", "--save", "", "--unixsocket",
+		"/tmp/redis", "--dir", "/tmp"))
+	if got := s.out(sallyport.Command("redis-cli", "-p", fmt.Sprint(port), "set", "key",
+		"value")); got != "OK" {
 		t.Error(got)
 	}
 	if got := s.out(sallyport.Command("redis-cli", "-s", "/tmp/redis", "get", "key")); got != "value" {

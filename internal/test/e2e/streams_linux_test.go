@@ -68,7 +68,8 @@ func TestStreamErrors(t *testing.T) {
 			test.change(c)
 			res := run(t, r, c)
 			err := res.Err()
-			if res.ExitCode != 0 || test.is != nil && !errors.Is(err, test.is) || (err == nil) != (test.member == "") {
+			if res.ExitCode != 0 || test.is != nil && !errors.Is(err, test.is) ||
+				(err == nil) != (test.member == "") {
 				t.Errorf("exit code %d, error %v", res.ExitCode, err)
 			}
 			text, err := res.MarshalJSON()

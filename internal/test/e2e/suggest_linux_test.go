@@ -23,7 +23,8 @@ func TestSuggestionsWork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "git")
-	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") // the kernel closes directories in it, which only ours can remove
+	// the kernel closes directories in it, which only ours can remove
+	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestSuggestionsWork(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			base := suggestBase(t)
-			env := []string{"PATH=/usr/bin:/bin", "HOME=" + base + "/home", "OUT=" + base + "/out/data", "GIT_CONFIG_NOSYSTEM=1"}
+			env := []string{"PATH=/usr/bin:/bin", "HOME=" + base + "/home", "OUT=" + base + "/out/data",
+				"GIT_CONFIG_NOSYSTEM=1"}
 			command := func(p sandbox.Policy) *sallyport.Result {
 				c := sh(test.script)
 				c.Dir, c.Env, c.EnvPolicy.Set = base+"/w", env, map[string]string{"OUT": base + "/out/data"}
@@ -58,16 +60,19 @@ func TestSuggestionsWork(t *testing.T) {
 				t.Fatalf("it works without a grant: %s", res.Output)
 			}
 			ds := []sandbox.Denial{{
-				Access: sandbox.Access{Op: sandbox.Write, Path: filepath.Join(base, test.path)}, Source: sandbox.Notified,
+				Access: sandbox.Access{Op: sandbox.Write, Path: filepath.Join(base, test.path)},
+				Source: sandbox.Notified,
 			}}
 			r := &suggest.Run{
-				Policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), Dir: base + "/w", Env: env, Local: true, Named: true, Caches: true,
+				Policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), Dir: base + "/w", Env: env,
+				Local: true, Named: true, Caches: true,
 			}
 			r.Complete(ds)
 			if ds[0].Grant == "" {
 				ds[0].Grant, test.want = ds[0].Wider, strings.TrimPrefix(test.want, "wider: ")
 			}
-			grant := strings.ReplaceAll(strings.ReplaceAll(ds[0].Grant, base+"/out/data", "OUT"), base+"/w", "W")
+			grant := strings.ReplaceAll(strings.ReplaceAll(ds[0].Grant, base+"/out/data", "OUT"),
+				base+"/w", "W")
 			if grant != test.want || ds[0].Rule == "" {
 				t.Fatalf("the grant is %q by %q, want %q", ds[0].Grant, ds[0].Rule, test.want)
 			}

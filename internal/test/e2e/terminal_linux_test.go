@@ -54,12 +54,14 @@ func TestRunOnTerminal(t *testing.T) {
 	}
 	t.Run("output and code", func(t *testing.T) {
 		res := run(t, sallyport.Command("sh", "-c", "stty size; echo err >&2; exit 5"))
-		if res.ExitCode != 5 || string(res.Stdout.Bytes()) != "33 101\r\nerr\r\n" || len(res.Stderr.Bytes()) > 0 {
+		if res.ExitCode != 5 || string(res.Stdout.Bytes()) != "33 101\r\nerr\r\n" ||
+			len(res.Stderr.Bytes()) > 0 {
 			t.Errorf("%d, %q, %q", res.ExitCode, res.Stdout.Bytes(), res.Stderr.Bytes())
 		}
 	})
 	t.Run("row51 a signal", func(t *testing.T) {
-		if res := run(t, sallyport.Command("sh", "-c", "kill -9 $$")); res.ExitCode != 137 || res.Signal != 9 || res.End != sallyport.EndSignaled {
+		if res := run(t, sallyport.Command("sh", "-c", "kill -9 $$")); res.ExitCode != 137 ||
+			res.Signal != 9 || res.End != sallyport.EndSignaled {
 			t.Errorf("%d, signal %d, %s", res.ExitCode, res.Signal, res.End)
 		}
 	})
@@ -71,7 +73,8 @@ func TestRunOnTerminal(t *testing.T) {
 	t.Run("input that ends", func(t *testing.T) {
 		c := sallyport.Command("sh", "-c", "stty -echo; cat")
 		c.Stdin = strings.NewReader("one\ntwo")
-		if res := run(t, c); res.ExitCode != 0 || !strings.HasSuffix(string(res.Stdout.Bytes()), "one\r\ntwo") {
+		if res := run(t, c); res.ExitCode != 0 || !strings.HasSuffix(string(res.Stdout.Bytes()),
+			"one\r\ntwo") {
 			t.Errorf("%d, %q", res.ExitCode, res.Stdout.Bytes())
 		}
 	})
@@ -86,14 +89,16 @@ func TestRunOnTerminal(t *testing.T) {
 		c.Stderr = f
 		res := run(t, c)
 		got, err := os.ReadFile(name)
-		if res.ExitCode != 0 || err != nil || string(got) != "err\n" || string(res.Stdout.Bytes()) != "out\r\n" {
+		if res.ExitCode != 0 || err != nil || string(got) != "err\n" ||
+			string(res.Stdout.Bytes()) != "out\r\n" {
 			t.Errorf("%d, %q, %q, %v", res.ExitCode, got, res.Stdout.Bytes(), err)
 		}
 	})
 	t.Run("sizes", func(t *testing.T) {
 		w := &waitWriter{text: "ready", seen: make(chan struct{})}
 		sizes := make(chan sallyport.Size)
-		c := sallyport.Command("sh", "-c", "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done")
+		c := sallyport.Command("sh", "-c",
+			"trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done")
 		c.Stdout, c.Resizes = w, sizes
 		var sending sync.WaitGroup
 		sending.Go(func() {

@@ -21,7 +21,9 @@ func TestZeroRunner(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var r sallyport.Runner
 	defer r.Close()
-	res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "test ! -e /var && test ! -e /home && read line </etc/passwd && echo fine"}, Dir: "/usr"})
+	res, err := r.Run(t.Context(),
+		&sallyport.Cmd{Args: []string{"/bin/sh", "-c",
+			"test ! -e /var && test ! -e /home && read line </etc/passwd && echo fine"}, Dir: "/usr"})
 	if err != nil || strings.TrimSpace(res.Stdout.String()) != "fine" {
 		t.Fatalf("%+v %v", res, err)
 	}
@@ -31,7 +33,8 @@ func TestZeroRunner(t *testing.T) {
 	if !errors.As(err, &dir) || !errors.As(err, &hidden) || hidden.Path != "/var" {
 		t.Errorf("%v", err)
 	}
-	_, err = (&sallyport.Runner{Policy: sandbox.WorkspaceWrite()}).Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/true"}, Dir: "/"})
+	_, err = (&sallyport.Runner{Policy: sandbox.WorkspaceWrite()}).Run(t.Context(),
+		&sallyport.Cmd{Args: []string{"/bin/true"}, Dir: "/"})
 	var root *executor.RootError
 	if !errors.As(err, &root) || root.Path != "/" {
 		t.Errorf("%v", err)

@@ -91,7 +91,8 @@ func TestCompare(t *testing.T) {
 		{"fails", "EPERM", ""}, {"gone", "did not run, or did not end", ""},
 		{"listed", "EPERM", "closed"}, {"skips", "skipped: no device", ""},
 	}
-	if diff := cmp.Diff(want, c.failed, cmp.AllowUnexported(difference{})); diff != "" || c.passed != 6 || c.unlisted() != 3 || !cmp.Equal(c.stale, []string{"s stale"}) {
+	if diff := cmp.Diff(want, c.failed, cmp.AllowUnexported(difference{})); diff != "" || c.passed != 6 ||
+		c.unlisted() != 3 || !cmp.Equal(c.stale, []string{"s stale"}) {
 		t.Errorf("%+v\n%s", c, diff)
 	}
 	var b strings.Builder
@@ -99,7 +100,8 @@ func TestCompare(t *testing.T) {
 		t.Error("the report accepts unlisted differences")
 	}
 	for _, line := range []string{
-		"UNLISTED: s fails: EPERM\n", "listed:   s listed: EPERM\n          closed\n", "STALE:    s stale: ", "not run:  npm packages: none\n",
+		"UNLISTED: s fails: EPERM\n", "listed:   s listed: EPERM\n          closed\n", "STALE:    s stale: ",
+		"not run:  npm packages: none\n",
 		"6 tests pass outside; 4 of them do not pass inside, 3 unlisted; 1 listed ones pass\n",
 	} {
 		if !strings.Contains(b.String(), line) {
@@ -146,7 +148,8 @@ func TestCompareStar(t *testing.T) {
 
 // TestBetter keeps a test that failed once on a busy machine from counting.
 func TestBetter(t *testing.T) {
-	got := better(outcomes{"a": {failed, "x"}, "b": {passed, ""}, "c": {failed, "first"}}, outcomes{"a": {passed, ""}, "b": {failed, "x"}, "c": {failed, "x"}, "d": {skipped, ""}})
+	got := better(outcomes{"a": {failed, "x"}, "b": {passed, ""}, "c": {failed, "first"}},
+		outcomes{"a": {passed, ""}, "b": {failed, "x"}, "c": {failed, "x"}, "d": {skipped, ""}})
 	want := outcomes{"a": {passed, ""}, "b": {passed, ""}, "c": {failed, "first"}, "d": {skipped, ""}}
 	if !maps.Equal(got, want) {
 		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(outcome{})))
@@ -173,13 +176,15 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, resultsName)
 	write := suite{name: "x", dir: dir, read: readLines(file)}
-	write.command = []string{"sh", "-c", `echo '{"test":"a","state":"pass"}' >` + resultsName + `; echo '{"test":"b","state":"fail","reason":"r"}' >>` + resultsName + `; exit 3`}
+	write.command = []string{"sh", "-c", `echo '{"test":"a","state":"pass"}' >` + resultsName +
+		`; echo '{"test":"b","state":"fail","reason":"r"}' >>` + resultsName + `; exit 3`}
 	got, err := write.run(t.Context(), nil, patience)
 	if want := (outcomes{"a": {passed, ""}, "b": {failed, "r"}}); err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 	write.command = []string{"sh", "-c", "echo why >&2; exit 1"}
-	if got, err := write.run(t.Context(), nil, patience); err == nil || !strings.Contains(err.Error(), "why") {
+	if got, err := write.run(t.Context(), nil, patience); err == nil ||
+		!strings.Contains(err.Error(), "why") {
 		t.Errorf("results of the run before: %v, %v", got, err)
 	}
 }
@@ -200,11 +205,13 @@ test('waits', { skip: 'not here' }, () => {})
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=./suites-reporter.mjs", "a.test.js")
+	cmd := exec.CommandContext(t.Context(), node, "--test",
+		"--test-reporter=./suites-reporter.mjs", "a.test.js")
 	cmd.Dir = dir
 	out, _ := cmd.Output() // one test fails
 	got, err := parseLines(out)
-	want := outcomes{"a.test.js:2 adds:one": {passed, ""}, "a.test.js:3 breaks": {failed, "boom"}, "a.test.js:4 waits": {skipped, "not here"}}
+	want := outcomes{"a.test.js:2 adds:one": {passed, ""}, "a.test.js:3 breaks": {failed, "boom"},
+		"a.test.js:4 waits": {skipped, "not here"}}
 	for name, o := range want {
 		if got[name] != o {
 			t.Errorf("%s: %+v, want %+v (%v)\n%s", name, got[name], o, err, out)

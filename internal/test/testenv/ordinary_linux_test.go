@@ -36,7 +36,8 @@ func TestOrdinarySurroundings(t *testing.T) {
 		return
 	}
 	t.Log(childLine)
-	if groups, err := os.Getgroups(); err != nil || len(groups) > 1 || len(groups) == 1 && groups[0] != ordinaryID {
+	if groups, err := os.Getgroups(); err != nil || len(groups) > 1 || len(groups) == 1 &&
+		groups[0] != ordinaryID {
 		t.Errorf("groups %v, %v; want none of root's", groups, err)
 	}
 	for _, dir := range []string{os.Getenv("HOME"), os.TempDir(), t.TempDir()} {

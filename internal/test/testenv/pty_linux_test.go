@@ -62,7 +62,8 @@ func TestTerminalHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap 'echo hup >&2; exit 9' HUP; echo ready; read a; echo "end $?" >&2`)
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+		`trap 'echo hup >&2; exit 9' HUP; echo ready; read a; echo "end $?" >&2`)
 	cmd.Stderr = out
 	x := StartTerminal(t, cmd, 80, 24)
 	x.Expect("ready")
@@ -83,7 +84,8 @@ func TestTerminalExpects(t *testing.T) {
 		x.t = tb
 		x.Expect("goodbye")
 	})
-	if said.ended != "fail" || !strings.Contains(said.message, "hello") || !strings.Contains(said.message, "goodbye") {
+	if said.ended != "fail" || !strings.Contains(said.message, "hello") ||
+		!strings.Contains(said.message, "goodbye") {
 		t.Errorf("%s: %q", said.ended, said.message)
 	}
 	x.t = t

@@ -83,7 +83,8 @@ func TestSwitchTurnsSkipIntoFailure(t *testing.T) {
 			t.Setenv(RequireVar, test.require)
 			fake := runFake(func(tb testing.TB) { Lack(tb, test.fact, "not here") })
 			if fake.ended != test.want || !strings.Contains(fake.message, test.message) {
-				t.Errorf("ended with %s %q, want %s with %q", fake.ended, fake.message, test.want, test.message)
+				t.Errorf("ended with %s %q, want %s with %q", fake.ended, fake.message,
+					test.want, test.message)
 			}
 		})
 	}
@@ -140,7 +141,8 @@ func TestUsersAreNeverRequired(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
-	hidden := []string{"GOFLAGS", "GIT_DIR", "PYTHONPATH", "npm_config_registry", "LD_PRELOAD", "SALLYPORT_HOME"}
+	hidden := []string{"GOFLAGS", "GIT_DIR", "PYTHONPATH", "npm_config_registry", "LD_PRELOAD",
+		"SALLYPORT_HOME"}
 	kept := []string{RequireVar, "GOCACHE_OF_ANOTHER", "LC_ALL"}
 	for _, name := range slices.Concat(hidden, kept) {
 		t.Setenv(name, "x")
