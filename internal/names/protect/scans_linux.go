@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/names/credentials"
@@ -116,9 +118,9 @@ func (s *Scans) first(subject string) bool {
 	first := true
 	if s != nil {
 		s.file(subject, func(name string) {
-			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 			if first = !errors.Is(err, fs.ErrExist); err == nil {
-				_ = f.Close()
+				unix.Close(fd)
 				prune(filepath.Dir(name))
 			}
 		})
