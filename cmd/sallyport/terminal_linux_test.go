@@ -43,12 +43,23 @@ func newSeat(t *testing.T) seat {
 // command returns a command with the environment of a seat.
 func (s seat) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd := exec.CommandContext(t.Context(), s.program(args[0]), args[1:]...)
+	cmd.Args[0] = args[0]
 	cmd.Dir = s.work
 	cmd.Env = append(testenv.Environ(), "PATH="+s.path, "HOME="+s.home, "XDG_STATE_HOME="+s.home,
 		"SHELL=/bin/sh", "LC_ALL=C.UTF-8", "TERM=xterm",
 		"PS1=$ ", "PS2=> ", "LESS=", "EXINIT=", "VIMINIT=", "PYTHONSTARTUP=", "GORACE="+noRaceSleep)
 	return cmd
+}
+
+// program returns the path of a program that is found in the search path of the seat.
+func (s seat) program(name string) string {
+	for _, dir := range filepath.SplitList(s.path) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && !strings.Contains(name, "/") {
+			return path
+		}
+	}
+	return name
 }
 
 // run starts sallyport run with these words on a terminal.
