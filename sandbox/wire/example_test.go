@@ -25,7 +25,6 @@ func ExampleParseProfile() {
 	fmt.Println(err)
 	// Output:
 	// workspace-write, network none
-	// {"type":"managed","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"}]},"network":"restricted"}
-	// <nil>
+	// {"type":"managed","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"}]},"network":"restricted"} <nil>
 	// policy cannot be written as a permission profile: named grants cannot be expressed
 }
