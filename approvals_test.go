@@ -572,8 +572,7 @@ func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
 }
 
 // TestStrictReviewCeiling: a rule leads no command out of the sandbox that the ceiling holds in it, also
-// where
-// the reviewer approves all.
+// where the reviewer approves all.
 func TestStrictReviewCeiling(t *testing.T) {
 	var mode sandbox.Mode
 	r, _ := fakeRunner(nil, func(spec *executor.Spec,

@@ -437,8 +437,7 @@ func TestHostTimeLimit(t *testing.T) {
 }
 
 // TestLeavingNetwork: what is said about hosts stays for a command that leaves the sandbox, or the
-// question names that it
-// ends; a rule, which asks nothing, ends nothing.
+// question names that it ends; a rule, which asks nothing, ends nothing.
 func TestLeavingNetwork(t *testing.T) {
 	allow := []network.Entry{{Pattern: "a.example.com"}}
 	deny := append(slices.Clone(allow), network.Entry{Pattern: "b.example.com", Deny: true})
@@ -505,8 +504,7 @@ func TestLeavingNetwork(t *testing.T) {
 }
 
 // TestHostDeniedMeanwhile: a host that is denied while the question is open, or after leaving was
-// approved for the
-// session, keeps the command in the sandbox.
+// approved for the session, keeps the command in the sandbox.
 func TestHostDeniedMeanwhile(t *testing.T) {
 	hosts, err := network.New(network.Config{Mode: network.Full})
 	if err != nil {

@@ -54,8 +54,7 @@ const ExitTimedOut = 124
 // A Result is what is known about a command that ran. Its JSON form is the object that
 // `sallyport run --json` prints; decoding that object gives the Result back, except for
 // the types of StdinErr, StdoutErr and StderrErr, the policies of Attempts, survivors beyond the 20th,
-// of which
-// only the number is kept, and which streams of First lack bytes.
+// of which only the number is kept, and which streams of First lack bytes.
 type Result struct {
 	// Run is the identity of the run, as in its events.
 	Run string
@@ -355,9 +354,9 @@ func wholeCharacters(s output.Snapshot) (head, tail []byte, omitted uint64) {
 }
 
 // Plain returns the retained output as [Output.String] does, without the control sequences that programs
-// print
-// for a terminal: a carriage return and a newline are one newline, sequences that move the cursor become
-// what separates words, and others nothing. Of a sequence that a reply or a gap cuts the end remains.
+// print for a terminal: a carriage return and a newline are one newline, sequences that move the cursor
+// become what separates words, and others nothing. Of a sequence that a reply or a gap cuts the end
+// remains.
 func (o Output) Plain() string { return text.WithoutControls(o.String()) }
 
 // Decoded returns the retained output as text for reading, as [Output.String] does,

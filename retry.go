@@ -67,8 +67,7 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 }
 
 // repeatable reports whether it can be attempted once more. It is false for a command whose input,
-// output or descriptors were used: a session, unless
-// it was sent nothing and its output goes on.
+// output or descriptors were used: a session, unless it was sent nothing and its output goes on.
 func (x *execution) repeatable() bool {
 	return (!x.session || x.cmd.Retry && x.host.Local) && len(x.cmd.Files) == 0 && x.input0.Again() &&
 		(x.queue == nil || x.queue.Hold())

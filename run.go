@@ -19,9 +19,8 @@ import (
 // Run runs a command to its end and returns what happened. A command that ran has a
 // Result, whatever its exit code; an error means that it did not run, or that its end
 // is not known ([ErrEndUnknown]: then it may have run, and may run still). Both are returned when the
-// run was cut short: by the end of ctx (the
-// error wraps its cause) or by Close ([ErrClosed]). The command's process tree is then
-// ended as after a timeout, and the Result is what is known.
+// run was cut short: by the end of ctx (the error wraps its cause) or by Close ([ErrClosed]). The
+// command's process tree is then ended as after a timeout, and the Result is what is known.
 //
 // Run returns when nothing of the command is left: neither a process, nor a goroutine
 // that serves it, except one that is blocked in a Read of Cmd.Stdin or in a Write of a

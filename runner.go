@@ -70,8 +70,7 @@ type Runner struct {
 	Writable []string
 	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with, nil
 	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any
-	// case; an error is a
-	// warning in the Result. Nil means that no rule is offered.
+	// case; an error is a warning in the Result. Nil means that no rule is offered.
 	Remember func(prefix []string, line string) error
 	// StopOnRefusedHost ends a command with EndRefused when a host that it wants to reach was asked
 	// about and refused. False lets it go on without that host, unless the answer is to abort.

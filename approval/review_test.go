@@ -151,8 +151,7 @@ func TestAction(t *testing.T) {
 }
 
 // TestReviewed: in strict review a person answers about what the reviewer approves; the reviewer alone
-// does where
-// that is said.
+// does where that is said.
 func TestReviewed(t *testing.T) {
 	yes, no := Fixed(Decision{Answer: Approved, Source: FromReviewer}),
 		Fixed(Decision{Answer: Denied, Source: FromReviewer})

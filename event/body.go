@@ -34,9 +34,8 @@ type Judged struct {
 	PolicyVersion string
 
 	// What follows is not in the JSON form. Path says which row of the table of decisions decided;
-	// Requires is
-	// what the question about what the caller asks for requires; Held is why a rule that leads outside of the
-	// sandbox does not, empty for no such rule.
+	// Requires is what the question about what the caller asks for requires; Held is why a rule that
+	// leads outside of the sandbox does not, empty for no such rule.
 	Path     string
 	Requires []string
 	Held     string

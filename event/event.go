@@ -40,8 +40,7 @@ type Event struct {
 
 // A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
 // [ApprovalDecided], [Started], [Output], [Network], [Denied], [Quarantined], [Survived], [Exited],
-// [Retrying],
-// [SandboxOutcome] and [Ended], or after decoding [Unknown].
+// [Retrying], [SandboxOutcome] and [Ended], or after decoding [Unknown].
 type Body interface {
 	// Kind is the member "type" of the JSON form, in lower case.
 	Kind() string
@@ -62,8 +61,7 @@ type envelope struct {
 
 // MarshalJSON returns one object: the members v, type, time, seq, run,
 // attempt and, where there is one, caller_id, and beside them those of the body. An Event without a body
-// is an
-// error.
+// is an error.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, fmt.Errorf("event: event %d has no body", e.Seq)

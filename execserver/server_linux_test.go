@@ -249,8 +249,7 @@ func TestFiles(t *testing.T) {
 }
 
 // TestClientsApart: clients of Dial and of Serve neither resume sessions of each other nor see their
-// runs. The
-// wall is the credential.
+// runs. The wall is the credential.
 func TestClientsApart(t *testing.T) {
 	s := newServer(t, execserver.Options{Managed: t.TempDir()})
 	for _, near := range []bool{false, true} {

@@ -96,8 +96,7 @@ func New(c Config) (*Policy, error) {
 }
 
 // With returns a policy with more entries, of the same version. The errors are those of [New]. A nil
-// Policy opens
-// nothing, and stays so.
+// Policy opens nothing, and stays so.
 func (p *Policy) With(entries ...Entry) (*Policy, error) {
 	if p == nil || len(entries) == 0 {
 		return p, nil
@@ -167,8 +166,7 @@ func (p *Policy) Denies() bool {
 }
 
 // Judges reports whether more than entries is said about requests: a mode that limits them, rules for
-// them, or
-// what changes them, such as credentials. It is false for a nil Policy.
+// them, or what changes them, such as credentials. It is false for a nil Policy.
 func (p *Policy) Judges() bool {
 	return p != nil && (p.mode == Limited || p.ask || len(p.rules) > 0 || p.config.Inspector != nil)
 }

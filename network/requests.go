@@ -252,8 +252,7 @@ var placeOverrides = []string{
 }
 
 // elsewhere reports whether a request, as the server gets it by the rule, may stand for another place
-// than that
-// in its target.
+// than that in its target.
 func (r *RequestRule) elsewhere(q *HTTPRequest) bool {
 	for name := range q.Header {
 		if slices.Contains(placeOverrides, plainHeader(name)) && !r.Drops(name) {
@@ -382,14 +381,12 @@ func plainHeader(name string) string {
 }
 
 // likeOthers are characters that some servers take for a dot, a separator or an escape after they were
-// decoded:
-// those of the full width, and others of the same look.
+// decoded: those of the full width, and others of the same look.
 const likeOthers = "\u2024\u2025\u2026\u2044\u2215\u2216\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c\uff05\uff1b"
 
 // plainPath returns a path without escapes. It is not ok for one that servers may read in another way: what
 // has empty segments or those of dots, parameters behind a semicolon, backslashes, characters that a
-// path does
-// not have, or an escape that stands for one of these, for a slash or for a percent sign.
+// path does not have, or an escape that stands for one of these, for a slash or for a percent sign.
 func plainPath(path string) (plain string, ok bool) {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/-_.~!$&'()*+,=:@%"
 	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path,

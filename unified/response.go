@@ -175,8 +175,7 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 }
 
 // Denied returns an [*Error] of the kind [ErrDenied] if the command failed and the sandbox denied it an
-// access,
-// certainly or probably, for callers who treat that as an error; else nil.
+// access, certainly or probably, for callers who treat that as an error; else nil.
 func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {
 		return nil

@@ -284,8 +284,7 @@ func TestStreamerEnds(t *testing.T) {
 }
 
 // TestNoReturn: a listener that ends its goroutine misses the event, and nothing waits; without a watch,
-// nothing
-// is started.
+// nothing is started.
 func TestNoReturn(t *testing.T) {
 	bubble(t, map[string]func(*fakeProcess){"x": later(0, "x", ending{})},
 		func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {

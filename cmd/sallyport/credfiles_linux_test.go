@@ -16,8 +16,7 @@ import (
 )
 
 // filesStage is a credentialStage with files of tools in the home directory, each with one value of its
-// own; the last
-// behind a link or not.
+// own; the last behind a link or not.
 func filesStage(t *testing.T, link bool) (s *credentialStage, values map[string]string) {
 	t.Helper()
 	s = newCredentialStage(t, "")
@@ -129,8 +128,7 @@ E`},
 }
 
 // TestCredentialFileReplaced: a file that is replaced while the command runs, which removes the copy
-// over it, ends the
-// command before it can read the file.
+// over it, ends the command before it can read the file.
 func TestCredentialFileReplaced(t *testing.T) {
 	t.Parallel()
 	s, _ := filesStage(t, false)

@@ -102,8 +102,7 @@ func TestInspectPrograms(t *testing.T) {
 }
 
 // TestInspectFiles: while a command runs, its certificates are in one file that it sees in the place of
-// the system's,
-// no key is on disk, and the file is gone afterwards.
+// the system's, no key is on disk, and the file is gone afterwards.
 func TestInspectFiles(t *testing.T) {
 	t.Parallel()
 	s, _ := newInspected(t, "")

@@ -148,8 +148,7 @@ func TestJoinAsks(t *testing.T) {
 }
 
 // TestJoinSignals: signals of a run in a named sandbox are the program's, the second one that asks for
-// its end
-// ends it, and so does the end of the run.
+// its end ends it, and so does the end of the run.
 func TestJoinSignals(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)

@@ -149,8 +149,7 @@ func reach(t *testing.T, port string) string {
 }
 
 // TestLocalBinding: with the setting a program that uses the proxy reaches the server of its own
-// command, and by
-// no way a service of this machine.
+// command, and by no way a service of this machine.
 func TestLocalBinding(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)

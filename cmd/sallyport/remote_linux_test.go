@@ -177,8 +177,7 @@ func TestRemoteHosts(t *testing.T) {
 }
 
 // counts is a program of Python that counts SIGTERM, and ends with 9 after as many as its argument says.
-// A trap of a
-// shell loses a signal that comes while it runs.
+// A trap of a shell loses a signal that comes while it runs.
 const counts = `
 import signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -190,8 +189,7 @@ sys.exit(9)
 `
 
 // TestRepeatedSignals: with a terminal and without, each signal is the program's, as often as it comes.
-// Of a run on
-// another server the second one that asks for the end ends it.
+// Of a run on another server the second one that asks for the end ends it.
 func TestRepeatedSignals(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)

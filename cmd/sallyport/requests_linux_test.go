@@ -12,8 +12,7 @@ import (
 )
 
 // TestRequestRules: a command reaches what a rule permits, with headers that it never sees, and nothing
-// else of
-// the host, with the proxy's variables and without.
+// else of the host, with the proxy's variables and without.
 func TestRequestRules(t *testing.T) {
 	t.Parallel()
 	s := newCredentialStage(t, "")

@@ -209,8 +209,7 @@ func TestAwaitPort(t *testing.T) {
 }
 
 // lastingPlace is closedPlace with a name that does not look as if it were made for one run, so that the
-// grant
-// for what is in it is this directory, and nothing else on the machine matters.
+// grant for what is in it is this directory, and nothing else on the machine matters.
 func lastingPlace(t *testing.T) string {
 	t.Helper()
 	dir := closedPlace(t)

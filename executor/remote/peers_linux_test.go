@@ -69,8 +69,7 @@ func TestPeer(t *testing.T) {
 }
 
 // TestPeerChaos is TestChaos of one client that talks, at the peer's server. It forgets to finish starts
-// of connections that
-// ended.
+// of connections that ended.
 func TestPeerChaos(t *testing.T) {
 	url := servePeer(t)
 	c := newChaos(t)

@@ -45,8 +45,7 @@ type Options struct {
 const secret = "(secret)"
 
 // Format prints the Options without the token, as logs should have them, for other verbs than v as for
-// v: those
-// print what a pointer leads to, such as private keys in TLS.
+// v: those print what a pointer leads to, such as private keys in TLS.
 func (o Options) Format(f fmt.State, _ rune) {
 	type plain Options // without this method
 	if p := plain(o); p.Token != "" {

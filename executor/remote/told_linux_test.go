@@ -94,8 +94,7 @@ func TestTold(t *testing.T) {
 }
 
 // TestAwaitTold: whether a process waits for input is asked of servers that know it, and what they do
-// not know
-// is not supported.
+// not know is not supported.
 func TestAwaitTold(t *testing.T) {
 	running := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 1}
 	for _, test := range []struct {

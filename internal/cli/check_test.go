@@ -126,8 +126,8 @@ func checked(t *testing.T, dir string, words []string) outcome {
 }
 
 // TestExplainIsRun: check --explain says what a run with the same flags, settings and rules does:
-// whether it is asked
-// about, what the question would open and offer, and where it runs. The rows are drawn from all of them.
+// whether it is asked about, what the question would open and offer, and where it runs. The rows are
+// drawn from all of them.
 func TestExplainIsRun(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("HOME", base)

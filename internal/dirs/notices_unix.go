@@ -29,8 +29,7 @@ type PublishedNotice struct {
 }
 
 // PublishNotice publishes a notice in a list in the state directory dir. It counts until Withdraw, or
-// until this
-// process and those that hold its file have ended.
+// until this process and those that hold its file have ended.
 func PublishNotice(dir string, b NoticeDir, n *Notice) (*PublishedNotice, error) {
 	at := filepath.Join(dir, string(b))
 	root, err := os.OpenRoot(at)

@@ -92,9 +92,8 @@ func (a *attempt) release() {
 }
 
 // prefork starts to make the namespaces of the native level, in a shared sandbox with the mounts that
-// the command
-// likely begins with. With limits the first task may have to start in a control group, which is not
-// there yet.
+// the command likely begins with. With limits the first task may have to start in a control group, which
+// is not there yet.
 func (a *attempt) prefork() {
 	r := a.spec.Resources
 	if a.level != plan.LevelNative || a.host.lacks(a.level) != nil || r.Memory != 0 ||

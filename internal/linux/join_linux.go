@@ -75,8 +75,7 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 var errOtherLayers = errors.New("other layers of caches are needed")
 
 // borrow returns layers of caches that are mounted in a tree of the shared sandbox, for a command that
-// may begin
-// with it and has such layers by its request; nil for layers of its own.
+// may begin with it and has such layers by its request; nil for layers of its own.
 func (a *attempt) borrow(r *caches.Request) *caches.Layers {
 	if a.shared == nil || a.dry {
 		return nil

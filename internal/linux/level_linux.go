@@ -121,8 +121,7 @@ func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) (*att
 }
 
 // Opens plans a command without its network, and returns what says why a path is closed to an access in
-// it; nil
-// is not. The error is that of Start. It claims and starts nothing.
+// it; nil is not. The error is that of Start. It claims and starts nothing.
 func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -115,8 +115,7 @@ func (g *agent) end(t testing.TB) *executor.Exit {
 }
 
 // undisturbed tries what needs a command that begins with known mounts, until one has. What changes on
-// the host
-// meanwhile, such as a mount or a file in the home of other tests, has a command make its own.
+// the host meanwhile, such as a mount or a file in the home of other tests, has a command make its own.
 func undisturbed(t *testing.T, try func() (known bool)) {
 	t.Helper()
 	for range 5 {

@@ -15,9 +15,8 @@ import (
 )
 
 // TestSharedCaches: the private layers of a cache stay mounted with the rest of a policy's mounts. A
-// command with
-// these mounts finds the layers, another policy has others, and a sandbox beside cannot take them. They are
-// given back when the sandbox ends.
+// command with these mounts finds the layers, another policy has others, and a sandbox beside cannot
+// take them. They are given back when the sandbox ends.
 func TestSharedCaches(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	var wrong []string

@@ -258,8 +258,7 @@ func TestSharedDescriptors(t *testing.T) {
 }
 
 // TestSharedKeepsInUse: whatever the moment is at which the mounts of known commands are forgotten,
-// those that
-// begin with them have them.
+// those that begin with them have them.
 func TestSharedKeepsInUse(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)

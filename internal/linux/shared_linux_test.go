@@ -417,8 +417,7 @@ func TestSharedKill(t *testing.T) {
 }
 
 // TestSharedExceeds: the commands that were measured are killed, not one that has started since then;
-// and while
-// they end, what they still have does not count.
+// and while they end, what they still have does not count.
 func TestSharedExceeds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)

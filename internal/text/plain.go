@@ -12,9 +12,8 @@ import (
 // what is to be read: "\x1b[1mready\x1b[0m" becomes "ready". Sequences that move the cursor become what
 // separates words for a reader: a newline, or as many spaces as columns. A carriage return and a newline are
 // one newline; a carriage return alone, after which a line is written anew, is one as well. Other
-// controls, and
-// strings such as titles and the addresses of links, become nothing. Output can be cut anywhere: the state is
-// kept. The zero value is ready.
+// controls, and strings such as titles and the addresses of links, become nothing. Output can be cut
+// anywhere: the state is kept. The zero value is ready.
 type Plain struct {
 	Returns bool // carriage returns are text as well
 	state   plainState

@@ -26,8 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestInspection: a library's command reads over TLS with a credential that it does not have, and
-// nothing that
-// no rule permits.
+// nothing that no rule permits.
 func TestInspection(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "curl")

@@ -44,8 +44,7 @@ func (e *Env) say(line string) {
 }
 
 // Settings returns the workspace of a run, and what holds there. After an error of [Options.Directory]
-// there are
-// no settings.
+// there are no settings.
 func (o *Options) Settings(env *Env) (dir string, e *config.Effective, err error) {
 	if dir, err = o.Directory(env); err == nil {
 		e, err = o.Configure(env, dir)

@@ -63,10 +63,9 @@ type Sandbox struct {
 }
 
 // ExplainRun says what would become of a run of a command, which s describes: the Runner runs it, with
-// an executor
-// that starts nothing and an approver that approves. So the answer is that of a run, whatever it rests on.
-// The Runner must be new; q says how its command is taken apart for people. If rules do not load, the
-// error holds [rules.LoadError]s.
+// an executor that starts nothing and an approver that approves. So the answer is that of a run,
+// whatever it rests on. The Runner must be new; q says how its command is taken apart for people. If
+// rules do not load, the error holds [rules.LoadError]s.
 func ExplainRun(ctx context.Context, r *sallyport.Runner, c *sallyport.Cmd, q Question,
 	s Sandbox) (*Explanation, error) {
 	if err := r.Rules.Err(); err != nil {

@@ -21,8 +21,7 @@ func NearestClause(word string, known []string, otherwise string) string {
 }
 
 // Shortened returns the index of the one of so many IDs that is id, or begins with it, and how many do:
-// the index
-// counts if that is one. Nothing begins with an empty id.
+// the index counts if that is one. Nothing begins with an empty id.
 func Shortened(id string, ids int, at func(int) string) (index, n int) {
 	for i := range ids {
 		switch {

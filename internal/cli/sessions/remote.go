@@ -100,8 +100,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 }
 
 // endRun ends a run that has not ended, and has the server forget it. Err is why it is read no more;
-// after a signal
-// the user is told where that fails.
+// after a signal the user is told where that fails.
 func endRun(ctx context.Context, env *Env, c client, id string, err error) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -26,9 +26,8 @@ var loginStems = []string{
 
 // WithoutLogins returns the environment without user names and passwords for proxies: a command without a
 // network reaches no proxy, and one with a managed network not these. Variables that have nothing else
-// go, and
-// so do addresses of proxies with a login; options of Java, settings of git and others lose theirs. It does
-// not change env.
+// go, and so do addresses of proxies with a login; options of Java, settings of git and others lose
+// theirs. It does not change env.
 func WithoutLogins(env []string) []string {
 	out := make([]string, 0, len(env))
 	gitKeys := false
@@ -123,8 +122,7 @@ func withoutProperties(value string) string {
 }
 
 // wordLength is how long the first word of options is: up to a blank that stands in no quotes. What is
-// in quotes
-// that do not end is one word.
+// in quotes that do not end is one word.
 func wordLength(options string) int {
 	quote := byte(0)
 	for i := 0; i < len(options); i++ {

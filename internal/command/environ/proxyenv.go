@@ -138,9 +138,8 @@ type Proxy struct {
 }
 
 // SetProxy returns the environment env, "K=V", with the variables that lead programs to a proxy. What
-// env has of
-// these variables is removed, and so are logins for other proxies, as by [WithoutLogins]. JAVA_TOOL_OPTIONS
-// keeps its other options. It does not change env.
+// env has of these variables is removed, and so are logins for other proxies, as by [WithoutLogins].
+// JAVA_TOOL_OPTIONS keeps its other options. It does not change env.
 func SetProxy(env []string, to Proxy) []string {
 	env = WithoutLogins(env)
 	ours := make(map[string]bool, len(proxyTable))

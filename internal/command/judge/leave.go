@@ -71,9 +71,8 @@ func Again(required []string) string {
 }
 
 // Outside returns the policy for a command that may run outside of the sandbox, by a rule or by an
-// approval of what
-// is required. It is an error where p and n bar that, or lift what is not required, also where they
-// changed since.
+// approval of what is required. It is an error where p and n bar that, or lift what is not required,
+// also where they changed since.
 func Outside(p sandbox.Policy, n *network.Policy, required []string) (sandbox.Policy, error) {
 	needs := Leaving(p, n)
 	if needs == nil || slices.ContainsFunc(needs,

@@ -123,8 +123,7 @@ const (
 
 // table is every decision: the first row that fits decides. The usual case comes first, then what
 // does not run, what is asked about, and what runs. The wish to leave counts as danger does, because the
-// sandbox answers
-// neither.
+// sandbox answers neither.
 var table = []row{
 	{plain | onRequest | granular | never | anyQuestion | inRestricted | denying | open | stays, Skip, "", nil, "no rule is against it, and it stays in the sandbox"},
 

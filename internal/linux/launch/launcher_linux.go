@@ -188,8 +188,7 @@ func (l *Launcher) background(f func()) {
 
 // Close ends the launcher's threads; processes that are still running are
 // killed, as by [OpDieWithParent]. It waits for launches that are under way and for preforked tasks, and
-// may be
-// called twice.
+// may be called twice.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -5,11 +5,10 @@
 //
 // A [Script] is data: a flat list of [Step] values, each of them one small
 // request to the kernel ("set-tree 2 +ro", "attach 2 /w", "landlock"). On Linux, [Launcher.Start] clones
-// a child that shares the
-// caller's memory for as long as the script runs (CLONE_VM and CLONE_VFORK)
-// and a short assembly loop performs the list in that child. No Go code runs
-// between clone and exec, nothing of the caller is copied however large its
-// heap is, and a failure comes back as the step that failed and its errno.
+// a child that shares the caller's memory for as long as the script runs (CLONE_VM and CLONE_VFORK) and
+// a short assembly loop performs the list in that child. No Go code runs between clone and exec, nothing
+// of the caller is copied however large its heap is, and a failure comes back as the step that failed
+// and its errno.
 //
 // The list has two parts. Up to [OpStartCommand] it is performed by the task
 // that becomes process 1: it builds the namespaces, then clones a second task
@@ -53,8 +52,7 @@ const (
 	OpPart
 	// OpTake copies the tree that is entry From of Files.Trees, counted from 1, or the file Path in
 	// it, into the detached tree Tree. The entry must be a tree that was made by a step such as OpTmpfs
-	// and shared:
-	// Linux before 6.15 copies only what is in the task's own namespace.
+	// and shared: Linux before 6.15 copies only what is in the task's own namespace.
 	OpTake
 	// OpExpectMount stops the launch unless a mount has its root at Path, with ID when that
 	// is set.
@@ -119,9 +117,9 @@ const (
 	// OpListen makes a TCP socket that listens at Path, an address of the loopback interface with
 	// a port such as 127.0.0.1:3128, or with the Value SOCK_DGRAM a UDP socket there or at another
 	// address that the namespace has, and sends it to Files.Listen. It comes before OpStartCommand, so
-	// the command finds the socket ready and
-	// has no descriptor of it. With an empty Path it makes a TCP socket of the family Value (AF_INET or
-	// AF_INET6) that is not bound: who gets it can connect inside.
+	// the command finds the socket ready and has no descriptor of it. With an empty Path it makes a TCP
+	// socket of the family Value (AF_INET or AF_INET6) that is not bound: who gets it can connect
+	// inside.
 	OpListen
 	// OpNetlink sends Data, messages of which one asks for an acknowledgment, to the part Value of
 	// the kernel (a NETLINK_ constant). The launch stops if it does not acknowledge.
@@ -176,8 +174,7 @@ const (
 	OpMemory
 	// OpObserve installs Filter with a listener for the calls that it asks about, and
 	// sends the listener to Files.Observer with the flags Value of sendmsg(2). The reader must answer
-	// from then on,
-	// so nothing but what the filter lets through may follow before OpExec.
+	// from then on, so nothing but what the filter lets through may follow before OpExec.
 	OpObserve
 	// OpJoin moves the task into the control group whose file "tasks" is entry From of
 	// Files.Join, counted from 1. The kernel judges by who opened the file

@@ -152,8 +152,7 @@ func (b *Bounds) hold(limit string, value float64, group, otherwise string) bool
 
 // holdPIDs holds the limit on processes. A resource limit counts per user in a user
 // namespace. Only the native level makes a new one for each command, unless that is shared, and the
-// kernel does
-// not apply resource limits to the system's root user.
+// kernel does not apply resource limits to the system's root user.
 func (b *Bounds) holdPIDs(g *group, shared bool) []launch.Step {
 	watched := b.level != plan.LevelNative || shared || hostfacts.SystemRoot()
 	otherwise := executor.ByRlimit

@@ -83,8 +83,7 @@ func TestConnectEnded(t *testing.T) {
 }
 
 // TestConnectUnseen: the file of a socket on a mount that the command does not have is not reached, also
-// where
-// a descriptor leads there.
+// where a descriptor leads there.
 func TestConnectUnseen(t *testing.T) {
 	testenv.NeedRoot(t) // only root can make a mount outside of a namespace
 	dir := short(t)

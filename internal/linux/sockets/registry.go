@@ -15,8 +15,7 @@ type File struct {
 }
 
 // A Registry knows the unix sockets of a shared sandbox. A group is the same text for commands of equal
-// rights,
-// and an owner is a command. The zero Registry is ready for use.
+// rights, and an owner is a command. The zero Registry is ready for use.
 type Registry struct {
 	mu     sync.Mutex
 	owners map[any]string // groups
@@ -96,8 +95,7 @@ func (r *Registry) ReachesFile(group string, f File) bool {
 }
 
 // ReachesName reports whether a command of the group may connect to an abstract name: it was seen at a
-// socket of the group and of no other, or there are no
-// commands of other groups at all.
+// socket of the group and of no other, or there are no commands of other groups at all.
 func (r *Registry) ReachesName(group, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -76,8 +76,7 @@ func TestTools(t *testing.T) {
 }
 
 // TestVariables: stores are found where the variables of tools say that they are, as far as they are
-// files that the
-// tools would read.
+// files that the tools would read.
 func TestVariables(t *testing.T) {
 	dir := home(t, map[string]string{
 		"c/gh/hosts.yml": "t", "c/pip/pip.conf": "[global]\nindex-url = https://user:longpassword@x/\n", "g/private-keys-v1.d/x": key, "kube": "x", "kube2": "x", "hist": "ls", "w/creds": "x",

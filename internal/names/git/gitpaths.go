@@ -10,8 +10,7 @@
 // obeys as well, and [Repository.Shut] the paths inside that stay protected from a
 // command that may commit. [Scan] finds the repositories below a directory, within a
 // bound, and [Match] any other names, with [Matches] that make later searches cheap. [Take] and
-// [Snapshot.Check] find what a
-// command that may commit has planted nevertheless.
+// [Snapshot.Check] find what a command that may commit has planted nevertheless.
 //
 // The package only reads, never runs git, and decides nothing. It reads git's files
 // as git does, byte for byte: a stricter or more generous reader would protect other

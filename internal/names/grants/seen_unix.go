@@ -122,8 +122,7 @@ func matched(listed []string) []string {
 }
 
 // LookAgain returns those of the seen names at which something may be now, with what patterns of the
-// table match
-// now in the directories roots and was not among them. New tells the rest.
+// table match now in the directories roots and was not among them. New tells the rest.
 func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 	var out []SeenTool
 	type top struct {

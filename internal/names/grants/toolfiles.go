@@ -20,8 +20,7 @@ type ToolName struct {
 	Name  string // with slashes for one further below
 	Grant string // the one grant that opens it
 	// Tracked says that it is a file of the project that git changes in daily work, such as
-	// instructions: where
-	// git may write, it may be changed, and is then named.
+	// instructions: where git may write, it may be changed, and is then named.
 	Tracked bool
 	// Linked says that a link is usual there: what it leads to is protected. A link at another name is
 	// refused.

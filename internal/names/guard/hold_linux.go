@@ -56,8 +56,7 @@ func (h *Hold) Weaker() []string { return h.weaker }
 
 // OnBroken has f called with a [*BrokenError], in a goroutine of its own, when what a mount covers
 // was replaced: at once when that has happened already. What ran until then was protected: it was done
-// by a program
-// outside of the sandbox. The f of an earlier call is not called any more.
+// by a program outside of the sandbox. The f of an earlier call is not called any more.
 func (h *Hold) OnBroken(f func(cause error)) {
 	h.protector.mu.Lock()
 	defer h.protector.mu.Unlock()

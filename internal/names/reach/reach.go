@@ -62,8 +62,8 @@ const keptBy = "the flags of the server"
 
 // Keep returns the policy of an area with read-only entries for files that decide who is let in by a
 // server, where it makes them writable: their mounts are pinned. Files behind links that commands can
-// change, and those with other names, are an error,
-// see [Reach.Decides]. Policies that restrict no file stay as they are.
+// change, and those with other names, are an error, see [Reach.Decides]. Policies that restrict no file
+// stay as they are.
 func (a Area) Keep(files []string) (sandbox.Policy, error) {
 	for _, name := range files {
 		if a.Policy.Mode() != sandbox.Managed || New(a).Of(name) == nil {

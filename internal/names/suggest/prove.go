@@ -16,8 +16,7 @@ import (
 )
 
 // NothingOpens begins the rule of a denial that nothing opens which would be suggested: the sandbox is
-// not built
-// with it, or protects the path beyond the policy.
+// not built with it, or protects the path beyond the policy.
 const NothingOpens = "no grant opens it: "
 
 // maxPlans bounds how often is planned for one run, a few milliseconds each. What is not proved is not

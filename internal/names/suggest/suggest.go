@@ -48,9 +48,8 @@ type Run struct {
 	Caches bool   // and those for caches too
 
 	// Executor is asked whether what would be suggested is enough: whether it can build the sandbox of
-	// Spec with
-	// that, and the denied path is open there. Nil, or one that cannot say (only a local one on Linux
-	// can), is not.
+	// Spec with that, and the denied path is open there. Nil, or one that cannot say (only a local one
+	// on Linux can), is not.
 	Executor executor.Executor
 	Spec     *executor.Spec
 

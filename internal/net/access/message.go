@@ -25,8 +25,7 @@ type query struct {
 }
 
 // parse reads a query. The code is one for the answer; success says that the query can be answered. It
-// is not ok for
-// a message that gets no answer: too short, or itself an answer.
+// is not ok for a message that gets no answer: too short, or itself an answer.
 func parse(message []byte) (q query, code dnsmessage.RCode, ok bool) {
 	var p dnsmessage.Parser
 	var err error

@@ -52,8 +52,8 @@ func HostRefusal(r network.Request, d approval.Decision) string {
 }
 
 // FillHostQuestion makes a question one about a host. With remember it offers to remember the host, as
-// allowed or
-// as denied. The answer for the session counts for all commands in its environment, on this port.
+// allowed or as denied. The answer for the session counts for all commands in its environment, on this
+// port.
 func FillHostQuestion(q *approval.Request, r network.Request, remember bool) {
 	q.Reason = "no entry of the network policy allows " +
 		net.JoinHostPort(r.Host.String(), strconv.Itoa(int(r.Port)))

@@ -32,8 +32,7 @@ var (
 )
 
 // A SyntheticNames answers for one command. Decide and Report must be set before use; its methods are
-// safe for
-// concurrent use.
+// safe for concurrent use.
 type SyntheticNames struct {
 	// Decide says whether the policy may open a name on some port: Allow and Ask mean that it may.
 	Decide func(network.Host) network.Decision

@@ -79,8 +79,7 @@ func TestLeaf(t *testing.T) {
 }
 
 // TestLeaves: the number of certificates is bounded, the one that was not used for longest goes, and
-// many who ask
-// at once get the same.
+// many who ask at once get the same.
 func TestLeaves(t *testing.T) {
 	a := mustAuthority(t)
 	serial := func(host string) string {
@@ -136,8 +135,7 @@ func TestRenew(t *testing.T) {
 }
 
 // TestRoots: the bundle has the certificates of the system, of the variables of the parent and of the
-// settings,
-// each once, and nothing else of their files: no key gets there.
+// settings, each once, and nothing else of their files: no key gets there.
 func TestRoots(t *testing.T) {
 	dir := t.TempDir()
 	system, parent, extra := mustAuthority(t), mustAuthority(t), mustAuthority(t)

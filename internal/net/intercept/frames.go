@@ -6,8 +6,7 @@ package intercept
 import "encoding/binary"
 
 // frames knows where the frames of a websocket end (RFC 6455, 5.2): nothing that a value can begin with
-// is kept
-// back there, because a value does not go on behind the head of the next one.
+// is kept back there, because a value does not go on behind the head of the next one.
 type frames struct {
 	head []byte // of a frame that has begun, as far as it came
 	left uint64 // of the payload, in bytes

@@ -29,8 +29,7 @@ func frame(text string, masked bool) []byte {
 }
 
 // TestFrames: a message is read whole though its end can begin a value and nothing follows, wherever
-// reads end;
-// what is in it is replaced.
+// reads end; what is in it is replaced.
 func TestFrames(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"ends with a beginning", "xaa", "xaa"},

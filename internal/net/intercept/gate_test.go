@@ -106,8 +106,7 @@ func TestErrorTexts(t *testing.T) {
 }
 
 // TestFronting: TLS of another host at the address of one with rules or a credential is opened; requests
-// in it are
-// for that host, and responses have no value. TLS at another address passes.
+// in it are for that host, and responses have no value. TLS at another address passes.
 func TestFronting(t *testing.T) {
 	for _, tt := range []struct {
 		name, sends string // as Host
@@ -149,8 +148,7 @@ func TestFronting(t *testing.T) {
 }
 
 // TestRuledHeaders: what a rule sets is there whatever Connection names, and what it drops is not there
-// in another
-// spelling, nor behind the body, by both versions of HTTP.
+// in another spelling, nor behind the body, by both versions of HTTP.
 func TestRuledHeaders(t *testing.T) {
 	rule := network.RequestRule{Name: "r", Hosts: []string{"example.com"}, Strip: []string{"X-Role"},
 		Set: []network.Pair{{Name: "X-User", Value: "agent"}}}

@@ -53,8 +53,7 @@ func (zone) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error)
 }
 
 // A lab is a proxy that opens TLS, whose dials lead to an origin on loopback. The certificate of the
-// origin is
-// for example.com, and the only one that the lab trusts.
+// origin is for example.com, and the only one that the lab trusts.
 type lab struct {
 	t           testing.TB
 	interceptor *Interceptor

@@ -26,9 +26,8 @@ func (e *CredentialEncodingError) Error() string {
 }
 
 // Response replaces real values in a response of a host that gets credentials, or is guarded, by their
-// dummies:
-// in headers, and while its body is read. A body with gzip is decoded; another compression is an
-// [*EncodingError].
+// dummies: in headers, and while its body is read. A body with gzip is decoded; another compression is
+// an [*EncodingError].
 func (s *Credentials) Response(host network.Host, port uint16, guarded bool, r *http.Response) error {
 	if s == nil {
 		return nil
@@ -87,8 +86,8 @@ func isZipped(host network.Host, codings []string) (bool, error) {
 }
 
 // Hide replaces real values in the reason, the headers and the body of a response over plain HTTP by
-// their dummies.
-// A body with gzip is decoded, and no header names that any more; another coding is an [*EncodingError].
+// their dummies. A body with gzip is decoded, and no header names that any more; another coding is an
+// [*EncodingError].
 func (s *Credentials) Hide(host network.Host, reason string, header map[string][]string,
 	body io.Reader) (string, io.Reader, error) {
 	if s == nil {

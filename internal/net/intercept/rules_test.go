@@ -19,8 +19,7 @@ import (
 )
 
 // TestRequestRules: in the mode full, too, requests inside TLS to a host with rules are judged and
-// changed, by
-// HTTP/1.1 and HTTP/2. TLS to other hosts is not opened.
+// changed, by HTTP/1.1 and HTTP/2. TLS to other hosts is not opened.
 func TestRequestRules(t *testing.T) {
 	rules := []network.RequestRule{{
 		Name: "read", Hosts: []string{"a.example.com"}, Methods: []string{"GET"}, Paths: []string{"/open"},
@@ -119,8 +118,7 @@ func issuer(t *testing.T, conn net.Conn) string {
 }
 
 // TestAskedInside: an answer that allows a host counts for the requests inside its TLS, one by one, as
-// far as the
-// mode permits them, and is asked for once.
+// far as the mode permits them, and is asked for once.
 func TestAskedInside(t *testing.T) {
 	asked := 0
 	l := newLab(t, echo, func(c *network.Config, command *proxy.Command) {

@@ -207,8 +207,7 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 }
 
 // dropHops removes the headers that are about one connection. Te and Upgrade, where Connection names it,
-// are left to
-// [httputil.ReverseProxy], which asks for them anew.
+// are left to [httputil.ReverseProxy], which asks for them anew.
 func dropHops(h http.Header) {
 	kept := http.Header{}
 	if te := h["Te"]; te != nil {

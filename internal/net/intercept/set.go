@@ -37,8 +37,7 @@ type Credentials struct {
 }
 
 // NewCredentials makes dummies for credentials. IsPublic is [network.Config.PublicSuffix]. The error is
-// an [*Error];
-// all values have been overwritten then. Without credentials the Set is nil.
+// an [*Error]; all values have been overwritten then. Without credentials the Set is nil.
 func NewCredentials(credentials []Credential, isPublic func(string) bool) (*Credentials, error) {
 	if len(credentials) == 0 {
 		return nil, nil

@@ -18,8 +18,7 @@ import (
 var above string
 
 // sharedSuffix are further names below which many owners have names, and which the public list lacks: of
-// clouds,
-// tunnels, and of names that are addresses.
+// clouds, tunnels, and of names that are addresses.
 const sharedSuffix = `
 aliyuncs.com
 app.github.dev
@@ -41,11 +40,10 @@ xip.io
 `
 
 // IsPublicSuffix reports whether names below this one are of different owners: everybody can register
-// one directly
-// below it, such as "com", "co.uk" and "github.io", or below a name that is below it, such as "amazonaws.com"
-// (s3.amazonaws.com is a public suffix) and "ck" (of which every name is one), or by a list of our own.
-// A top-level name that is not
-// listed, as of a private network, is none. The name is in lower case, with A-labels.
+// one directly below it, such as "com", "co.uk" and "github.io", or below a name that is below it, such
+// as "amazonaws.com" (s3.amazonaws.com is a public suffix) and "ck" (of which every name is one), or by
+// a list of our own. A top-level name that is not listed, as of a private network, is none. The name is
+// in lower case, with A-labels.
 func IsPublicSuffix(name string) bool {
 	if name == "" || strings.Contains(name, "\n") {
 		return false

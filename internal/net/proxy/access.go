@@ -194,8 +194,7 @@ type hop struct {
 
 // dial connects to one of the addresses: the next one is tried when one fails, or beside it when it has not
 // answered for a while. All tries have ended then. The race of [net.Dialer] is for a name that it
-// resolves itself,
-// which would not be the addresses that were vetted.
+// resolves itself, which would not be the addresses that were vetted.
 func (a *access) dial(to hop) (net.Conn, netip.AddrPort, error) {
 	type result struct {
 		conn net.Conn

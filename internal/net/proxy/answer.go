@@ -121,8 +121,7 @@ var hops = []string{
 }
 
 // DropHops removes the headers that are about one connection, and those that Connection names, so that
-// what is
-// judged and set is what the other side gets.
+// what is judged and set is what the other side gets.
 func DropHops(h map[string][]string) {
 	for _, value := range h["Connection"] {
 		for name := range strings.SplitSeq(value, ",") {

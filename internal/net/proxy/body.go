@@ -18,8 +18,7 @@ const (
 )
 
 // A body reads the data of a body, and nothing behind it. One that is cut gives io.ErrUnexpectedEOF.
-// Trailers and
-// extensions are dropped.
+// Trailers and extensions are dropped.
 type body struct {
 	r       *bufio.Reader
 	kind    bodyKind

@@ -183,8 +183,7 @@ func FuzzHello(f *testing.F) {
 }
 
 // FuzzFirstLine compares with readers that take the words of a line, as several servers do: what they
-// take for
-// the first line of a request is one.
+// take for the first line of a request is one.
 func FuzzFirstLine(f *testing.F) {
 	for _, text := range []string{"GET / HTTP/1.1\r\n", "GET\v/\fHTTP/1.0\n", "\x1cGET /\x85HTTP/1.1\xa0\n",
 		"SSH-2.0-x\r\n", "PRI * HTTP/2.0\r\n", "GET /\n", "\n"} {

@@ -107,8 +107,7 @@ func (l *lab) refused() (list []string) {
 }
 
 // TestGuardedPlain: whatever comes without TLS from a host that gets a credential has no value in it,
-// whichever way
-// it comes; so it is at its other ports, and for other names at its address.
+// whichever way it comes; so it is at its other ports, and for other names at its address.
 func TestGuardedPlain(t *testing.T) {
 	const value = "GET /x HTTP/1.1\r\nHost: @\r\nRange: bytes=1-\r\nRequest-Range: bytes=1-\r\nAccept-Encoding: br\r\n\r\n"
 	for _, tt := range []struct{ name, answer, want string }{
@@ -173,8 +172,7 @@ func TestGuardedWebsocket(t *testing.T) {
 }
 
 // TestGuardedTunnels: what cannot be looked into does not come from a host that gets a credential, nor
-// from its
-// address at that port. At others, what is neither TLS nor a request passes as before.
+// from its address at that port. At others, what is neither TLS nor a request passes as before.
 func TestGuardedTunnels(t *testing.T) {
 	hello := string(clientHello(t, "api.example.com"))
 	const get = "GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
@@ -267,8 +265,7 @@ func TestGuardedDatagrams(t *testing.T) {
 }
 
 // TestUnknownPlaces: while the addresses of a guarded host cannot be looked up, every address may be its
-// own; a
-// name that is missing has none; and one that is refused anyway is not looked up.
+// own; a name that is missing has none; and one that is refused anyway is not looked up.
 func TestUnknownPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -298,8 +295,8 @@ func TestUnknownPlaces(t *testing.T) {
 }
 
 // TestTunnelHosts: each request in a tunnel is judged by the host that it names, also one that is not
-// the first;
-// what is not for the host of the tunnel, or another one that is allowed, does not reach the server.
+// the first; what is not for the host of the tunnel, or another one that is allowed, does not reach the
+// server.
 func TestTunnelHosts(t *testing.T) {
 	const good = "GET /good HTTP/1.1\r\nHost: api.example.com:8080\r\n\r\n"
 	const evil = "GET /evil HTTP/1.1\r\nHost: evil.test\r\n\r\n"

@@ -28,10 +28,8 @@ type hello struct {
 }
 
 // readHello reads the first message of a TLS client and returns all that it has read, which may be more
-// than that.
-// Package crypto/tls refuses a message that two readers could understand differently, such as one with
-// an extension
-// twice. The error is errNoHello or that of r.
+// than that. Package crypto/tls refuses a message that two readers could understand differently, such as
+// one with an extension twice. The error is errNoHello or that of r.
 func readHello(r io.Reader) (h hello, read []byte, err error) {
 	c := &listening{r: r}
 	found := false

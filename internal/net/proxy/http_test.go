@@ -278,8 +278,7 @@ func TestConnectBehind(t *testing.T) {
 }
 
 // TestStreams has a server that sends a piece of its body and waits for the client to have it: none is
-// held back, and
-// neither is the head.
+// held back, and neither is the head.
 func TestStreams(t *testing.T) {
 	step := make(chan struct{})
 	l := newLab(t, full(t, "api.example.com"), listen(t, func(conn net.Conn) {

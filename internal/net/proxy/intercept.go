@@ -52,10 +52,9 @@ type Rewriter interface {
 	// PlainBody returns a body that fails where it has a credential.
 	PlainBody(host string, body io.Reader) io.Reader
 	// Hide returns the reason and the body of a response over plain HTTP without the values of
-	// credentials, and
-	// takes them from its headers. A body is decoded where that can be done, and the headers do not name
-	// its coding
-	// any more; otherwise the error refuses the response. It has nothing of it.
+	// credentials, and takes them from its headers. A body is decoded where that can be done, and the
+	// headers do not name its coding any more; otherwise the error refuses the response. It has nothing
+	// of it.
 	Hide(host network.Host, reason string, header map[string][]string,
 		body io.Reader) (string, io.Reader, error)
 }
@@ -108,8 +107,7 @@ type Refusal struct {
 }
 
 // beginsRequest waits for the first line of the client, and reports whether a server may take it for
-// that of a
-// request. It does not wait for the end of what is certainly none.
+// that of a request. It does not wait for the end of what is certainly none.
 func (c *client) beginsRequest() bool {
 	c.within(headTime)
 	defer func() { _ = c.conn.SetReadDeadline(time.Time{}) }()
@@ -219,8 +217,8 @@ func (c *client) pass(a *access, up net.Conn) Cause {
 }
 
 // begin waits until the client or the server sends something, or with clientFirst for the client alone,
-// and only
-// for a while. It returns what was read of the server. The error says that there is nothing to wait for.
+// and only for a while. It returns what was read of the server. The error says that there is nothing to
+// wait for.
 func (c *client) begin(up net.Conn, clientFirst bool) (ahead *bufio.Reader, err error) {
 	if clientFirst {
 		c.within(headTime)
@@ -254,8 +252,7 @@ func (c *client) begin(up net.Conn, clientFirst bool) (ahead *bufio.Reader, err 
 }
 
 // forwardInside serves a request, as servers get them, in a tunnel or a connection that was led here, to
-// a host
-// that has to be looked at. It reports whether another request may follow.
+// a host that has to be looked at. It reports whether another request may follow.
 func (c *client) forwardInside(tunnel *access, q *request) bool {
 	a := c.s.newAccess(tunnel.req.Protocol, q.method)
 	a.req.Host, a.req.Port = tunnel.req.Host, tunnel.req.Port

@@ -19,9 +19,8 @@ import (
 var errRequest = errors.New("a request in the tunnel is refused")
 
 // A screen passes on what the client sends in a tunnel as long as that is requests of HTTP/1, and judges
-// each by
-// the host that it names, as one at a proxy is: a connection for one host must not carry what is for another.
-// Another protocol goes on as it is, and at once.
+// each by the host that it names, as one at a proxy is: a connection for one host must not carry what is
+// for another. Another protocol goes on as it is, and at once.
 type screen struct {
 	t        *tunnel
 	f, other *flow
@@ -96,8 +95,8 @@ func (s *screen) write(p []byte) error {
 }
 
 // line reads a line that may be the first of a request, or what is certainly none. Of a line that has
-// not ended
-// all is passed on meanwhile: a protocol that waits for an answer to it is not held up. Sent is how much was.
+// not ended all is passed on meanwhile: a protocol that waits for an answer to it is not held up. Sent
+// is how much was.
 func (s *screen) line() (raw []byte, sent int, err error) {
 	for long := false; ; {
 		if _, err := s.r.Peek(1); err != nil {
@@ -235,8 +234,7 @@ func (a *access) leadsTo(h network.Host) bool {
 }
 
 // refuse tells that a request is not allowed; a nil one is malformed. The first one gets an answer, as
-// nothing
-// of the server is under way.
+// nothing of the server is under way.
 func (s *screen) refuse(q *request, reason network.Reason) error {
 	a := s.t.a
 	refused := access{s: a.s, req: a.req, start: a.start}

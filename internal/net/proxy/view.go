@@ -32,9 +32,8 @@ func (s *policyView) add(o policyView) {
 }
 
 // view returns what must be seen of a connection: by the name of its host, and once it is made by its
-// address,
-// at which another name can be that of a host with request rules or credentials. Without these it costs
-// nothing.
+// address, at which another name can be that of a host with request rules or credentials. Without these
+// it costs nothing.
 func (a *access) view(policy *network.Policy) (s policyView) {
 	if policy.Inspects(a.req.Host, a.req.Port) {
 		s = policyView{some: true, all: true}
@@ -50,8 +49,7 @@ func (a *access) view(policy *network.Policy) (s policyView) {
 }
 
 // viewOf is view for the name of a host with request rules or credentials. Where TLS to all ports of a
-// host is
-// not to be opened, no value goes there, and so none comes from it.
+// host is not to be opened, no value goes there, and so none comes from it.
 func (s *Service) viewOf(policy *network.Policy, h network.Host, port uint16) policyView {
 	var out policyView
 	if policy.Ruled(h, port) {
@@ -97,8 +95,7 @@ func (s *Service) near(policy *network.Policy, addr netip.Addr, port uint16) pol
 }
 
 // noteAddrs remembers the addresses of a host with request rules or credentials. Names that a wildcard
-// matches
-// are known only by this.
+// matches are known only by this.
 func (a *access) noteAddrs(policy *network.Policy, addrs []netip.Addr) {
 	if a.s.command.Rewriter == nil && !policy.HasRequestRules() {
 		return
@@ -109,8 +106,7 @@ func (a *access) noteAddrs(policy *network.Policy, addrs []netip.Addr) {
 }
 
 // places are the addresses that hosts with request rules or credentials have, or had: a name that many
-// machines
-// answer for has others each time.
+// machines answer for has others each time.
 type places struct {
 	looking sync.Mutex // held while names are looked up
 

@@ -249,8 +249,7 @@ func (q *Queue) flush() {
 }
 
 // awaitLocked waits while writes are held, at most for the patience of the Queue. What one attempt asked
-// for is
-// not taken then.
+// for is not taken then.
 func (q *Queue) awaitLocked(w *Write) error {
 	held := q.held
 	if held == nil {

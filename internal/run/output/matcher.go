@@ -20,10 +20,8 @@ const MaxMatch = 64 << 10
 
 // A Matcher looks for the first match of a pattern in an output that grows, from an offset on. Unless it is
 // raw, it sees the text without control sequences, as [plaintext.Plain] makes it. The beginning of the
-// text is at
-// that offset, and its end is where the output ends at the moment. Make one with NewMatcher. It is not
-// safe for
-// concurrent use.
+// text is at that offset, and its end is where the output ends at the moment. Make one with NewMatcher.
+// It is not safe for concurrent use.
 type Matcher struct {
 	pattern *regexp.Regexp
 	behind  *regexp.Regexp // the pattern as a group after one character; nil until it is needed

@@ -13,8 +13,7 @@
 // owner, and so many may be alive. [Table.Close] ends all of them.
 //
 // Runs of an owner may share a sandbox by its name, which the first of them opens; later ones join it
-// with what
-// that one had, or less.
+// with what that one had, or less.
 //
 // The package speaks no protocol, and decides nothing about a command.
 package runs

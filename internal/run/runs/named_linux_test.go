@@ -347,8 +347,7 @@ func TestNamedFailed(t *testing.T) {
 }
 
 // TestNamedLimit: an owner has so many sandboxes at most, which can still be joined, and others are not
-// held up
-// by that. They are listed by their names.
+// held up by that. They are listed by their names.
 func TestNamedLimit(t *testing.T) {
 	p := newPlace(t)
 	opened := make(chan struct{})

@@ -159,8 +159,7 @@ func (r *reader) forget() {
 // ahead of that; where it writes to a closed stream, it finds that nothing reads it. When the
 // connection has ended, the command waits a minute for the next call, and then for none any more: where there
 // was no second call, the answer to the start was lost, and the run is removed, as its client does not
-// know of
-// it. It has no effect on a run without a reader.
+// know of it. It has no effect on a run without a reader.
 func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClosed bool) {
 	rd := r.reader
 	if rd == nil {

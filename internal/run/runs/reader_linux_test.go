@@ -96,8 +96,7 @@ func TestReaderCloses(t *testing.T) {
 }
 
 // TestReaderUnknown: a run whose client has never asked for its output is removed a minute after its
-// connection
-// has ended: the answer to the start was lost. One that was asked for goes on.
+// connection has ended: the answer to the start was lost. One that was asked for goes on.
 func TestReaderUnknown(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		tab, _ := newTable(t)

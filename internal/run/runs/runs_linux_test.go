@@ -350,8 +350,7 @@ func TestKept(t *testing.T) {
 }
 
 // TestSuggestionsPlanned: a run, with a reader and without, is told of no grant with which its sandbox
-// would not be
-// built: a repository that cannot be protected lies in what the grant would open.
+// would not be built: a repository that cannot be protected lies in what the grant would open.
 func TestSuggestionsPlanned(t *testing.T) {
 	tab, _ := newTable(t)
 	shut := t.TempDir()

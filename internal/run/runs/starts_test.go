@@ -46,8 +46,7 @@ func TestStartsOnce(t *testing.T) {
 }
 
 // TestStartsWait: a start waits for the same one in progress, as long as its connection lasts, and is
-// made when that
-// has not started a run.
+// made when that has not started a run.
 func TestStartsWait(t *testing.T) {
 	for _, test := range []struct {
 		name, first, run string

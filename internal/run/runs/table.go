@@ -357,8 +357,7 @@ func (t *Table) Remove(owner, id string) error {
 }
 
 // Forget has an owner know a run no longer, and returns what terminates it and waits for its end, which
-// must be
-// called. It is nil where there is no such run.
+// must be called. It is nil where there is no such run.
 func (t *Table) Forget(owner, id string) (free func()) {
 	if r, err := t.Find(owner, id); err == nil && t.take(r) {
 		return r.free

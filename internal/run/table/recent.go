@@ -9,8 +9,7 @@ import (
 )
 
 // A Recent keeps the last items by identities that others chose, which may be long. The zero Recent
-// keeps none. It
-// must not be copied or used by several goroutines at once.
+// keeps none. It must not be copied or used by several goroutines at once.
 type Recent[T any] struct {
 	// Most is how many items are kept.
 	Most int

@@ -40,8 +40,7 @@ func KeepClosed() {
 }
 
 // backgrounds are shells that may give a command in the background the null device, open for both
-// directions, as
-// its input.
+// directions, as its input.
 var backgrounds = []string{"zsh", "csh", "tcsh"}
 
 // isNull reports whether a file is the null device.

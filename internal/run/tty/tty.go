@@ -48,8 +48,7 @@ func Is(f *os.File) bool {
 }
 
 // Plain reports whether the terminal of the user takes no control sequences: TERM is "dumb", or empty.
-// Where it is
-// not set, the terminal is taken for a usual one.
+// Where it is not set, the terminal is taken for a usual one.
 func Plain() bool {
 	term, set := os.LookupEnv("TERM")
 	return term == "dumb" || set && term == ""

@@ -72,8 +72,7 @@ type Options struct {
 	OnResume func()
 	// OnRequest answers a request of the server, in a goroutine of its own. Its context ends with
 	// the connection, and when the server withdraws the request. An error that is no *jsonrpc.Error is
-	// sent as an internal one. Nil refuses
-	// all requests.
+	// sent as an internal one. Nil refuses all requests.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (any, error)
 }
 

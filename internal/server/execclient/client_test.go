@@ -537,8 +537,7 @@ func TestBinary(t *testing.T) {
 }
 
 // TestEager: calls of a client that does not wait for the handshake are sent with it. Those of which the
-// server
-// has answered nothing were not performed.
+// server has answered nothing were not performed.
 func TestEager(t *testing.T) {
 	opts := Options{Eager: true, Resume: -1}
 	for _, test := range []struct {

@@ -56,8 +56,7 @@ func StartRun(ctx context.Context, c Caller,
 }
 
 // RemoveRun terminates a run, if it is alive, and has the server forget it. It blocks until then. That
-// the run is not
-// known is an error, unless the answer to a first request was lost.
+// the run is not known is an error, unless the answer to a first request was lost.
 func RemoveRun(ctx context.Context, c Caller, id string) error {
 	const method, unknown = "run/remove", "unknownRun"
 	p := wire.RunParams{RunID: id}

@@ -130,8 +130,7 @@ func TestWithdrawn(t *testing.T) {
 }
 
 // TestStartAgain: a start whose answer was lost is asked for again as the same one, unless it is of use
-// to its
-// connection only, or its context has ended.
+// to its connection only, or its context has ended.
 func TestStartAgain(t *testing.T) {
 	why := errors.New("no more time")
 	for _, test := range []struct {
@@ -234,8 +233,7 @@ func TestRemoveAgain(t *testing.T) {
 }
 
 // TestGivenUp: a server of runs is told of a request whose context has ended. A start is answered still;
-// where
-// it came too late, the run is removed, and where there is no answer, that is said.
+// where it came too late, the run is removed, and where there is no answer, that is said.
 func TestGivenUp(t *testing.T) {
 	why := errors.New("no more time")
 	for _, test := range []struct {

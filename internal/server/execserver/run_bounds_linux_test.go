@@ -111,8 +111,7 @@ func TestRunFlood(t *testing.T) {
 }
 
 // TestStartAgain: a start that another connection of the session repeats is answered with the run of the
-// first,
-// or with what has become of it, and starts no second one.
+// first, or with what has become of it, and starts no second one.
 func TestStartAgain(t *testing.T) {
 	prepared := 0
 	o := options()

@@ -14,8 +14,7 @@ import (
 )
 
 // TestTransient: a run of use to one connection ends with that, and its reader gets the result with the
-// end of
-// the output.
+// end of the output.
 func TestTransient(t *testing.T) {
 	server := run(t, runOptions())
 	other := drive(t, server, nil)

@@ -481,8 +481,7 @@ func TestRunPort(t *testing.T) {
 }
 
 // TestRunRefused: what does not run says why, and is not retained. A client that did not say that it
-// answers is
-// not asked.
+// answers is not asked.
 func TestRunRefused(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
 	if r := d.start(nil, "/nonexistent/program"); r.Started || r.Result.End != "not_found" ||

@@ -3,8 +3,7 @@
 
 // Package files performs operations on files for a client: reading, writing, listing, copying,
 // removing, renaming, changes of permissions, links, appending. Each is one function, and [Handles] are
-// open files for reading and writing in
-// blocks.
+// open files for reading and writing in blocks.
 //
 // The package does what this process may do and judges nothing; who wants less runs it in a
 // process that may do less. It waits for no other program: only regular files are read and

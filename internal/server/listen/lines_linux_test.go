@@ -40,8 +40,7 @@ func connectTo(t *testing.T, path string) net.Conn {
 }
 
 // TestUnixLines: a client of a socket may send lines from the first byte on, several at once. It has the
-// sessions
-// of clients with WebSockets.
+// sessions of clients with WebSockets.
 func TestUnixLines(t *testing.T) {
 	path := socketOf(t, options())
 	c := connectTo(t, path)
@@ -105,8 +104,7 @@ func (c *clocked) Close() error                      { c.closed = true; return c
 func (c *clocked) Unwrap() net.Conn                  { return c.Conn }
 
 // TestUnixTimes: a client has a time for its first byte and none afterwards, and is closed where it
-// sends none
-// or the server ends.
+// sends none or the server ends.
 func TestUnixTimes(t *testing.T) {
 	const hello = `{"id":1,"method":"initialize","params":{"clientName":"test"}}` + "\n"
 	for _, test := range []struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // A lineListener accepts the clients of a unix socket that begin with a request of HTTP. Those that
-// begin with
-// a message are served as lines: both are this user's processes, and nothing has to be agreed.
+// begin with a message are served as lines: both are this user's processes, and nothing has to be
+// agreed.
 type lineListener struct {
 	net.Listener
 	handler *handler

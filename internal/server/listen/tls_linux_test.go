@@ -250,9 +250,8 @@ func TestTLSOptions(t *testing.T) {
 }
 
 // TestSecretsHidden requires that a process in a sandbox that reads the whole disk reads neither the
-// token that
-// would let it run others without one nor the key with which it could pose as the server. The wall is
-// execserver.Options.Hidden.
+// token that would let it run others without one nor the key with which it could pose as the server. The
+// wall is execserver.Options.Hidden.
 func TestSecretsHidden(t *testing.T) {
 	testenv.NeedUserNS(t)
 	a := newAuthority(t)

@@ -318,8 +318,7 @@ type Capabilities struct {
 	// Runs is an extension: the methods run/*.
 	Runs bool `json:"runs,omitempty"`
 	// RunSandboxes is an extension: the methods sandbox/*, and the members sandbox, transient and
-	// unattended of
-	// run/start.
+	// unattended of run/start.
 	RunSandboxes bool `json:"runSandboxes,omitempty"`
 	// These are extensions: methods of the same names.
 	FSRename  bool `json:"fsRename,omitempty"`

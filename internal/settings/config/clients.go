@@ -167,8 +167,7 @@ func (e *Effective) Narrow(p sandbox.Policy) sandbox.Policy {
 }
 
 // ClientsWrite returns the places outside of workspaces that the ceiling lets clients write to, in one
-// request
-// or another.
+// request or another.
 func (e *Effective) ClientsWrite() (paths []string) {
 	for _, m := range e.config.managed {
 		paths = append(paths, e.writes(m.values)...)

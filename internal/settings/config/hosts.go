@@ -86,8 +86,7 @@ func (e *Effective) impliedMode(s source, holds Setting, reads bool) []Setting {
 }
 
 // proxied is the mode of the managed network where no word says which: full, unless the settings said
-// limited.
-// Full was not said then, so a ceiling of limited holds without an error.
+// limited. Full was not said then, so a ceiling of limited holds without an error.
 func (e *Effective) proxied(reads bool) string {
 	if reads {
 		return NetLimited

@@ -37,8 +37,7 @@ func opened(tb testing.TB, host *linux.Host, spec *executor.Spec) *linux.Shared 
 }
 
 // BenchmarkSharedStart guards: a start in a living shared sandbox costs at most 0.9 of one in a sandbox
-// of its
-// own, and 2.7 of a bare one. The aims are 0.5 and 1.6.
+// of its own, and 2.7 of a bare one. The aims are 0.5 and 1.6.
 func BenchmarkSharedStart(b *testing.B) {
 	testenv.NeedUserNS(b)
 	host := new(linux.Host)
@@ -109,8 +108,7 @@ func BenchmarkSharedOpen(b *testing.B) {
 }
 
 // BenchmarkSharedRate guards: with 8 starts in flight, the rate in a shared sandbox is at least 1.3
-// times that
-// of sandboxes of their own. The aim is 2.5.
+// times that of sandboxes of their own. The aim is 2.5.
 func BenchmarkSharedRate(b *testing.B) {
 	testenv.NeedUserNS(b)
 	host := new(linux.Host)

@@ -180,8 +180,7 @@ func outputAndExit(t *testing.T, e executor.Executor, traits Traits) {
 }
 
 // noReturn: a function of the Spec that panics or ends its goroutine ends neither the program nor the
-// process,
-// holds nothing up, and is named.
+// process, holds nothing up, and is named.
 func noReturn(t *testing.T, e executor.Executor, _ Traits) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
 		for _, of := range []string{"OnOutput", "OnExit"} {
