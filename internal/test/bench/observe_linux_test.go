@@ -238,6 +238,8 @@ func BenchmarkObservedBuild(b *testing.B) {
 	rounds, packages := 1, "./sandbox" // a build takes half a minute, and one says little about the next
 	if more, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
 		rounds, packages = more, "./..."
+	} else if onlyOnce() {
+		packages = "./internal/linux/rlimit"
 	}
 	pair(b, rounds, 0, ws, env, clean, goProgram, "build", packages)
 }
