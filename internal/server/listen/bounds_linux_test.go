@@ -262,3 +262,15 @@ func TestGuesses(t *testing.T) {
 		t.Errorf("%d more guesses were looked at", len(guessed))
 	}
 }
+
+// TestLargeMessage: a message above the limit ends its connection, and the server goes on.
+func TestLargeMessage(t *testing.T) {
+	url := run(t, options())
+	w := connect(t, url, nil)
+	deadline(t, w)
+	_ = w.send([]byte(`{"id":1,"method":"`+strings.Repeat("x", 17<<20)+`"}`), false) // it may be cut before
+	if text, err := w.receive(); err == nil {
+		t.Errorf("it was answered: %.100s", text)
+	}
+	meet(t, url, nil)
+}
