@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/identity"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -208,7 +208,7 @@ func (x *execution) request(kind approval.Kind, reason string, required []string
 // ask is put for a question while no command runs: a signal that asks for the end ends it.
 func (x *execution) ask(ctx context.Context, a approval.Approver,
 	q *approval.Request) (approval.Decision, error) {
-	ctx, stop := inputs.Interruptible(ctx, x.cmd.Signals, x.cmd.Ready,
+	ctx, stop := process.Interruptible(ctx, x.cmd.Signals, x.cmd.Ready,
 		func(sig int) error { return &InterruptedError{sig} })
 	defer stop()
 	d, _, err := x.put(ctx, a, q)

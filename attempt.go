@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/suggest"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
-	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -38,7 +38,7 @@ type attempt struct {
 
 	hostQuestions *access.HostQuestions // of its hosts; nil for none
 	limit         access.PausedTimer    // of its time
-	input         *inputs.Failure
+	input         *process.FeedFailure
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
@@ -100,12 +100,12 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	case input == nil:
 	case a.spec.TTY != nil:
 		if x.keys == nil {
-			x.keys = inputs.Type(input)
+			x.keys = process.TypeKeys(input)
 		}
-		a.input = &x.keys.Failure
+		a.input = &x.keys.FeedFailure
 		x.keys.Reach(p)
 	default:
-		a.input = inputs.Feed(p, input)
+		a.input = process.Feed(p, input)
 	}
 	return a, nil
 }
@@ -257,20 +257,20 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 	var forwarding sync.WaitGroup
 	if c.Signals != nil {
 		forwarding.Go(func() {
-			inputs.Forward(c.Signals, over, func(sig int) {
+			process.Forward(c.Signals, over, func(sig int) {
 				if sig <= 0 {
 					return
 				}
 				err := a.process.Signal(sig)
 				if (errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported)) &&
-					inputs.AsksToEnd(sig) {
+					process.AsksToEnd(sig) {
 					a.stop(EndCanceled) // what is left may wait for a sink; or the executor cannot pass it on
 				}
 			})
 		})
 	}
 	if c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { inputs.Forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
+		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
 	}
 	return func() {
 		detach()
@@ -353,7 +353,7 @@ type fanout struct {
 	kept      *output.Capture
 	writers   *output.Writers
 	toFile    [2]bool // streams whose writer is a file: they are not kept
-	events    eventlog.Outputs
+	events    records.Outputs
 
 	budget   output.Budget // of both streams
 	exceeded bool
@@ -364,7 +364,7 @@ type fanout struct {
 func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
 	f := &fanout{execution: x, kept: x.cmd.Retention.capture(),
 		budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
-	f.events = eventlog.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents,
+	f.events = records.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents,
 		Stopped: stopped}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {

@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/test/executortest"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -142,8 +142,8 @@ func TestStuckSink(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(begin); took != eventlog.FlushTime {
-				t.Errorf("it took %v, want %v", took, eventlog.FlushTime)
+			if took := time.Since(begin); took != records.FlushTime {
+				t.Errorf("it took %v, want %v", took, records.FlushTime)
 			}
 			if res.Stdout.Total != size {
 				t.Errorf("%d bytes captured", res.Stdout.Total)
@@ -156,7 +156,7 @@ func TestStuckSink(t *testing.T) {
 				got += uint64(len(o.Data))
 				lost += o.DroppedBytes
 			}
-			if got > 2*eventlog.MaxWaiting || got+lost != size {
+			if got > 2*records.MaxWaiting || got+lost != size {
 				t.Errorf("%d bytes handed out and %d counted as lost, want %d together", got, lost, size)
 			}
 			if last := c.events[len(c.events)-1].Body.Kind(); last != "ended" {

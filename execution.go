@@ -27,8 +27,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/names/suggest"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
-	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -50,7 +50,7 @@ type execution struct {
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
 	retain   executor.Retention
-	queue    *inputs.Queue               // of a session with input; nil for others
+	queue    *process.InputQueue         // of a session with input; nil for others
 	again    func()                      // called before another attempt; nil for nothing
 	onOutput func(p []byte, omitted int) // gets the output that the Result keeps; nil for none
 
@@ -82,9 +82,9 @@ type execution struct {
 	allow  []string       // openings
 	look   *identity.Look // at what an approval rests on; nil for none
 	opened bool           // an approval opens more than the sandbox, or the command has none
-	input0 inputs.Start
-	keys   *inputs.Keys // typed on the command's terminal; nil if nothing is
-	first  *Result      // of the attempt before the last
+	input0 process.InputStart
+	keys   *process.Keys // typed on the command's terminal; nil if nothing is
+	first  *Result       // of the attempt before the last
 
 	mu        sync.Mutex // guards the rest
 	questions int
@@ -104,7 +104,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		return nil, err
 	}
 	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow,
-		input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
+		input0: process.InputStartOf(c.Stdin, c.TTY != nil)}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
@@ -310,7 +310,7 @@ func (x *execution) emit(b event.Body) {
 	if x.session {
 		tool = "unified_exec"
 	}
-	eventlog.Write(x.runner.Logger, tool, &e)
+	records.Write(x.runner.Logger, tool, &e)
 }
 
 // event is one of this attempt, or of one that many later, before it is numbered.
@@ -330,7 +330,7 @@ func (x *execution) ended(res *Result, err error) {
 	x.emit(e)
 	x.flush()
 	last := x.event(0, e)
-	eventlog.Ended(x.runner.Logger, &last, x.args[0], x.dir)
+	records.Ended(x.runner.Logger, &last, x.args[0], x.dir)
 }
 
 // flush gives the sink its time for what happened: all that it needs, if commands wait for it

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/run/forms"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -380,11 +380,11 @@ func (o Output) Decoded() string {
 }
 
 // first returns the form of a first attempt.
-func first(r *Result) *forms.First {
+func first(r *Result) *records.First {
 	if r == nil {
 		return nil
 	}
-	return &forms.First{
+	return &records.First{
 		End: string(r.End), ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.Duration.Milliseconds(),
 		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
 		OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted, Denials: r.denials,
@@ -404,7 +404,7 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // WriteJSON writes the object of MarshalJSON and a newline with one call of Write, and keeps
 // fewer copies of the text in memory.
 func (r *Result) WriteJSON(w io.Writer) error {
-	j := forms.Result{
+	j := records.Result{
 		Type: "result", Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
 		TimedOut: r.TimedOut, End: string(r.End), DurationMS: r.Duration.Milliseconds(),
 		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
@@ -433,7 +433,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 
 // UnmarshalJSON reads the object of MarshalJSON. Unknown members are ignored.
 func (r *Result) UnmarshalJSON(data []byte) error {
-	var j forms.Result
+	var j records.Result
 	if err := json.Unmarshal(data, &j); err != nil {
 		return fmt.Errorf("sallyport: the object is not a result: %w", err)
 	}

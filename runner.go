@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
-	"github.com/sallyport-dev/sallyport/internal/run/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -111,7 +111,7 @@ type Runner struct {
 	kill    context.CancelCauseFunc
 	own     *local.Executor // made when Executor is nil
 	running sync.WaitGroup  // runs under way; added to under mu while not closed
-	events  *eventlog.Queue
+	events  *records.Queue
 
 	sessions  sessions
 	sandboxes map[*Sandbox]struct{} // open ones
@@ -184,7 +184,7 @@ func (r *Runner) prepareLocked() {
 		r.own = new(local.Executor)
 	}
 	if r.Events != nil {
-		r.events = &eventlog.Queue{Sink: r.Events}
+		r.events = &records.Queue{Sink: r.Events}
 	}
 	if r.Network != nil {
 		r.live = network.NewLive(r.Network)

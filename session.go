@@ -14,10 +14,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/screen"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
 )
 
 // A Session is a command that runs while its caller does something else, takes input and
@@ -26,7 +25,7 @@ import (
 type Session struct {
 	id        string
 	runner    *Runner
-	place     *table.Place[*Session]
+	place     *process.Place[*Session]
 	execution *execution
 	attempt   atomic.Pointer[attempt] // the last one; nil before the first
 	started   time.Time
@@ -35,7 +34,7 @@ type Session struct {
 	err       error
 
 	sendTurn chan struct{} // holds a token while a call writes and then waits
-	input    *inputs.Queue
+	input    *process.InputQueue
 
 	inspections sync.WaitGroup // of the process; added to under mu while not over
 	replies     chan []byte    // of the terminal to the program's queries; nil without a screen
@@ -131,8 +130,8 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 		id: id, runner: r, execution: x, started: x.start, used: x.start, done: make(chan struct{}),
 		sendTurn: make(chan struct{}, 1),
 	}
-	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil,
-		inputPatience)
+	s.input = process.NewInputQueue(func() process.InputTaker { return s.attempt.Load().process },
+		c.TTY != nil, inputPatience)
 	if x.again = s.reset; c.TTY == nil && !c.OpenStdin {
 		s.input.End()
 	} else {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // The reasons why a session takes no input, for errors.Is.
@@ -56,7 +56,7 @@ func (s *Session) inputError(ctx context.Context, err error) error {
 		return ErrInputFull
 	case errors.Is(err, io.ErrClosedPipe):
 		return fmt.Errorf("%w: no process reads from it any more: %w", ErrInputClosed, io.ErrClosedPipe)
-	case errors.Is(err, inputs.ErrEnded), errors.Is(err, os.ErrClosed) && s.input.Ended():
+	case errors.Is(err, process.ErrInputEnded), errors.Is(err, os.ErrClosed) && s.input.Ended():
 		return ErrInputClosed
 	case errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrProcessDone):
 		return os.ErrProcessDone // there is no input any more

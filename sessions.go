@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -73,7 +73,7 @@ func (e *TooManySessionsError) Error() string {
 
 // sessions is the table of a Runner. The zero sessions is empty.
 type sessions struct {
-	table.Table[*Session]
+	process.Table[*Session]
 	bounds sync.Once
 
 	mu   sync.Mutex
@@ -82,7 +82,7 @@ type sessions struct {
 }
 
 // reserve takes a place and a number, or refuses.
-func (t *sessions) reserve(most int, sequential bool) (*table.Place[*Session], string, error) {
+func (t *sessions) reserve(most int, sequential bool) (*process.Place[*Session], string, error) {
 	t.bounds.Do(func() { t.Ended, t.Drop = keptSessions, (*Session).drop })
 	most = cmp.Or(most, DefaultMaxSessions)
 	place, err := t.Reserve(most)

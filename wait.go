@@ -14,8 +14,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	inputs "github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // DefaultYield is the longest wait of an Until that names none.
@@ -194,7 +194,7 @@ func (s *Session) tells(u *Until) error {
 	if !u.Input && !u.Port || s.over() {
 		return nil
 	}
-	field, err := inputs.Tells(s.attempt.Load().process, u.Input, u.Port)
+	field, err := process.Tells(s.attempt.Load().process, u.Input, u.Port)
 	if err == nil {
 		return nil
 	}
@@ -301,10 +301,11 @@ func (w *sessionWait) inspect(ctx context.Context) {
 	p := a.process
 	w.asked = a
 	if w.u.Input {
-		w.input = inputs.Ask(&s.inspections, func() (*executor.InputWait, error) { return p.AwaitInput(ctx) })
+		w.input = process.Ask(&s.inspections,
+			func() (*executor.InputWait, error) { return p.AwaitInput(ctx) })
 	}
 	if w.u.Port {
-		w.port = inputs.Ask(&s.inspections, func() (int, error) { return p.AwaitPort(ctx, nil) })
+		w.port = process.Ask(&s.inspections, func() (int, error) { return p.AwaitPort(ctx, nil) })
 	}
 }
 

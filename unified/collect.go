@@ -15,13 +15,13 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // start starts a command in its reserved place and returns its entry, which the caller has
 // locked. It emits a Begin and an End whatever happens.
-func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Request,
+func (t *Tools) start(ctx context.Context, place *process.Place[*entry], q *Request,
 	c *sallyport.Cmd) (e *entry, notices []string, err error) {
 	began := time.Now()
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // An Eviction says what happens to a start when the session limit is reached. A process
@@ -43,7 +43,7 @@ type Info struct {
 // An entry is a process that a call started and whose end no call has been told.
 type entry struct {
 	session *sallyport.Session
-	place   *table.Place[*entry]
+	place   *process.Place[*entry]
 	info    Info // LastUsed is guarded by the Tools' mutex
 	stdin   Stdin
 
@@ -62,7 +62,7 @@ type entry struct {
 	attended chan struct{} // closed when its End was emitted
 }
 
-func newEntry(s *sallyport.Session, place *table.Place[*entry], q *Request) *entry {
+func newEntry(s *sallyport.Session, place *process.Place[*entry], q *Request) *entry {
 	info, now := s.Info(), time.Now()
 	return &entry{
 		session: s, place: place, stdin: q.input(), starting: true,
@@ -190,12 +190,12 @@ func (t *Tools) evict(ctx context.Context) (notice string, ok bool, err error) {
 
 // reserve keeps a place for a process, and makes room where that is permitted. The
 // notices tell which processes had to go.
-func (t *Tools) reserve(ctx context.Context) (place *table.Place[*entry], notices []string, err error) {
+func (t *Tools) reserve(ctx context.Context) (place *process.Place[*entry], notices []string, err error) {
 	for {
 		if place, err = t.processes.Reserve(t.most()); err == nil {
 			return place, notices, nil
 		}
-		if errors.Is(err, table.ErrClosed) {
+		if errors.Is(err, process.ErrTableClosed) {
 			return nil, nil, unavailable()
 		}
 		notice, ok, err := t.evict(ctx)

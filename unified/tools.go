@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/command/shell"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -88,7 +88,7 @@ type Tools struct {
 
 	mu        sync.Mutex
 	closed    bool
-	processes table.Table[*entry]
+	processes process.Table[*entry]
 	shared    *sallyport.Sandbox // nil before the first command; guarded by opening
 	// goroutines that follow or close processes; added to under mu while not closed
 	work sync.WaitGroup

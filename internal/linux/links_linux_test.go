@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
@@ -60,7 +59,7 @@ func TestHardLinksCanFail(t *testing.T) {
 		for _, s := range p.Script.Steps {
 			if s.Op == launch.OpLandlock {
 				i := slices.IndexFunc(s.Ruleset.Rules, func(u launch.Rule) bool { return u.Path == a.ws })
-				s.Ruleset.Rules[i].Access |= landlock.WriteFile | landlock.Truncate
+				s.Ruleset.Rules[i].Access |= launch.LandlockWriteFile | launch.LandlockTruncate
 			}
 		}
 	}, [3]*os.File{null, null, null})

@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
@@ -197,9 +196,9 @@ func (d *doctor) otherNamespaces(context.Context) (string, error) {
 // and then with a ruleset that allows nothing. It depends on no namespace.
 func (d *doctor) landlock(context.Context) (string, error) {
 	facts := d.host.Facts()
-	abi := landlock.ABI(facts.LandlockABI)
+	abi := launch.LandlockABI(facts.LandlockABI)
 	for _, m := range facts.Missing {
-		if abi < landlock.LeastUseful && strings.HasPrefix(m.Need, "Landlock") {
+		if abi < launch.LandlockLeastUseful && strings.HasPrefix(m.Need, "Landlock") {
 			return "", missing(m.Have, m.Hint)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/execclient"
@@ -51,7 +51,7 @@ type attachment struct {
 	out   printer
 	end   context.CancelCauseFunc
 	work  sync.WaitGroup
-	input *input.Failure // of what is passed on; nil for nothing
+	input *process.FeedFailure // of what is passed on; nil for nothing
 	*turns
 	// reading says that this is the reader for whom the run waits; nil for another one.
 	reading *reading

@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/execclient"
@@ -195,7 +195,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *args.Option
 		where: " --remote " + run.Server.URL, reading: own,
 	}
 	if feeds {
-		a.input = input.Feed(inputOf{a, ctx}, env.Stdin) // a read of standard input cannot be ended
+		a.input = process.Feed(inputOf{a, ctx}, env.Stdin) // a read of standard input cannot be ended
 	}
 	if own.terminal {
 		if run.Join == "" { // one that joined goes on for no one

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 )
 
@@ -97,7 +97,7 @@ func missing(h *plan.Host) []plan.Missing {
 			Hint: "run it with full access inside another sandbox",
 		})
 	}
-	if abi := landlock.ABI(h.LandlockABI); abi < landlock.LeastUseful {
+	if abi := launch.LandlockABI(h.LandlockABI); abi < launch.LandlockLeastUseful {
 		have, hint := landlockMissing(h.LandlockABI, OneLine("/sys/kernel/security/lsm"), SeccompFiltered())
 		if strange := StrangeHint(OneLine("/proc/version")); strange != "" {
 			hint = strange

@@ -20,6 +20,8 @@
 // [Files] are the descriptors that a launch is given beside its script. A
 // [Preforked] task is cloned while the script is still planned.
 //
+// A [LandlockABI] says which rights a ruleset may name on a kernel.
+//
 // The package knows nothing of policies: the planner decided what a script may
 // touch. It imports the standard library and x/sys only, starts
 // no goroutine per process, and refuses scripts that it cannot perform exactly.

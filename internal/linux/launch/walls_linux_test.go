@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"golang.org/x/sys/unix"
 )
@@ -142,7 +141,7 @@ func TestRefuseWriteLetsPass(t *testing.T) {
 func TestLandlockStdio(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedLandlock(t, 3)
-	const writes = landlock.WriteFile | landlock.Truncate
+	const writes = LandlockWriteFile | LandlockTruncate
 	memory := func(t *testing.T) *os.File {
 		n, err := unix.MemfdCreate("out", unix.MFD_CLOEXEC)
 		if err != nil {

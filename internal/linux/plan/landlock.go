@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -130,7 +129,7 @@ func refuseSettings() []launch.Step {
 // landlockRules opens the usual devices beside the writable directories. /proc has no
 // rule: one for the whole of it would open the kernel's settings to the real root.
 func landlockRules(h *Host, r *Request) *launch.Ruleset {
-	abi := landlock.ABI(h.LandlockABI)
+	abi := launch.LandlockABI(h.LandlockABI)
 	var own []launch.Rule
 	if t := r.Tmp; t != nil {
 		own = append(own, launch.Rule{Path: t.Source.Path, ID: t.Source.ID, Access: abi.Writes()})
@@ -145,7 +144,7 @@ func landlockRules(h *Host, r *Request) *launch.Ruleset {
 // only if they are the files that were planned for, to own, and through the standard
 // descriptors that are writable.
 func ruleset(h *Host, r *Request, checked bool, own []launch.Rule) *launch.Ruleset {
-	abi := landlock.ABI(h.LandlockABI)
+	abi := launch.LandlockABI(h.LandlockABI)
 	set := &launch.Ruleset{Handled: abi.Writes(), Scoped: r.Shared.scopes(abi, r.network())}
 	for _, u := range r.Rules {
 		if u.Level != sandbox.LevelWrite || u.Kind == KindMissing || u.Pin || r.isTmp(u.Path) {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // contentWrites are the rights to open a file for writing. Where hard links are protected a
 // command has neither in shared places: the observer opens files there and hands them in.
-const contentWrites = landlock.WriteFile | landlock.Truncate
+const contentWrites = launch.LandlockWriteFile | launch.LandlockTruncate
 
 // linksProtectable returns an error where hard links are to be protected and cannot be.
 func (r *Request) linksProtectable(h *Host) error {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -62,7 +61,7 @@ func TestLinksRules(t *testing.T) {
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpLandlock })
 	for _, u := range p.Script.Steps[i].Ruleset.Rules {
 		private := u.Path == "" || within(u.Path, "/dev") || u.Path == "/proc"
-		if opens := u.Access&(landlock.WriteFile|landlock.Truncate) != 0; opens != private {
+		if opens := u.Access&(launch.LandlockWriteFile|launch.LandlockTruncate) != 0; opens != private {
 			t.Errorf("%+v: opens files %v", u, opens)
 		}
 	}

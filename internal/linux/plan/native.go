@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -19,7 +18,7 @@ func native(h *Host, r *Request) (*Plan, error) {
 	if err := h.missing(); err != nil {
 		return nil, err
 	}
-	if err := h.landlockFrom(int(landlock.LeastUseful), "5.19"); err != nil {
+	if err := h.landlockFrom(int(launch.LandlockLeastUseful), "5.19"); err != nil {
 		return nil, err
 	}
 	n := &nativePlan{host: h, req: r, plan: &Plan{Level: LevelNative}}
@@ -239,7 +238,7 @@ func (n *nativePlan) point(spot Spot) {
 // ruleset returns the Landlock rules: beyond the policy's own the command may write to
 // the directories that only it has.
 func (n *nativePlan) ruleset() *launch.Ruleset {
-	abi := landlock.ABI(n.host.LandlockABI)
+	abi := launch.LandlockABI(n.host.LandlockABI)
 	var own []launch.Rule
 	shared := n.req.SharedPlaces()
 	for _, at := range n.req.OwnPlaces() {

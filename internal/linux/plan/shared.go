@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/linux/landlock"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -105,13 +104,13 @@ func (s *Shared) trees() bool { return s != nil && s.Holding }
 // scopes returns what Landlock keeps apart from other commands. Abstract unix sockets of a shared
 // sandbox are reached by all its commands: they belong to its network, which no other program is in.
 // So are processes that are seen.
-func (s *Shared) scopes(abi landlock.ABI, network sandbox.Network) uint64 {
+func (s *Shared) scopes(abi launch.LandlockABI, network sandbox.Network) uint64 {
 	scopes := abi.Scopes()
 	if s != nil && network != sandbox.NetworkHost {
-		scopes &^= landlock.ScopeAbstractUnixSocket
+		scopes &^= launch.LandlockScopeAbstractUnixSocket
 	}
 	if s.pids() {
-		scopes &^= landlock.ScopeSignal
+		scopes &^= launch.LandlockScopeSignal
 	}
 	return scopes
 }

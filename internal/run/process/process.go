@@ -18,6 +18,10 @@
 //
 // The package knows nothing of sandboxes and policies, and does not decide why a command
 // has to end.
+//
+// An [InputQueue] and [Feed] pass the input of a command to the processes of its attempts. A [Table] keeps
+// what runs, and what has run for a while, by identity: sessions of a Runner, runs and processes of an
+// exec-server, processes of the unified tools. What is in it is its owner's.
 package process
 
 import (

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/run/input"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // A Reason says why a request about a run was refused. It is a word for programs.
@@ -82,9 +82,9 @@ func (r *Run) inputError(taken int, err error) error {
 		return nil
 	case errors.Is(err, os.ErrProcessDone):
 		e = r.ended()
-	case errors.Is(err, sallyport.ErrInputFull), errors.Is(err, input.ErrFull):
+	case errors.Is(err, sallyport.ErrInputFull), errors.Is(err, process.ErrInputFull):
 		e = refuse(InputFull, "run %s does not read its input, which is full; %d bytes were taken, write the rest later", r.id, taken)
-	case errors.Is(err, sallyport.ErrInputClosed), errors.Is(err, input.ErrEnded):
+	case errors.Is(err, sallyport.ErrInputClosed), errors.Is(err, process.ErrInputEnded):
 		e = refuse(InputClosed, "run %s takes no input: it was started without `tty` and `openStdin`, or its input was closed", r.id)
 	default:
 		e = refuse(Failed, "cannot write to run %s: %w", r.id, err)

@@ -20,9 +20,8 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	"github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -37,13 +36,13 @@ type Run struct {
 	// These are set by Start, before others know the run.
 	prepared *Prepared
 	session  *sallyport.Session
-	input    *input.Queue
+	input    *process.InputQueue
 	reader   *reader // nil for none
 	named    *joined // nil for a sandbox of its own
 
 	transient bool
 
-	place    *table.Place[*Run]
+	place    *process.Place[*Run]
 	starting atomic.Pointer[starting] // nil before it is known
 	begun    chan struct{}            // closed when Start has returned; then session is nil unless it runs
 
@@ -151,7 +150,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 	}}})
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
-		r.input = input.NewQueue(func() input.Taker { return r.session }, q.TTY != nil, 0)
+		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
 	}
 	r.session = nil

@@ -7,7 +7,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // maxStarts is how many starts are remembered: many more than wait for an answer at once.
@@ -18,7 +18,7 @@ const maxStarts = 1024
 // copied.
 type Starts struct {
 	mu    sync.Mutex
-	known table.Recent[*started]
+	known process.Recent[*started]
 }
 
 // A started is a start that is in progress until done is closed, or that started a run.

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -109,7 +109,7 @@ type Table struct {
 
 	mu     sync.Mutex
 	closed bool
-	owners map[string]*table.Table[*Run]
+	owners map[string]*process.Table[*Run]
 	named  map[namedKey]*named
 
 	exec local.Executor // of the named sandboxes
@@ -137,7 +137,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 		number = func(after uint64) (uint64, error) { return after + 1, nil }
 	}
 	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy,
-		owners: make(map[string]*table.Table[*Run]), named: make(map[namedKey]*named)}
+		owners: make(map[string]*process.Table[*Run]), named: make(map[namedKey]*named)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -173,7 +173,7 @@ func (t *Table) claim(r *Run) error {
 	}
 	o := t.owners[r.owner]
 	if o == nil {
-		o = &table.Table[*Run]{Ended: maxEnded, Time: endedTime, Drop: (*Run).drop}
+		o = &process.Table[*Run]{Ended: maxEnded, Time: endedTime, Drop: (*Run).drop}
 		t.owners[r.owner] = o
 	}
 	var err error
@@ -186,7 +186,7 @@ func (t *Table) claim(r *Run) error {
 }
 
 // full returns the error for one run too many, with the runs that were not used for longest.
-func full(o *table.Table[*Run]) *Error {
+func full(o *process.Table[*Run]) *Error {
 	var live []sallyport.SessionInfo
 	all, _ := o.List()
 	for _, r := range all {

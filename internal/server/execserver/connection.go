@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/run/input"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -473,13 +473,13 @@ func (c *connection) takeInput(id wire.ID, process, write string, data []byte, e
 		c.answer(id, wire.WriteResult{Status: wire.WriteUnknown})
 		return
 	}
-	err := input.ErrEnded
+	err := osprocess.ErrInputEnded
 	if p.input != nil {
 		_, err = p.input.Put(write, data, end,
 			func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
 	}
 	switch {
-	case errors.Is(err, input.ErrEnded):
+	case errors.Is(err, osprocess.ErrInputEnded):
 		c.answer(id, wire.WriteResult{Status: wire.WriteStdinClosed})
 	case err != nil:
 		c.fail(id, &wire.Error{Code: wire.CodeInternal,

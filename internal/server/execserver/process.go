@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/run/input"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -47,13 +45,13 @@ type process struct {
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
 
-	place *table.Place[*process]
+	place *osprocess.Place[*process]
 
 	// These are set before started is closed. A nil running means that it did not start.
 	spec    *executor.Spec
 	running executor.Process
-	most    time.Duration // how long it may run; 0 for no limit
-	input   *input.Queue  // nil when it takes none
+	most    time.Duration         // how long it may run; 0 for no limit
+	input   *osprocess.InputQueue // nil when it takes none
 	stream  func(executor.Stream) string
 
 	// order is held while an event gets its number and is queued for the client, and from
@@ -133,7 +131,7 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 		return
 	}
 	if s.PipeStdin || s.TTY {
-		p.input = input.NewQueue(func() input.Taker { return p.running }, s.TTY, 0)
+		p.input = osprocess.NewInputQueue(func() osprocess.InputTaker { return p.running }, s.TTY, 0)
 	}
 	if p.most > 0 {
 		p.limit = time.AfterFunc(p.most, func() { p.stop() })

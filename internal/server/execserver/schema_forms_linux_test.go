@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/run/forms"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -41,10 +41,12 @@ type approvalRequest struct {
 // and by nothing.
 var described = map[string]reflect.Type{
 	"Sandbox.Permissions": nil, "NetworkProxy.AuditMetadata": nil,
-	"RunStartResult.Result": reflect.TypeFor[forms.Result](), "RunWaitResult.Result": reflect.TypeFor[forms.Result](),
-	"RunReadResult.Result": reflect.TypeFor[forms.Result](),
-	"RunResult.Result":     reflect.TypeFor[forms.Result](), "RunWaitResult.Input": reflect.TypeFor[executor.InputWait](),
-	"RunApprove.Request": reflect.TypeFor[approvalRequest](), "Question.Request": reflect.TypeFor[approvalRequest](),
+	"RunStartResult.Result": reflect.TypeFor[records.Result](),
+	"RunWaitResult.Result":  reflect.TypeFor[records.Result](),
+	"RunReadResult.Result":  reflect.TypeFor[records.Result](),
+	"RunResult.Result":      reflect.TypeFor[records.Result](),
+	"RunWaitResult.Input":   reflect.TypeFor[executor.InputWait](),
+	"RunApprove.Request":    reflect.TypeFor[approvalRequest](), "Question.Request": reflect.TypeFor[approvalRequest](),
 	"RunEvent.Event":     reflect.TypeFor[event.Event](),
 	"ReadResult.Outcome": reflect.TypeFor[wire.Outcome](), "Closed.Outcome": reflect.TypeFor[wire.Outcome](),
 }
@@ -222,7 +224,7 @@ func TestSchemaOfForms(t *testing.T) {
 		return text
 	}
 	for _, v := range []any{&sallyport.Result{}, sallyport.ResultOf(nil, sallyport.ErrRefused),
-		filled(reflect.TypeFor[forms.Result]()).Interface()} {
+		filled(reflect.TypeFor[records.Result]()).Interface()} {
 		c.conforms(t, "Result", encode(v))
 	}
 	full, _ := filled(reflect.TypeFor[approval.Request]()).Interface().(approval.Request)

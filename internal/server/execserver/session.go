@@ -13,8 +13,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/run/table"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -48,7 +48,7 @@ type session struct {
 
 	// processes weigh the bytes of their output and arguments. Their time stands still without a
 	// connection: the next one still has to read.
-	processes table.Table[*process]
+	processes osprocess.Table[*process]
 }
 
 // newSession returns a session without a connection.
@@ -170,9 +170,9 @@ func (s *session) reserve(w *wire.Start) (*process, *wire.Error) {
 	switch {
 	case err == nil:
 		return p, nil
-	case errors.Is(err, table.ErrClosed):
+	case errors.Is(err, osprocess.ErrTableClosed):
 		return nil, refuse("the server is closing") // no other session that ends has a connection
-	case errors.Is(err, table.ErrTaken) || s.find(p.id) != nil:
+	case errors.Is(err, osprocess.ErrTableTaken) || s.find(p.id) != nil:
 		return nil, refuse("process " + p.id + " already exists")
 	}
 	return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first",

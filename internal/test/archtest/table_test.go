@@ -42,7 +42,6 @@ const (
 var layers = map[string]int{
 	"internal/names/gitstate": layerText,
 	"internal/quietlog":       layerText,
-	"internal/run/table":      layerText,
 	"internal/strictjson":     layerText,
 
 	"internal/caller":           layerTables,
@@ -53,7 +52,6 @@ var layers = map[string]int{
 	"internal/cli/getopt":        layerWords,
 	"internal/command/environ":   layerTables,
 	"internal/command/shell":     layerText,
-	"internal/linux/landlock":    layerWords,
 	"internal/linux/launch":      layerWords,
 	"internal/linux/rlimit":      layerWords,
 	"internal/linux/seccomp":     layerWords,
@@ -84,13 +82,11 @@ var layers = map[string]int{
 	"internal/linux/plan":    layerPlans,
 	"internal/net/access":    layerPlans,
 	"internal/net/intercept": layerPlans,
-	"internal/run/input":     layerPlans,
 	"internal/run/output":    layerPlans,
 	"internal/server/wire":   layerPlans,
 
 	"internal/linux/hostfacts": layerFacts,
-	"internal/run/eventlog":    layerFacts,
-	"internal/run/forms":       layerFacts,
+	"internal/run/records":     layerFacts,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
 	"network/inspect":          layerFacts,
@@ -236,7 +232,7 @@ var walls = []wall{
 		reason: "the root is portable and makes no system calls; executors run things",
 	},
 	{
-		from: []string{"internal/linux/landlock", "internal/linux/launch", "internal/linux/seccomp",
+		from: []string{"internal/linux/launch", "internal/linux/seccomp",
 			"internal/linux/observer"},
 		to:     []string{"os/exec", "net", "net/http", "encoding/json", "log", "log/slog"},
 		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
@@ -321,11 +317,12 @@ var loads = []load{
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{"approval", "executor/local", "internal/linux/bwrap", "internal/linux/caches",
 	"internal/server/peer", "internal/otheros", "internal/cli/doctor", "internal/server/files",
-	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts", "internal/linux/landlock",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux", "internal/linux/observer",
-	"internal/linux/sockets", "internal/run/output", "internal/overlay", "internal/run/process",
-	"internal/names/protect", "internal/cli/explain", "internal/server/listen", "internal/names/grants",
-	"internal/dirs", "internal/settings/trust", "internal/run/tty", "rules/files"}
+	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux",
+	"internal/linux/observer", "internal/linux/sockets", "internal/run/output",
+	"internal/overlay", "internal/run/process", "internal/names/protect", "internal/cli/explain",
+	"internal/server/listen", "internal/names/grants", "internal/dirs",
+	"internal/settings/trust", "internal/run/tty", "rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

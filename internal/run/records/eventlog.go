@@ -1,10 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventlog writes what some events say into the log of a program, under the names and
-// with the attributes of telemetry. The table of both is in docs/reference.md. A [Queue] passes all
-// events to a sink.
-package eventlog
+// Package records says in which forms what happened in a run is recorded: the JSON form of results, as Go
+// types that say what it has, and the records of some events in the log of a program, under the names and
+// with the attributes of telemetry. The table of both is in docs/reference.md. A [Queue] passes all events
+// to a sink.
+package records
 
 import (
 	"context"

@@ -1,8 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forms has the JSON form of results, as Go types that say what it has.
-package forms
+package records
 
 import (
 	"github.com/sallyport-dev/sallyport/event"

@@ -1,47 +1,46 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input hands the input of a command on to the processes of its attempts.
-package input
+package process
 
 import (
 	"io"
 	"os"
 )
 
-// A Start is where the input of a command began.
-type Start struct {
+// A InputStart is where the input of a command began.
+type InputStart struct {
 	again  bool // it can be given once more
 	file   *os.File
 	offset int64
 }
 
-// StartOf notes where an input begins; nil is none. What is read from a pipe is gone; the keys of a
+// InputStartOf notes where an input begins; nil is none. What is read from a pipe is gone; the keys of a
 // terminal are typed anew.
-func StartOf(input io.Reader, terminal bool) Start {
+func InputStartOf(input io.Reader, terminal bool) InputStart {
 	switch f := input.(type) {
 	case nil:
-		return Start{again: true}
+		return InputStart{again: true}
 	default:
-		return Start{again: terminal}
+		return InputStart{again: terminal}
 	case *os.File:
 		info, err := f.Stat()
 		if err != nil {
-			return Start{}
+			return InputStart{}
 		}
 		if info.Mode()&os.ModeCharDevice != 0 {
-			return Start{again: true}
+			return InputStart{again: true}
 		}
 		at, err := f.Seek(0, io.SeekCurrent)
-		return Start{err == nil && info.Mode().IsRegular(), f, at}
+		return InputStart{err == nil && info.Mode().IsRegular(), f, at}
 	}
 }
 
 // Again reports whether the input can be given once more.
-func (s *Start) Again() bool { return s.again }
+func (s *InputStart) Again() bool { return s.again }
 
 // Rewind sets the input back to where it began. False means that it could not.
-func (s *Start) Rewind() bool {
+func (s *InputStart) Rewind() bool {
 	if s.file == nil {
 		return true
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package input
+package process
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/sallyport-dev/sallyport/internal/run/table"
 )
 
 const (
@@ -28,36 +26,36 @@ const (
 )
 
 var (
-	// ErrFull refuses a write; nothing of it was taken.
-	ErrFull = errors.New("input buffer full: the command is not reading; write again later")
-	// ErrEnded says that the input was closed by a caller.
-	ErrEnded = errors.New("the input of the process is closed")
+	// ErrInputFull refuses a write; nothing of it was taken.
+	ErrInputFull = errors.New("input buffer full: the command is not reading; write again later")
+	// ErrInputEnded says that the input was closed by a caller.
+	ErrInputEnded = errors.New("the input of the process is closed")
 )
 
-// A Queue writes to a command in the order of the writes, in a goroutine that lives while some wait.
-// Make one with [NewQueue]. It is safe for concurrent use.
-type Queue struct {
-	to       func() Taker
+// A InputQueue writes to a command in the order of the writes, in a goroutine that lives while some wait.
+// Make one with [NewInputQueue]. It is safe for concurrent use.
+type InputQueue struct {
+	to       func() InputTaker
 	terminal bool
 	patience time.Duration
 	flushes  sync.WaitGroup // at most one goroutine; added to under mu
 
 	mu      sync.Mutex
-	queue   []*Write
+	queue   []*InputWrite
 	size    int           // bytes in queue and on their way
-	current *Write        // on its way; nil for none
-	taker   Taker         // of current
+	current *InputWrite   // on its way; nil for none
+	taker   InputTaker    // of current
 	writing bool          // flush runs
 	ended   bool          // nothing comes any more
 	closed  bool          // the command has ended; what waits, and what comes, is not taken
 	sent    bool          // the command got input of a caller, or its end
 	held    chan struct{} // closed when writes go on; nil while they do
 	lost    error         // why input was lost whose sender did not wait; told to one
-	known   table.Recent[*Write]
+	known   Recent[*InputWrite]
 }
 
-// A Write is input that waits, or its end.
-type Write struct {
+// A InputWrite is input that waits, or its end.
+type InputWrite struct {
 	data []byte
 	end  bool
 	from context.Context // of a sender that waits; nil for another one
@@ -69,25 +67,26 @@ type Write struct {
 	err  error
 }
 
-// NewQueue returns a Queue that writes to what to returns, each write to one. Terminal says that it
+// NewInputQueue returns a Queue that writes to what to returns, each write to one. Terminal says that it
 // takes input also after the end of the input, which is a character there. Patience is how long a write
 // waits while the command reads nothing; it needs the method SetInputDeadline of [executor.Process].
 // Zero waits until the command has ended.
-func NewQueue(to func() Taker, terminal bool, patience time.Duration) *Queue {
-	return &Queue{to: to, terminal: terminal, patience: patience, known: table.Recent[*Write]{Most: maxIDs}}
+func NewInputQueue(to func() InputTaker, terminal bool, patience time.Duration) *InputQueue {
+	return &InputQueue{to: to, terminal: terminal, patience: patience,
+		known: Recent[*InputWrite]{Most: maxIDs}}
 }
 
 // Done is closed when the input was taken, or not all of it.
-func (w *Write) Done() <-chan struct{} { return w.done }
+func (w *InputWrite) Done() <-chan struct{} { return w.done }
 
 // Result returns how many bytes were taken, and why not all. It waits for that.
-func (w *Write) Result() (int, error) {
+func (w *InputWrite) Result() (int, error) {
 	<-w.done
 	return w.n, w.err
 }
 
 // finish sets the result, and keeps nothing else.
-func (w *Write) finish(n int, err error) *Write {
+func (w *InputWrite) finish(n int, err error) *InputWrite {
 	w.data, w.turn, w.n, w.err = nil, nil, n, err
 	close(w.done)
 	return w
@@ -97,11 +96,11 @@ func (w *Write) finish(n int, err error) *Write {
 // not repeated: it is the first one. An empty ID is never known. Accepted is called once: before Put
 // returns, or, when much input waits already, at the turn of this one; its sender does not wait for the
 // result, so that the error of input that is lost is that of the next Put with an accepted. Nil says
-// that the sender waits. With an error, else [ErrFull] or [ErrEnded], nothing was taken, accepted is not
-// called, and the Write is done.
-func (q *Queue) Put(id string, data []byte, end bool, accepted func()) (*Write, error) {
+// that the sender waits. With an error, else [ErrInputFull] or [ErrInputEnded], nothing was taken, accepted
+// is not called, and the Write is done.
+func (q *InputQueue) Put(id string, data []byte, end bool, accepted func()) (*InputWrite, error) {
 	q.mu.Lock()
-	w := &Write{data: data, end: end, told: accepted == nil, done: make(chan struct{})}
+	w := &InputWrite{data: data, end: end, told: accepted == nil, done: make(chan struct{})}
 	first, now, err := q.add(id, w)
 	if first == nil {
 		first = w
@@ -120,20 +119,20 @@ func (q *Queue) Put(id string, data []byte, end bool, accepted func()) (*Write, 
 }
 
 // add queues w, and reports whether its sender may go on now. First is the write in place of it, if any.
-func (q *Queue) add(id string, w *Write) (first *Write, now bool, err error) {
+func (q *InputQueue) add(id string, w *InputWrite) (first *InputWrite, now bool, err error) {
 	if first, ok := q.known.Find(id); ok {
 		return first, true, nil
 	}
 	again := q.ended && w.end
 	if q.ended && !again && (!q.closed || !w.told) { // who waits learns of the end of the command
-		return nil, false, ErrEnded
+		return nil, false, ErrInputEnded
 	}
 	if !w.told && !again && q.lost != nil {
 		err, q.lost = q.lost, nil
 		return nil, false, err
 	}
 	if q.size > 0 && q.size+len(w.data) > maxInput || len(q.queue) >= maxWaiting {
-		return nil, false, ErrFull
+		return nil, false, ErrInputFull
 	}
 	if id != "" {
 		q.known.Add(id, w)
@@ -142,7 +141,7 @@ func (q *Queue) add(id string, w *Write) (first *Write, now bool, err error) {
 }
 
 // push queues w, and reports true when it is done already.
-func (q *Queue) push(w *Write) bool {
+func (q *InputQueue) push(w *InputWrite) bool {
 	switch {
 	case w.end && (q.closed || q.ended), len(w.data) == 0 && !w.end && !q.closed:
 		w.finish(0, nil)
@@ -162,25 +161,25 @@ func (q *Queue) push(w *Write) bool {
 }
 
 // Do queues data, or the end of the input, and waits until the command has taken it. It returns how
-// many bytes that were; the error is [os.ErrProcessDone] after Close, [ErrEnded], or that of the
+// many bytes that were; the error is [os.ErrProcessDone] after Close, [ErrInputEnded], or that of the
 // command, which is [os.ErrDeadlineExceeded] when it has read nothing for the patience of the Queue, or
 // ctx has ended. Any number of calls may wait, with any amount of input.
-func (q *Queue) Do(ctx context.Context, data []byte, end bool) (int, error) {
-	return q.do(ctx, &Write{data: data, end: end})
+func (q *InputQueue) Do(ctx context.Context, data []byte, end bool) (int, error) {
+	return q.do(ctx, &InputWrite{data: data, end: end})
 }
 
 // Answer is Do for what the command itself asked its terminal: that is not input of a caller, and is for
 // no other attempt.
-func (q *Queue) Answer(ctx context.Context, data []byte) (int, error) {
-	return q.do(ctx, &Write{data: data, own: true})
+func (q *InputQueue) Answer(ctx context.Context, data []byte) (int, error) {
+	return q.do(ctx, &InputWrite{data: data, own: true})
 }
 
-func (q *Queue) do(ctx context.Context, w *Write) (int, error) {
+func (q *InputQueue) do(ctx context.Context, w *InputWrite) (int, error) {
 	w.from, w.told, w.done = ctx, true, make(chan struct{})
 	q.mu.Lock()
 	if q.ended && !q.closed && !w.end {
 		q.mu.Unlock()
-		return 0, ErrEnded
+		return 0, ErrInputEnded
 	}
 	q.push(w)
 	q.mu.Unlock()
@@ -189,7 +188,7 @@ func (q *Queue) do(ctx context.Context, w *Write) (int, error) {
 }
 
 // cancel ends a write whose sender waits no more.
-func (q *Queue) cancel(w *Write) {
+func (q *InputQueue) cancel(w *InputWrite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.current == w {
@@ -203,7 +202,7 @@ func (q *Queue) cancel(w *Write) {
 }
 
 // setDeadline has a Taker give up at a time, if it can. False says that it takes no input any more.
-func setDeadline(t Taker, at time.Time) bool {
+func setDeadline(t InputTaker, at time.Time) bool {
 	d, ok := t.(interface{ SetInputDeadline(t time.Time) error })
 	if !ok {
 		return true
@@ -213,7 +212,7 @@ func setDeadline(t Taker, at time.Time) bool {
 }
 
 // flush writes the queue.
-func (q *Queue) flush() {
+func (q *InputQueue) flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) > 0 {
@@ -250,7 +249,7 @@ func (q *Queue) flush() {
 
 // awaitLocked waits while writes are held, at most for the patience of the Queue. What one attempt asked
 // for is not taken then.
-func (q *Queue) awaitLocked(w *Write) error {
+func (q *InputQueue) awaitLocked(w *InputWrite) error {
 	held := q.held
 	if held == nil {
 		return nil
@@ -280,8 +279,8 @@ func (q *Queue) awaitLocked(w *Write) error {
 
 // Hold is called when an attempt of the command has ended that may be followed by another one. It reports
 // whether that has got no input of a caller and no end of it, and none is on its way. If so, writes wait, as
-// they do for a command that does not read, until [Queue.Release] or [Queue.Close].
-func (q *Queue) Hold() bool {
+// they do for a command that does not read, until [InputQueue.Release] or [InputQueue.Close].
+func (q *InputQueue) Hold() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sent || q.current != nil || q.ended || q.closed {
@@ -294,13 +293,13 @@ func (q *Queue) Hold() bool {
 }
 
 // Release has writes go on, to what the Queue writes to now.
-func (q *Queue) Release() {
+func (q *InputQueue) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.releaseLocked()
 }
 
-func (q *Queue) releaseLocked() {
+func (q *InputQueue) releaseLocked() {
 	if q.held != nil {
 		close(q.held)
 		q.held = nil
@@ -308,7 +307,7 @@ func (q *Queue) releaseLocked() {
 }
 
 // pass writes all of w.
-func (q *Queue) pass(w *Write) (n int, err error) {
+func (q *InputQueue) pass(w *InputWrite) (n int, err error) {
 	for err = io.ErrShortWrite; errors.Is(err, io.ErrShortWrite); { // the command has read, and may go on
 		if q.patience > 0 && !setDeadline(q.taker, time.Now().Add(q.patience)) {
 			return n, os.ErrClosed
@@ -329,21 +328,21 @@ func (q *Queue) pass(w *Write) (n int, err error) {
 }
 
 // End says that nothing comes any more, also when input waits.
-func (q *Queue) End() {
+func (q *InputQueue) End() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
 }
 
 // Ended reports whether nothing comes any more.
-func (q *Queue) Ended() bool {
+func (q *InputQueue) Ended() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ended
 }
 
 // Settle waits until what was put before was taken, or not all of it, or ctx has ended.
-func (q *Queue) Settle(ctx context.Context) {
+func (q *InputQueue) Settle(ctx context.Context) {
 	q.mu.Lock()
 	last := q.current
 	if n := len(q.queue); n > 0 {
@@ -360,7 +359,7 @@ func (q *Queue) Settle(ctx context.Context) {
 }
 
 // Close says that the command has ended: it takes no further input, and not what waits.
-func (q *Queue) Close() {
+func (q *InputQueue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -368,4 +367,4 @@ func (q *Queue) Close() {
 }
 
 // Wait waits, after Close, until all writes are done.
-func (q *Queue) Wait() { q.flushes.Wait() }
+func (q *InputQueue) Wait() { q.flushes.Wait() }

@@ -1,10 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table keeps what runs, and what has run for a while, by identity: sessions of a Runner,
-// runs and processes of an exec-server, processes of the unified tools. What is in a table, and how
-// an item starts and ends, is its owner's.
-package table
+package process
 
 import (
 	"errors"
@@ -15,9 +12,9 @@ import (
 
 // The errors of a Table.
 var (
-	ErrFull   = errors.New("all places are taken")
-	ErrClosed = errors.New("the table is closed")
-	ErrTaken  = errors.New("the identity is taken")
+	ErrTableFull   = errors.New("all places are taken")
+	ErrTableClosed = errors.New("the table is closed")
+	ErrTableTaken  = errors.New("the identity is taken")
 )
 
 // A Table keeps items of one owner. The zero Table forgets an item when it ends. The exported fields must
@@ -62,9 +59,9 @@ func (t *Table[T]) Reserve(most int) (*Place[T], error) {
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
-		return nil, ErrClosed
+		return nil, ErrTableClosed
 	case t.taken >= most:
-		return nil, ErrFull
+		return nil, ErrTableFull
 	}
 	t.taken++
 	return &Place[T]{table: t}, nil
@@ -77,10 +74,10 @@ func (p *Place[T]) Enter(id string, item T) (live int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return 0, ErrClosed
+		return 0, ErrTableClosed
 	}
 	if t.known[id] != nil {
-		return 0, ErrTaken
+		return 0, ErrTableTaken
 	}
 	if t.known == nil {
 		t.known = make(map[string]*Place[T])

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package input
+package process
 
 import (
 	"cmp"
@@ -16,15 +16,15 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
-// A Failure says why not all of an input reached a command. The nil and the zero Failure say that
+// A FeedFailure says why not all of an input reached a command. The nil and the zero Failure say that
 // nothing is known to be missing. It must not be copied.
-type Failure struct {
+type FeedFailure struct {
 	mu  sync.Mutex
 	err error
 }
 
 // Err returns the first error; nil means none.
-func (f *Failure) Err() error {
+func (f *FeedFailure) Err() error {
 	if f == nil {
 		return nil
 	}
@@ -33,14 +33,14 @@ func (f *Failure) Err() error {
 	return f.err
 }
 
-// usual reports whether an error of a [Taker] is one of those by which nothing takes input any more.
+// usual reports whether an error of a [InputTaker] is one of those by which nothing takes input any more.
 func usual(err error) bool {
 	ends := []error{nil, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone}
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
 // note records an error of a Taker and reports true, unless it is a usual one.
-func (f *Failure) note(err error) bool {
+func (f *FeedFailure) note(err error) bool {
 	if usual(err) {
 		return false
 	}
@@ -50,13 +50,13 @@ func (f *Failure) note(err error) bool {
 
 // unread records the error of a read, of which only io.EOF is the end: a reader that was closed may have
 // had more.
-func (f *Failure) unread(err error) {
+func (f *FeedFailure) unread(err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		f.keep(err)
 	}
 }
 
-func (f *Failure) keep(err error) {
+func (f *FeedFailure) keep(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = cmp.Or(f.err, err)
@@ -84,8 +84,8 @@ func read(input io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// A Taker takes the input of a command, as an [executor.Process] does.
-type Taker interface {
+// A InputTaker takes the input of a command, as an [executor.Process] does.
+type InputTaker interface {
 	Write(p []byte) (int, error)
 	CloseInput() error
 }
@@ -95,8 +95,8 @@ const feedSize = 32 << 10
 
 // Feed writes all of an input to p, in the background, and closes the input of p. For p an input that
 // fails is at its end, as with os/exec; the Failure tells that it was not, before p knows.
-func Feed(p Taker, input io.Reader) *Failure {
-	f := new(Failure)
+func Feed(p InputTaker, input io.Reader) *FeedFailure {
+	f := new(FeedFailure)
 	go func() {
 		buf := make([]byte, feedSize)
 		for {
@@ -116,7 +116,7 @@ func Feed(p Taker, input io.Reader) *Failure {
 }
 
 // writeOnly writes all.
-type writeOnly struct{ p Taker }
+type writeOnly struct{ p InputTaker }
 
 func (w writeOnly) Write(b []byte) (int, error) {
 	sum := 0
@@ -132,14 +132,14 @@ func (w writeOnly) Write(b []byte) (int, error) {
 // Keys are what is typed on the terminal of a command: one reader serves all of its attempts, so
 // that a key which is read between two of them reaches the second.
 type Keys struct {
-	Failure
+	FeedFailure
 	next chan executor.Process // the one that gets them from now on
 	over chan struct{}         // closed at the end of the run
 }
 
-// Type begins to read keys. They reach the process that [Keys.Reach] named last. Close must be called;
+// TypeKeys begins to read keys. They reach the process that [Keys.Reach] named last. Close must be called;
 // a Read that is blocked then is not waited for.
-func Type(input io.Reader) *Keys {
+func TypeKeys(input io.Reader) *Keys {
 	k := &Keys{next: make(chan executor.Process, 1), over: make(chan struct{})}
 	go k.copy(input)
 	return k

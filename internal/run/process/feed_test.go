@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package input
+package process
 
 import (
 	"errors"
@@ -98,7 +98,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, f *Failure, p *taker, got, want string) {
+func check(t *testing.T, f *FeedFailure, p *taker, got, want string) {
 	t.Helper()
 	err := f.Err()
 	if p.got.String() != got || (err == nil) != (want == "") || err != nil &&
@@ -125,10 +125,10 @@ func TestKeysFailure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := &taker{room: test.room, err: test.err, closed: make(chan struct{})}
-			k := Type(test.input)
+			k := TypeKeys(test.input)
 			k.Reach(p)
 			<-p.closed
-			check(t, &k.Failure, p, test.got, test.want)
+			check(t, &k.FeedFailure, p, test.got, test.want)
 			k.Close()
 		})
 	}
@@ -137,7 +137,7 @@ func TestKeysFailure(t *testing.T) {
 	gone := &taker{err: &os.PathError{Op: "write", Path: "tty", Err: syscall.EIO},
 		closed: make(chan struct{})}
 	next := &taker{room: -1, closed: make(chan struct{})}
-	k := Type(strings.NewReader("x"))
+	k := TypeKeys(strings.NewReader("x"))
 	k.Reach(gone)
 	k.Reach(next)
 	<-next.closed
@@ -145,7 +145,7 @@ func TestKeysFailure(t *testing.T) {
 		t.Error(err)
 	}
 	k.Close()
-	if err := (*Failure)(nil).Err(); err != nil {
+	if err := (*FeedFailure)(nil).Err(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package table
+package process
 
 import (
 	"errors"
@@ -64,13 +64,13 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := tab.Reserve(2)
-	if _, err := tab.Reserve(2); !errors.Is(err, ErrFull) {
+	if _, err := tab.Reserve(2); !errors.Is(err, ErrTableFull) {
 		t.Errorf("a third place: %v", err)
 	}
 	if live, err := a.Enter("a", "A"); err != nil || live != 1 {
 		t.Errorf("%d, %v", live, err)
 	}
-	if _, err := b.Enter("a", "B"); !errors.Is(err, ErrTaken) {
+	if _, err := b.Enter("a", "B"); !errors.Is(err, ErrTableTaken) {
 		t.Errorf("the identity again: %v", err)
 	}
 	count(t, tab, 2, 1, 0)
@@ -123,7 +123,7 @@ func TestEnded(t *testing.T) {
 				}
 				for _, id := range test.kept {
 					p, _ := tab.Reserve(1)
-					if _, err := p.Enter(id, "other"); !errors.Is(err, ErrTaken) {
+					if _, err := p.Enter(id, "other"); !errors.Is(err, ErrTableTaken) {
 						t.Errorf("%s again: %v", id, err)
 					}
 					p.End(0)
@@ -176,7 +176,7 @@ func TestTime(t *testing.T) {
 		tab.Close()
 		<-time.After(time.Hour)
 		count(t, tab, 0, 0, 1)
-		if _, err := tab.Reserve(9); !errors.Is(err, ErrClosed) {
+		if _, err := tab.Reserve(9); !errors.Is(err, ErrTableClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 		tab.Resume()
@@ -208,7 +208,7 @@ func TestClosed(t *testing.T) {
 		if !over {
 			t.Error("Close waits still")
 		}
-		if _, err := waiting.Enter("c", "c"); !errors.Is(err, ErrClosed) {
+		if _, err := waiting.Enter("c", "c"); !errors.Is(err, ErrTableClosed) {
 			t.Errorf("an item after Close: %v", err)
 		}
 		waiting.End(0)

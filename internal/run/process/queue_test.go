@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package input
+package process
 
 import (
 	"bytes"
@@ -15,24 +15,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // queue returns a Queue that writes to r.
-func queue(r *reader, terminal bool) *Queue { return NewQueue(func() Taker { return r }, terminal, 0) }
+func queue(r *reader, terminal bool) *InputQueue {
+	return NewInputQueue(func() InputTaker { return r }, terminal, 0)
+}
 
 // put is Put of a sender that does not wait.
-func put(q *Queue, id string, data []byte, accepted func()) error {
+func put(q *InputQueue, id string, data []byte, accepted func()) error {
 	_, err := q.Put(id, data, false, accepted)
 	return err
 }
 
 // end closes the input.
-func end(q *Queue, id string, accepted func()) error {
+func end(q *InputQueue, id string, accepted func()) error {
 	_, err := q.Put(id, nil, true, accepted)
 	return err
 }
@@ -60,8 +58,8 @@ func (r *reader) Write(p []byte) (int, error) {
 	return r.got.Write(p)
 }
 
-// TestInput: writes reach the process in their order and once each, whatever it does.
-func TestInput(t *testing.T) {
+// TestQueueInput: writes reach the process in their order and once each, whatever it does.
+func TestQueueInput(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		ids    string // one letter is one write of itself
@@ -116,7 +114,7 @@ func TestInputWaits(t *testing.T) {
 		if accepted != 1 {
 			t.Errorf("%d writes were accepted, want 1", accepted)
 		}
-		if err := write("more", 1); !errors.Is(err, ErrFull) {
+		if err := write("more", 1); !errors.Is(err, ErrInputFull) {
 			t.Errorf("%v", err)
 		}
 		r.turns <- nil
@@ -209,7 +207,7 @@ func TestInputEnd(t *testing.T) {
 					default:
 						err = put(in, id, []byte(id), count)
 					}
-					if errors.Is(err, ErrEnded) {
+					if errors.Is(err, ErrInputEnded) {
 						ended++
 					}
 				}
@@ -233,7 +231,7 @@ func TestInputMany(t *testing.T) {
 		n := 0
 		for ; n < 2*maxWaiting; n++ {
 			if err := end(in, "", func() {}); err != nil {
-				if !errors.Is(err, ErrFull) {
+				if !errors.Is(err, ErrInputFull) {
 					t.Error(err)
 				}
 				break
@@ -315,7 +313,7 @@ type result struct {
 }
 
 // do writes text in the background.
-func do(ctx context.Context, q *Queue, text string) chan result {
+func do(ctx context.Context, q *InputQueue, text string) chan result {
 	got := make(chan result, 1)
 	begin := time.Now()
 	go func() {
@@ -334,16 +332,16 @@ func (got result) check(t *testing.T, n int, err error, took time.Duration) {
 }
 
 // waiting returns a Queue for tests in synctest bubbles.
-func waiting(patience time.Duration) (*patient, *Queue) {
+func waiting(patience time.Duration) (*patient, *InputQueue) {
 	r := &patient{timer: time.NewTimer(time.Hour), room: make(chan int)}
-	return r, NewQueue(func() Taker { return r }, false, patience)
+	return r, NewInputQueue(func() InputTaker { return r }, false, patience)
 }
 
 // TestDo: those who wait for their input get the result of their own, in turns.
 func TestDo(t *testing.T) {
 	const patience = time.Second
-	for name, test := range map[string]func(t *testing.T, r *patient, q *Queue){
-		"progress": func(t *testing.T, r *patient, q *Queue) {
+	for name, test := range map[string]func(t *testing.T, r *patient, q *InputQueue){
+		"progress": func(t *testing.T, r *patient, q *InputQueue) {
 			got := do(t.Context(), q, "abc")
 			for range 3 { // each time just before its patience ends
 				<-time.After(patience - 1)
@@ -351,13 +349,13 @@ func TestDo(t *testing.T) {
 			}
 			(<-got).check(t, 3, nil, 3*(patience-1))
 		},
-		"not read": func(t *testing.T, r *patient, q *Queue) {
+		"not read": func(t *testing.T, r *patient, q *InputQueue) {
 			first, second := do(t.Context(), q, "abc"), do(t.Context(), q, "d")
 			r.room <- 2
 			(<-first).check(t, 2, os.ErrDeadlineExceeded, patience)
 			(<-second).check(t, 0, os.ErrDeadlineExceeded, 2*patience)
 		},
-		"canceled on its way": func(t *testing.T, r *patient, q *Queue) {
+		"canceled on its way": func(t *testing.T, r *patient, q *InputQueue) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first, second := do(ctx, q, "abc"), do(t.Context(), q, "d")
 			r.room <- 1
@@ -368,7 +366,7 @@ func TestDo(t *testing.T) {
 			r.room <- 1 // the end of the first one does not hit the second
 			(<-second).check(t, 1, nil, 0)
 		},
-		"canceled in the queue": func(t *testing.T, r *patient, q *Queue) {
+		"canceled in the queue": func(t *testing.T, r *patient, q *InputQueue) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first, second := do(t.Context(), q, "a"), do(ctx, q, "b")
 			cancel()
@@ -379,7 +377,7 @@ func TestDo(t *testing.T) {
 				t.Errorf("%q, %d bytes wait", &r.got, q.size)
 			}
 		},
-		"canceled before its deadline is set": func(t *testing.T, r *patient, q *Queue) {
+		"canceled before its deadline is set": func(t *testing.T, r *patient, q *InputQueue) {
 			ctx, cancel := context.WithCancel(t.Context())
 			past := make(chan struct{})
 			r.setting = func(at time.Time) {
@@ -412,7 +410,7 @@ func TestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		(<-do(t.Context(), q, "c")).check(t, 0, ErrEnded, 0)
+		(<-do(t.Context(), q, "c")).check(t, 0, ErrInputEnded, 0)
 		if n, err := q.Do(t.Context(), nil, true); n != 0 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -429,7 +427,7 @@ func TestEnds(t *testing.T) {
 		if _, err := w.Result(); !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
-		if err := put(q, "", []byte("c"), func() { t.Error("accepted") }); !errors.Is(err, ErrEnded) {
+		if err := put(q, "", []byte("c"), func() { t.Error("accepted") }); !errors.Is(err, ErrInputEnded) {
 			t.Error(err)
 		}
 	})
@@ -475,7 +473,7 @@ func TestHold(t *testing.T) {
 		first.room <- 4
 		second.room <- 4
 		to := first
-		q := NewQueue(func() Taker { return to }, true, time.Second)
+		q := NewInputQueue(func() InputTaker { return to }, true, time.Second)
 		if n, err := q.Answer(t.Context(), []byte("size")); n != 4 || err != nil {
 			t.Fatal(n, err)
 		}
