@@ -59,7 +59,7 @@ func (r *report) tmpLine(res *sallyport.Result) string {
 	}
 	for _, name := range suggest.TmpPaths(res.Args) {
 		name = path.Clean(name)
-		if _, err := os.Lstat(name); err == nil && suggest.InPrivateTmp(&policy, name) {
+		if _, err := os.Lstat(name); err == nil && suggest.InPrivateTmp(&policy, res.Dir, name) {
 			return "probably missing inside: " + text.Word(name) + ", because /tmp is private; use --tmp host"
 		}
 	}

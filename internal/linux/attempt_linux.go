@@ -219,6 +219,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		return err
 	}
 	r.Rules, r.Tmp = a.names.Rules(), a.names.Tmp()
+	r.Dir = visibleDir(r)
 	addShown(r, &res, a.services.FoundServices)
 	layers := caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,

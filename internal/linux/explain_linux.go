@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -31,6 +32,9 @@ func Explain(spec *executor.Spec, err error) error {
 		return hostfacts.StartError(spec.Args[0], step.Errno)
 	case step.Step.Op == launch.OpChdir && step.Errno == syscall.ENOTDIR:
 		return &executor.DirError{Dir: spec.Dir, Err: executor.ErrNotDir}
+	case step.Step.Op == launch.OpChdir && step.Errno == syscall.ENOENT && covered(spec.Dir):
+		return &executor.DirError{Dir: spec.Dir,
+			Err: &sandbox.HiddenError{What: "the working directory", Path: spec.Dir}}
 	case step.Step.Op == launch.OpChdir:
 		return &executor.DirError{Dir: spec.Dir, Err: step.Errno}
 	case step.Step.Op == launch.OpMapUser:
@@ -78,11 +82,17 @@ func (a *attempt) explainTmp(err error) error {
 		return known
 	}
 	res, err := a.spec.Policy.Resolve()
-	if err != nil || !suggest.InPrivateTmp(&res, step.Step.Path) {
+	if err != nil || !suggest.InPrivateTmp(&res, a.spec.Dir, step.Step.Path) {
 		return known
 	}
 	return &executor.StartError{Program: start.Program, NotFound: true,
 		Err: fmt.Errorf("%s %w", text.Word(step.Step.Path), executor.ErrPrivateTmp)}
+}
+
+// covered reports whether the machine has a directory, and a policy can show it.
+func covered(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir() && !hostfacts.Below(name, "/proc")
 }
 
 // namespaceError is the error of a kernel that makes no namespaces.

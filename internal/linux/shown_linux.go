@@ -62,6 +62,17 @@ func addShown(r *plan.Request, res *sandbox.Resolved, found *grants.FoundService
 	}
 }
 
+// visibleDir returns where the working directory is, if a link on the way to it is not visible inside,
+// and else "".
+func visibleDir(r *plan.Request) string {
+	for _, l := range hostfacts.Links(r.Spec.Dir) {
+		if r.Hides(l.Path) {
+			return hostfacts.RealPath(r.Spec.Dir)
+		}
+	}
+	return ""
+}
+
 // needs lists what must be visible for a path to lead where it leads.
 func needs(what, name string, dir bool) []plan.Need {
 	var out []plan.Need

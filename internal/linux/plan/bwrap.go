@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"path"
@@ -95,7 +96,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 		b.add("--remount-ro", s)
 	}
 	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(bwrapStatus), "--chdir",
-		r.Spec.Dir, "--clearenv")
+		cmp.Or(r.Dir, r.Spec.Dir), "--clearenv")
 	label := strings.Join(b.args, " ") // without the environment
 	for _, entry := range r.environ() {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {

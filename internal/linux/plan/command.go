@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -284,7 +285,7 @@ func limited(r *Request) []launch.Step {
 
 // command returns the last steps of every command.
 func command(r *Request) []launch.Step {
-	steps := append(limited(r), launch.Step{Op: launch.OpChdir, Path: r.Spec.Dir})
+	steps := append(limited(r), launch.Step{Op: launch.OpChdir, Path: cmp.Or(r.Dir, r.Spec.Dir)})
 	if r.Observe {
 		// Last, because no supervisor answers the calls of this task itself; and only here,
 		// because process 1 would have to ask, too.

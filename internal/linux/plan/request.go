@@ -26,6 +26,7 @@ type Request struct {
 	Env  []string // Spec.Env with the changes that the caches of toolchains need
 
 	Program string // absolute
+	Dir     string // where the command starts, if that is not Spec.Dir
 	Root    sandbox.Level
 	Rules   []Rule      // unique paths, sorted
 	Narrow  []Narrowing // the policy's own entries, for levels that cannot enforce them

@@ -90,6 +90,9 @@ func gather(r *Request) (*inspection, error) {
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err
 	}
+	if err := g.showDir(); err != nil {
+		return nil, err
+	}
 	if err := g.claimState(r); err != nil {
 		return nil, err
 	}

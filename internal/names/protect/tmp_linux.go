@@ -130,6 +130,22 @@ func (g *inspection) chooseTmp(r *Request) error {
 	return nil
 }
 
+// showDir makes the working directory readable where a directory of the sandbox's own hides it, such as
+// the private /tmp: the policy permits the command to read it. What it denies there stays denied.
+func (g *inspection) showDir() error {
+	hides := func(own string) bool { return own != "" && g.dir != own && hostfacts.Below(g.dir, own) }
+	if !g.mounts || !g.unseen(g.dir) || g.level(g.dir) == sandbox.LevelDeny ||
+		!slices.ContainsFunc([]string{"/run", "/dev/shm", g.tmpAt}, hides) {
+		return nil
+	}
+	spot, err := hostfacts.Look(g.dir)
+	if err != nil {
+		return uninspected(g.dir, err, "")
+	}
+	g.rules[g.dir] = plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: "the working directory"}
+	return nil
+}
+
 // checkTmp looks at a directory of the user's that is to be mounted at /tmp. The command
 // may write everywhere in it, and no rule for its own path holds there: so nothing may be
 // in it that the policy denies to the command, and no command may have chosen it.

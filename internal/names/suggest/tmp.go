@@ -4,8 +4,10 @@
 package suggest
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -13,18 +15,15 @@ import (
 const slashTmp = "/tmp/"
 
 // InPrivateTmp reports whether a path lies in the host's /tmp and is not there for a command
-// with a private one, because no entry of its policy shows it. The path is absolute and
-// clean.
-func InPrivateTmp(policy *sandbox.Resolved, path string) bool {
+// with a private one, because neither an entry of its policy nor its working directory dir shows
+// it. The paths are absolute and clean.
+func InPrivateTmp(policy *sandbox.Resolved, dir, path string) bool {
 	if policy.Mode != sandbox.Managed || !strings.HasPrefix(path, slashTmp) {
 		return false
 	}
-	for _, p := range policy.Paths {
-		if strings.HasPrefix(p.Path, slashTmp) && strings.HasPrefix(path+"/", p.Path+"/") {
-			return false
-		}
-	}
-	return true
+	shows := func(at string) bool { return strings.HasPrefix(at, slashTmp) && safefile.Within(path, at) }
+	return !shows(dir) && !slices.ContainsFunc(policy.Paths,
+		func(p sandbox.PathRule) bool { return shows(p.Path) })
 }
 
 // TmpPaths returns the paths in /tmp that the words of a command name, in a script too. It

@@ -15,14 +15,16 @@ func TestInPrivateTmp(t *testing.T) {
 		Paths: []sandbox.PathRule{{Path: "/tmp/w", Level: sandbox.LevelWrite}}}
 	open := sandbox.Resolved{Mode: sandbox.Full}
 	for _, test := range []struct {
-		policy *sandbox.Resolved
-		path   string
-		want   bool
+		policy    *sandbox.Resolved
+		dir, path string
+		want      bool
 	}{
-		{&shown, "/tmp/x", true}, {&shown, "/tmp/wide", true}, {&shown, "/tmp/w", false}, {&shown, "/tmp/w/p", false},
-		{&shown, "/tmp", false}, {&shown, "/usr/bin/x", false}, {&open, "/tmp/x", false},
+		{&shown, "/w", "/tmp/x", true}, {&shown, "/w", "/tmp/wide", true}, {&shown, "/w", "/tmp/w", false},
+		{&shown, "/w", "/tmp/w/p", false}, {&shown, "/w", "/tmp", false}, {&shown, "/w", "/usr/bin/x", false},
+		{&open, "/w", "/tmp/x", false}, {&shown, "/tmp/d", "/tmp/d/x", false},
+		{&shown, "/tmp/d/e", "/tmp/d/x", true}, {&shown, "/tmp", "/tmp/x", true},
 	} {
-		if got := InPrivateTmp(test.policy, test.path); got != test.want {
+		if got := InPrivateTmp(test.policy, test.dir, test.path); got != test.want {
 			t.Errorf("%s: %v", test.path, got)
 		}
 	}
