@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/command/identity"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/names/suggest"
@@ -293,7 +293,7 @@ func (x *execution) argv() []string {
 		return x.args
 	}
 	args, last := slices.Clone(x.args), len(x.args)-1
-	args[last] = shell.KindOf(args[0]).Export(x.own) + args[last]
+	args[last] = programs.ShellKindOf(args[0]).Export(x.own) + args[last]
 	return args
 }
 

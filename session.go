@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
-	"github.com/sallyport-dev/sallyport/internal/run/screen"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A Session is a command that runs while its caller does something else, takes input and
@@ -47,7 +47,7 @@ type Session struct {
 	matched   uint64         // the offset from which on the next wait looks for a match
 	last      time.Time      // of the last byte
 	changed   chan struct{}  // closed by the next output; nil while no call waits
-	screen    *screen.Screen // nil for none
+	screen    *text.Screen   // nil for none
 	size      *Size          // of the terminal since it was changed; nil before
 	toldSpill bool           // a reply had the notice about SpillErr
 }
@@ -146,7 +146,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	s.pending = output.NewBuffer(x.retain.Memory)
 	if c.Screen {
 		size := c.TTY.OrUsual()
-		s.screen = screen.New(int(size.Cols), int(size.Rows))
+		s.screen = text.NewScreen(int(size.Cols), int(size.Rows))
 		s.replies, s.replied = make(chan []byte, maxReplies), make(chan struct{})
 	}
 	return s, nil
@@ -240,7 +240,7 @@ func (s *Session) reset() {
 	}
 	if s.screen != nil {
 		size := s.execution.cmd.TTY.OrUsual()
-		s.screen = screen.New(int(size.Cols), int(size.Rows))
+		s.screen = text.NewScreen(int(size.Cols), int(size.Rows))
 	}
 }
 

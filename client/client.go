@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -40,7 +39,7 @@ type Options struct {
 // those of the connection and of the end of ctx.
 type Client struct {
 	opts   Options
-	client *execclient.Client
+	client *wire.Client
 }
 
 // Dial connects to a server. It blocks until that is done, ctx ends, or ten seconds have passed. The end
@@ -51,16 +50,16 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 		return nil, err
 	}
 	s, c := opts.Server, &Client{opts: opts}
-	own := execclient.Options{Name: "sallyport", Extensions: true, Resume: s.Resume,
+	own := wire.ClientOptions{Name: "sallyport", Extensions: true, Resume: s.Resume,
 		Approvals: opts.Approver != nil}
 	if own.Approvals {
-		own.OnRequest = execclient.Answer(opts.Approver)
+		own.OnRequest = wire.AnswerApproval(opts.Approver)
 	}
 	if opts.Events != nil {
 		own.OnNotify = c.notify
 	}
-	client, err := execclient.Dial(ctx, execclient.Target{URL: s.URL, Token: s.Token, TLS: s.TLS,
-		Dial: execclient.Lines(s.Dial)}, own)
+	client, err := wire.Connect(ctx, wire.ClientTarget{URL: s.URL, Token: s.Token, TLS: s.TLS,
+		Dial: wire.ClientLines(s.Dial)}, own)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the exec-server: %w", err)
 	}
@@ -141,7 +140,7 @@ func (c *Client) Start(ctx context.Context, cmd *Cmd) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, text, err := execclient.StartRun(ctx, c.client, p)
+	id, text, err := wire.StartRun(ctx, c.client, p)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -46,11 +45,11 @@ var errNoRuns = &Error{
 // explain turns an answer that refuses a request into an *Error.
 func explain(err error) error {
 	var answer *wire.Error
-	var transport *execclient.TransportError
+	var transport *wire.TransportError
 	if err == nil || errors.As(err, &transport) || !errors.As(err, &answer) {
 		return err
 	}
-	r := execclient.RefusalOf(err)
+	r := wire.RefusalOf(err)
 	e := &Error{Reason: r.Reason, Message: answer.Message, Taken: r.Taken, ExitCode: r.Exit}
 	switch runs.Reason(r.Reason) {
 	case runs.Unknown:

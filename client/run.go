@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -140,7 +139,7 @@ func (r *Run) Wait(ctx context.Context) (*sallyport.Result, error) {
 	if _, err := r.Await(ctx, sallyport.Until{ExitOnly: true, For: -1}); err != nil {
 		return nil, err
 	}
-	text, err := execclient.RunResult(ctx, r.client.client, r.id, true)
+	text, err := wire.FetchRunResult(ctx, r.client.client, r.id, true)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -198,7 +197,7 @@ func (r *Run) Remove(ctx context.Context) error {
 	if err := caller.Check(ctx); err != nil {
 		return err
 	}
-	return explain(execclient.RemoveRun(ctx, r.client.client, r.id))
+	return explain(wire.RemoveRun(ctx, r.client.client, r.id))
 }
 
 func (r *Run) params() *wire.RunParams { return &wire.RunParams{RunID: r.id} }

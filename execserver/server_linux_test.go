@@ -24,7 +24,6 @@ import (
 	"github.com/sallyport-dev/sallyport/client"
 	"github.com/sallyport-dev/sallyport/execserver"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -59,7 +58,7 @@ func newServer(t *testing.T, o execserver.Options) *execserver.Server {
 }
 
 // A client of a server, on a connection of Serve, or with near in memory.
-func connect(t *testing.T, s *execserver.Server, near bool) *execclient.Client {
+func connect(t *testing.T, s *execserver.Server, near bool) *wire.Client {
 	t.Helper()
 	var serving sync.WaitGroup
 	dial := func(ctx context.Context) (wire.Stream, error) {
@@ -71,8 +70,8 @@ func connect(t *testing.T, s *execserver.Server, near bool) *execclient.Client {
 		serving.Go(func() { _ = s.Serve(t.Context(), own) })
 		return wire.LinesOn(client), nil
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial},
-		execclient.Options{Name: "test", Extensions: true, Resume: -1})
+	c, err := wire.Connect(t.Context(), wire.ClientTarget{Dial: dial},
+		wire.ClientOptions{Name: "test", Extensions: true, Resume: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +261,7 @@ func TestClientsApart(t *testing.T) {
 			&started); err != nil {
 			t.Fatal(err)
 		}
-		has := func(c *execclient.Client) bool {
+		has := func(c *wire.Client) bool {
 			var list struct{ Runs []json.RawMessage }
 			if err := c.Call(t.Context(), "run/list", struct{}{}, &list); err != nil {
 				t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/command/script"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -199,7 +199,7 @@ func (g *Guardian) hides(real, dir string) bool {
 	if g.Policy.Bind(sandbox.Places{Dir: dir}).LevelAt(real) == sandbox.LevelDeny {
 		return true
 	}
-	return slices.ContainsFunc(credentials.Find(credentials.Homes(), nil), func(s credentials.Store) bool {
+	return slices.ContainsFunc(grants.FindStores(grants.Homes(), nil), func(s grants.Store) bool {
 		at, err := filepath.EvalSymlinks(s.Path)
 		return below(real, s.Path) || err == nil && below(real, at)
 	})

@@ -17,7 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -325,7 +325,7 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 		return nil, invalid("%s is not valid on %s",
 			text.Line(strings.ReplaceAll(q.Dir, "\x00", `\0`)), t.system())
 	}
-	login, err := shell.Login(q.Login, t.AllowLogin)
+	login, err := programs.LoginShell(q.Login, t.AllowLogin)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/run/screen"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // unchanged checks that the terminal is as it was before the program.
@@ -52,7 +52,7 @@ func TestFullScreen(t *testing.T) {
 		}
 		x := s.run(t, "--", "vim", "-u", "NONE", "-i", "NONE", "-N", "note.txt")
 		play(x, []turn{{`first`, "osecond"}, {`second`, ""}})
-		view := screen.New(80, 24)
+		view := text.NewScreen(80, 24)
 		_, _ = view.Write([]byte(x.Transcript())) // it cannot fail
 		compare(t, filepath.Join("testdata", "terminal", "vim.txt"),
 			strings.Join(view.Snapshot().Lines, "\n")+"\n")

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/run/screen"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // The terminal of these tests is large enough for a question without a page.
 const viewCols, viewRows = 200, 40
 
 // view returns what the terminal shows.
-func view(x *testenv.Terminal) screen.Snapshot {
-	s := screen.New(viewCols, viewRows)
+func view(x *testenv.Terminal) text.Snapshot {
+	s := text.NewScreen(viewCols, viewRows)
 	_, _ = s.Write([]byte(x.Transcript())) // it cannot fail
 	return s.Snapshot()
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -76,7 +76,7 @@ func lookEnv(env []string, name string) string {
 
 // Shell implements [executor.Executor].
 func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]string, error) {
-	host := shell.Host{
+	host := programs.ShellHost{
 		System:    runtime.GOOS,
 		UserShell: sync.OnceValue(userShell),
 		LookPath: func(program string) string {
@@ -92,9 +92,9 @@ func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]
 		},
 	}
 	if name == "" {
-		return shell.Detect(host).Argv(script, login), nil
+		return programs.DetectShell(host).Argv(script, login), nil
 	}
-	sh, err := shell.Named(host, name)
+	sh, err := programs.NamedShell(host, name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run the script: %w", err)
 	}
@@ -107,6 +107,6 @@ func userShell() string {
 	if err != nil {
 		return ""
 	}
-	own, _ := shell.PasswdShell(users, uint32(os.Getuid()))
+	own, _ := programs.PasswdShell(users, uint32(os.Getuid()))
 	return own
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -315,7 +314,7 @@ func (c *chaos) runs(t *testing.T) {
 	r := c.relay()
 	var mu sync.Mutex
 	ends := make(map[string]int)
-	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: r.dial}, execclient.Options{
+	client, err := wire.Connect(t.Context(), wire.ClientTarget{Dial: r.dial}, wire.ClientOptions{
 		Name: "chaos", Extensions: true, OnNotify: func(_ string, params json.RawMessage) {
 			var n struct {
 				RunID string
@@ -357,12 +356,12 @@ func (c *chaos) runs(t *testing.T) {
 const lastLine = 10_000
 
 // run has a judged run, and reads it to its end.
-func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills bool) {
+func (c *chaos) run(t *testing.T, client *wire.Client, r *relay, kills bool) {
 	script := fmt.Sprintf("seq 0 %d; exit 5", lastLine)
 	if kills {
 		script = "exec seq 0 2000000000"
 	}
-	id, result, err := execclient.StartRun(t.Context(), client,
+	id, result, err := wire.StartRun(t.Context(), client,
 		&wire.RunStart{Args: []string{"sh", "-c", script}, Reader: true, Events: true})
 	if err != nil || id == "" {
 		t.Errorf("run/start: %s, %v", result, err)
@@ -392,13 +391,13 @@ func (c *chaos) run(t *testing.T, client *execclient.Client, r *relay, kills boo
 			t.Errorf("run %s: %+v, %v", id, got, err)
 		}
 	}
-	if err := execclient.RemoveRun(t.Context(), client, id); err != nil {
+	if err := wire.RemoveRun(t.Context(), client, id); err != nil {
 		t.Errorf("run/remove: %v", err)
 	}
 }
 
 // read reads a run as its reader, and ends it when it has read something.
-func (c *chaos) read(t *testing.T, client *execclient.Client, r *relay, id string,
+func (c *chaos) read(t *testing.T, client *wire.Client, r *relay, id string,
 	kills bool) (out sequence) {
 	var page wire.RunReadResult
 	for after := uint64(0); !page.Complete; after = page.Next {
@@ -430,7 +429,7 @@ func (c *chaos) read(t *testing.T, client *execclient.Client, r *relay, id strin
 }
 
 // awaitLine waits for a late line, from the beginning.
-func awaitLine(t *testing.T, client *execclient.Client, id string) {
+func awaitLine(t *testing.T, client *wire.Client, id string) {
 	const line = lastLine - 1
 	end := uint64(before(line + 1))
 	var got struct {
@@ -447,8 +446,8 @@ func awaitLine(t *testing.T, client *execclient.Client, id string) {
 
 // noRuns checks that no run is left.
 func (c *chaos) noRuns(t *testing.T) {
-	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: c.connect},
-		execclient.Options{Name: "chaos", Extensions: true})
+	client, err := wire.Connect(t.Context(), wire.ClientTarget{Dial: c.connect},
+		wire.ClientOptions{Name: "chaos", Extensions: true})
 	if err != nil {
 		t.Errorf("Dial: %v", err)
 		return

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -242,7 +241,7 @@ func (p *process) read() {
 			err = p.readOlder(&page, before-1)
 		}
 		p.mu.Lock()
-		var lost *execclient.TransportError
+		var lost *wire.TransportError
 		switch {
 		case errors.As(err, &lost), errors.Is(err, context.Canceled):
 			return // lost is called with the reason

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -89,16 +89,16 @@ func (e *Executor) Shell(ctx context.Context, name, script string, login bool) (
 	if err != nil {
 		return nil, err
 	}
-	host := shell.Host{
+	host := programs.ShellHost{
 		System:    cmp.Or(env.System, "linux"),
 		UserShell: func() string { return env.Shell.Path },
 		LookPath:  func(string) string { return "" },
 		IsFile:    func(string) bool { return true },
 	}
 	if name == "" {
-		return shell.Detect(host).Argv(script, login), nil
+		return programs.DetectShell(host).Argv(script, login), nil
 	}
-	sh, err := shell.Named(host, name)
+	sh, err := programs.NamedShell(host, name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run the script: %w", err)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -34,7 +33,7 @@ const (
 // A process is a process of a session.
 type process struct {
 	executor *Executor
-	client   *execclient.Client
+	client   *wire.Client
 	can      wire.Capabilities
 	id       string
 	spec     executor.Spec // without what only the start needs

@@ -19,7 +19,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -76,7 +75,7 @@ type Executor struct {
 
 	mu        sync.Mutex
 	closed    bool
-	client    *execclient.Client // nil before the first use
+	client    *wire.Client // nil before the first use
 	processes map[string]*process
 	starting  sync.WaitGroup // added to under mu while not closed
 }
@@ -84,7 +83,7 @@ type Executor struct {
 // New returns an Executor, which connects when it is needed first. The caller must call Close.
 func New(opts Options) *Executor {
 	opts.Environment = cmp.Or(opts.Environment, opts.URL, "exec-server")
-	stream := execclient.Lines(opts.Dial)
+	stream := wire.ClientLines(opts.Dial)
 	if stream == nil {
 		url, token, config := opts.URL, opts.Token, opts.TLS
 		stream = func(ctx context.Context) (wire.Stream, error) { return wire.Dial(ctx, url, token, config) }
@@ -97,7 +96,7 @@ func New(opts Options) *Executor {
 }
 
 // connect returns the client, which it makes first, and again after a session was lost.
-func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
+func (e *Executor) connect(ctx context.Context) (*wire.Client, error) {
 	if err := caller.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -119,8 +118,8 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
-	target := execclient.Target{Dial: e.stream}
-	client, err := execclient.Dial(ctx, target, execclient.Options{
+	target := wire.ClientTarget{Dial: e.stream}
+	client, err := wire.Connect(ctx, target, wire.ClientOptions{
 		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide,
 		OnBinary: e.output, OnResume: e.resumed,
 	})
@@ -140,7 +139,7 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 }
 
 // watch gives up the processes of a client whose session is lost.
-func (e *Executor) watch(client *execclient.Client) {
+func (e *Executor) watch(client *wire.Client) {
 	<-client.Done()
 	for _, p := range e.list() {
 		if p.client == client {

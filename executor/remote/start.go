@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -41,7 +40,7 @@ func spawnError(ctx context.Context, err error) error {
 }
 
 // newProcess returns a process that has not started.
-func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *process {
+func (e *Executor) newProcess(client *wire.Client, spec *executor.Spec) *process {
 	p := &process{
 		executor: e, client: client, id: newID(), events: newSorter(), ended: make(chan struct{}),
 		done: make(chan struct{}),
@@ -116,7 +115,7 @@ func (p *process) spawn(ctx context.Context, start *wire.Start,
 		}
 		err := p.client.Call(limited, "process/start", start, result)
 		cancel()
-		var lost *execclient.TransportError
+		var lost *wire.TransportError
 		errors.As(err, &lost) // it may wrap an answer, which is none to the start
 		switch {
 		case err == nil:
@@ -128,7 +127,7 @@ func (p *process) spawn(ctx context.Context, start *wire.Start,
 		case errors.Is(err, errLate):
 			result, err = p.found(ctx, start)
 			n = maxAsks
-		case !sent && (lost != nil || errors.Is(err, execclient.ErrTooLong)):
+		case !sent && (lost != nil || errors.Is(err, wire.ErrCallTooLong)):
 			return nil, spawnError(ctx, err)
 		case lost == nil && refuses(err, "already exists"):
 			result, err = p.found(ctx, start)

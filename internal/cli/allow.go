@@ -15,26 +15,26 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 )
 
 // allowFlags are the flags of run whose keys config allow writes.
-func allowFlags(o *options) []getopt.Flag {
+func allowFlags(o *options) []syntax.Flag {
 	const group = "For config allow"
-	var flags []getopt.Flag
+	var flags []syntax.Flag
 	for _, f := range o.run.Flags() {
 		switch f.Long {
 		case "net":
 			words, set, net := []string{config.NetNone, config.NetHost}, f.Set, ""
 			f.Words, f.Help = words, "none or host"
 			f.Set = func(v string) error {
-				if err := getopt.Chosen(&net, words)(v); err != nil {
+				if err := syntax.SetChosen(&net, words)(v); err != nil {
 					return err
 				}
 				return set(v)
@@ -46,7 +46,7 @@ func allowFlags(o *options) []getopt.Flag {
 		f.Group = group
 		flags = append(flags, f)
 	}
-	return append(flags, getopt.Flag{Long: "user", Set: getopt.On(&o.user), Group: group,
+	return append(flags, syntax.Flag{Long: "user", Set: syntax.SetOn(&o.user), Group: group,
 		Help: "for you in every project, in your own config.toml;\nasks nothing"})
 }
 

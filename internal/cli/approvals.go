@@ -11,9 +11,9 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/cli/pending"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -43,17 +43,17 @@ was answered.
 `
 )
 
-func approvalsFlags(o *options) []getopt.Flag { return []getopt.Flag{o.jsonFlag()} }
+func approvalsFlags(o *options) []syntax.Flag { return []syntax.Flag{o.jsonFlag()} }
 
-func approveFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{
-		{Long: "session", Set: getopt.On(&o.session), Help: "also when the same is asked again in its session"},
-		{Long: "rule", Set: getopt.On(&o.rule), Help: "also in later runs: remember the rule, or host, that\nis offered"},
+func approveFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{
+		{Long: "session", Set: syntax.SetOn(&o.session), Help: "also when the same is asked again in its session"},
+		{Long: "rule", Set: syntax.SetOn(&o.rule), Help: "also in later runs: remember the rule, or host, that\nis offered"},
 	}
 }
 
-func denyFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "message", Value: "TEXT", Set: getopt.Text(&o.message),
+func denyFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "message", Value: "TEXT", Set: syntax.SetText(&o.message),
 		Help: "what the caller is told"}}
 }
 
@@ -62,12 +62,12 @@ func approvalsCommand(_ context.Context, env *Env, o *options, words []string) e
 	case len(words) == 1 && words[0] == "revoke":
 		return explain.NewError("revoke needs an ID: sallyport approvals revoke ID")
 	case len(words) > 0 && words[0] != "revoke":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
-			getopt.NearestClause(words[0], []string{"revoke"}, "see sallyport help approvals"))
+		return explain.NewError("unknown argument %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], []string{"revoke"}, "see sallyport help approvals"))
 	case len(words) > 0 && o.json:
 		return explain.NewError("--json is for the list: sallyport approvals --json")
 	}
-	list, err := pending.List(dirs.DefaultRules(env.Variable))
+	list, err := listen.ListQuestions(dirs.DefaultRules(env.Variable))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func answering(usual approval.Answer) func(context.Context, *Env, *options, []st
 		case o.rule:
 			answer = approval.ApprovedRule
 		}
-		list, err := pending.List("")
+		list, err := listen.ListQuestions("")
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func answering(usual approval.Answer) func(context.Context, *Env, *options, []st
 
 // unanswered returns the error for an ID with which nothing was done.
 func unanswered(id string, err error) error {
-	var none *pending.IDError
+	var none *listen.QuestionIDError
 	switch {
 	case err == nil:
 		return nil
@@ -113,22 +113,22 @@ func unanswered(id string, err error) error {
 }
 
 // approvalWords completes the words of approvals.
-func approvalWords(before []string) (getopt.Kind, []candidate) {
+func approvalWords(before []string) (syntax.FlagKind, []candidate) {
 	if !slices.Contains(before, "revoke") {
-		return getopt.Words, []candidate{{"revoke"}}
+		return syntax.Words, []candidate{{"revoke"}}
 	}
-	return candidatesOf((*pending.Listing).Remembered)
+	return candidatesOf((*listen.QuestionListing).Remembered)
 }
 
 // openIDs are the IDs of open questions.
-func openIDs([]string) (getopt.Kind, []candidate) {
-	return candidatesOf((*pending.Listing).Open)
+func openIDs([]string) (syntax.FlagKind, []candidate) {
+	return candidatesOf((*listen.QuestionListing).Open)
 }
 
-func candidatesOf(ids func(*pending.Listing) []candidate) (getopt.Kind, []candidate) {
-	list, err := pending.List(dirs.DefaultRules(System().Variable))
+func candidatesOf(ids func(*listen.QuestionListing) []candidate) (syntax.FlagKind, []candidate) {
+	list, err := listen.ListQuestions(dirs.DefaultRules(System().Variable))
 	if err != nil {
-		return getopt.Words, nil // what cannot be read is not offered
+		return syntax.Words, nil // what cannot be read is not offered
 	}
-	return getopt.Words, ids(list)
+	return syntax.Words, ids(list)
 }

@@ -7,10 +7,9 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const cachesHelp = `List or clear what programs wrote to toolchain caches.
@@ -23,8 +22,8 @@ private layer of the workspace. This command clears only these layers. A layer
 that a run uses is not cleared; the exit code is 1 then.
 `
 
-func cachesFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "all", Set: getopt.On(&o.all),
+func cachesFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "all", Set: syntax.SetOn(&o.all),
 		Help: "clear every workspace (default the current one)"}, o.jsonFlag()}
 }
 
@@ -33,14 +32,14 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 	case len(words) == 0 && o.all:
 		return explain.NewError("--all needs clear: sallyport caches clear --all")
 	case len(words) == 0:
-		list, err := doctor.ListCaches()
+		list, err := explain.ListCaches()
 		if err != nil {
 			return err
 		}
 		return env.answer(list, o.json, true)
 	case words[0] != "clear":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
-			getopt.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
+		return explain.NewError("unknown argument %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], []string{"clear"}, "see sallyport help caches"))
 	case o.json:
 		return explain.NewError("--json is for the list: sallyport caches --json")
 	case o.all && len(words) > 1:
@@ -57,7 +56,7 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 		}
 		workspace = hostfacts.RealPath(filepath.Clean(workspace)) // one that is gone has the name that it had
 	}
-	done, err := doctor.ClearCaches(workspace)
+	done, err := explain.ClearCaches(workspace)
 	if err != nil {
 		return err
 	}

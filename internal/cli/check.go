@@ -12,9 +12,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -30,20 +30,20 @@ given, which also takes the flags of run and says whether and in what sandbox
 it would run. The exit code is 1 if a rule file does not load.
 `
 
-func checkFlags(o *options) []getopt.Flag {
-	flags := []getopt.Flag{
-		{Long: "rules", Value: "FILE", Kind: getopt.Files, Set: getopt.List(&o.rules), Help: "read these rules as well (repeatable)"},
-		{Long: "no-config", Set: getopt.On(&o.noConfig), Help: "leave out the rules of the configuration"},
-		{Long: "resolve-host-executables", Set: getopt.On(&o.resolve), Help: "let rules for git match /usr/bin/git, too"},
-		{Long: "explain", Set: getopt.On(&o.explain), Help: "judge each command that it or its script may run"},
-		{Long: "script", Short: 'c', Value: "SCRIPT", Set: getopt.Text(&o.script), Help: "explain a script, as run -c SCRIPT"},
-		{Long: "help", Short: 'h', Set: getopt.On(&o.help), Hidden: true},
+func checkFlags(o *options) []syntax.Flag {
+	flags := []syntax.Flag{
+		{Long: "rules", Value: "FILE", Kind: syntax.Files, Set: syntax.SetList(&o.rules), Help: "read these rules as well (repeatable)"},
+		{Long: "no-config", Set: syntax.SetOn(&o.noConfig), Help: "leave out the rules of the configuration"},
+		{Long: "resolve-host-executables", Set: syntax.SetOn(&o.resolve), Help: "let rules for git match /usr/bin/git, too"},
+		{Long: "explain", Set: syntax.SetOn(&o.explain), Help: "judge each command that it or its script may run"},
+		{Long: "script", Short: 'c', Value: "SCRIPT", Set: syntax.SetText(&o.script), Help: "explain a script, as run -c SCRIPT"},
+		{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help), Hidden: true},
 		o.jsonFlag(),
 	}
 	own, ofRun := flags, o.run.Flags()
 	for i := range ofRun {
 		f := &ofRun[i]
-		if getopt.FindLong(own, f.Long) == nil && f.Long != "command" {
+		if syntax.FindLong(own, f.Long) == nil && f.Long != "command" {
 			set := f.Set
 			f.Hidden, f.Set = true, func(v string) error { o.runFlag = "--" + f.Long; return set(v) }
 			flags = append(flags, *f)
@@ -140,9 +140,9 @@ func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.O
 }
 
 // checkedWords completes the command of check.
-func checkedWords(before []string) (getopt.Kind, []candidate) {
+func checkedWords(before []string) (syntax.FlagKind, []candidate) {
 	if len(before) == 0 || before[len(before)-1] == "--" {
-		return getopt.Programs, nil
+		return syntax.Programs, nil
 	}
-	return getopt.Files, nil
+	return syntax.Files, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -50,7 +50,7 @@ type outcome struct {
 func ran(t *testing.T, dir string, words []string) outcome {
 	t.Helper()
 	env, o := &args.Env{Environ: testenv.Environ(), Dir: dir}, new(args.Options)
-	args, err := getopt.Parse(o.Flags(), words)
+	args, err := syntax.ParseFlags(o.Flags(), words)
 	if err == nil {
 		err = o.Check(args)
 	}

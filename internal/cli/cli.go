@@ -34,11 +34,11 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -127,10 +127,10 @@ type command struct {
 	help  string // above the flags
 	words int    // how many words it takes at most; flags end at the first if it is aCommand
 	// flags are those of the command, bound to o. Nil is for run, which reads its own.
-	flags func(o *options) []getopt.Flag
+	flags func(o *options) []syntax.Flag
 	run   func(ctx context.Context, env *Env, o *options, words []string) error
 	// offer lists what completes a word after those before it; nil lists nothing.
-	offer func(before []string) (getopt.Kind, []candidate)
+	offer func(before []string) (syntax.FlagKind, []candidate)
 }
 
 // aCommand is the number of words of a command that takes another program's.
@@ -177,15 +177,15 @@ func commands() []command {
 	})
 }
 
-func noFlags(*options) []getopt.Flag { return nil }
+func noFlags(*options) []syntax.Flag { return nil }
 
-func (o *options) jsonFlag() getopt.Flag {
-	return getopt.Flag{Long: "json", Set: getopt.On(&o.json), Help: "print one JSON object"}
+func (o *options) jsonFlag() syntax.Flag {
+	return syntax.Flag{Long: "json", Set: syntax.SetOn(&o.json), Help: "print one JSON object"}
 }
 
 // allFlags are the flags of a command, with the one that all have.
-func (c *command) allFlags(o *options) []getopt.Flag {
-	return append(c.flags(o), getopt.Flag{Long: "help", Short: 'h', Set: getopt.On(&o.help),
+func (c *command) allFlags(o *options) []syntax.Flag {
+	return append(c.flags(o), syntax.Flag{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help),
 		Help: "print this text"})
 }
 
@@ -194,7 +194,7 @@ func (c *command) usage() string {
 	if c.flags == nil {
 		return runHelp()
 	}
-	return c.help + getopt.Describe(c.allFlags(new(options)))
+	return c.help + syntax.DescribeFlags(c.allFlags(new(options)))
 }
 
 // invoke reads the flags of a command and performs it.
@@ -203,9 +203,9 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 		return c.run(ctx, env, nil, args)
 	}
 	var o options
-	read := getopt.ParseAnywhere
+	read := syntax.ParseFlagsAnywhere
 	if c.words == aCommand {
-		read = getopt.Parse
+		read = syntax.ParseFlags
 	}
 	words, err := read(c.allFlags(&o), args)
 	switch {
@@ -215,7 +215,7 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 		return env.print(c.usage())
 	case len(words) > c.words && c.words != aCommand:
 		return explain.NewError("unexpected argument %s; see sallyport help %s",
-			getopt.Quote(words[c.words]), c.name)
+			syntax.QuoteFlag(words[c.words]), c.name)
 	}
 	return c.run(ctx, env, &o, words)
 }
@@ -232,8 +232,8 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, explain.NewError("unknown command %s%s", getopt.Quote(name),
-		getopt.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
+	return nil, explain.NewError("unknown command %s%s", syntax.QuoteFlag(name),
+		syntax.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit

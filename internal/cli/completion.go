@@ -11,10 +11,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -47,8 +47,8 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
 	shell := strings.Join(words, "")
 	if !slices.Contains(completionShells, shell) {
-		return explain.NewError("invalid shell %s (%s)%s", getopt.Quote(shell),
-			strings.Join(completionShells, ", "), getopt.NearestClause(shell, completionShells, ""))
+		return explain.NewError("invalid shell %s (%s)%s", syntax.QuoteFlag(shell),
+			strings.Join(completionShells, ", "), syntax.NearestClause(shell, completionShells, ""))
 	}
 	script, err := completionScripts.ReadFile("completion/" + shell)
 	if err != nil {
@@ -74,7 +74,7 @@ func completeCommand(_ context.Context, env *Env, _ *options, words []string) er
 type candidate = [2]string
 
 // complete returns what fits at the place of word, after the words before it.
-func complete(before []string, word string) (getopt.Kind, []candidate) {
+func complete(before []string, word string) (syntax.FlagKind, []candidate) {
 	if len(before) == 0 {
 		kind, all := commandNames(nil)
 		return kind, startingWith(all, word)
@@ -82,57 +82,57 @@ func complete(before []string, word string) (getopt.Kind, []candidate) {
 	c, err := findCommand(before[0])
 	switch {
 	case err != nil:
-		return getopt.Files, nil
+		return syntax.Files, nil
 	case c.flags == nil:
 		return completeRun(before[1:], word)
 	}
-	kind, all := getopt.Words, []candidate(nil)
+	kind, all := syntax.Words, []candidate(nil)
 	if c.offer != nil && !strings.HasPrefix(word, "-") {
 		kind, all = c.offer(before[1:])
 	}
-	if kind == getopt.Words && (all == nil || word == "") {
+	if kind == syntax.Words && (all == nil || word == "") {
 		all = append(all, flagNames(c.allFlags(new(options)))...)
 	}
 	return kind, startingWith(all, word)
 }
 
-func commandNames([]string) (getopt.Kind, []candidate) {
+func commandNames([]string) (syntax.FlagKind, []candidate) {
 	var all []candidate
 	for _, c := range shownCommands() {
 		all = append(all, candidate{c.name, c.short})
 	}
-	return getopt.Words, all
+	return syntax.Words, all
 }
 
-func shellNames([]string) (getopt.Kind, []candidate) {
+func shellNames([]string) (syntax.FlagKind, []candidate) {
 	var all []candidate
 	for _, s := range completionShells {
 		all = append(all, candidate{s})
 	}
-	return getopt.Words, all
+	return syntax.Words, all
 }
 
-func directories([]string) (getopt.Kind, []candidate) { return getopt.Directories, nil }
+func directories([]string) (syntax.FlagKind, []candidate) { return syntax.Directories, nil }
 
-func cacheWords(before []string) (getopt.Kind, []candidate) {
+func cacheWords(before []string) (syntax.FlagKind, []candidate) {
 	if slices.Contains(before, "clear") {
-		return getopt.Directories, nil
+		return syntax.Directories, nil
 	}
-	return getopt.Words, []candidate{{"clear"}}
+	return syntax.Words, []candidate{{"clear"}}
 }
 
 // recordedRuns are the IDs of the last runs, the very last one first.
-func recordedRuns([]string) (getopt.Kind, []candidate) {
+func recordedRuns([]string) (syntax.FlagKind, []candidate) {
 	const most = 20
 	log, _ := readRuns() // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
 		all = append(all, candidate{r.Run, explain.Summary(r)})
 	}
-	return getopt.Words, all[:min(len(all), most)]
+	return syntax.Words, all[:min(len(all), most)]
 }
 
-func flagNames(flags []getopt.Flag) []candidate {
+func flagNames(flags []syntax.Flag) []candidate {
 	var all []candidate
 	for _, f := range flags {
 		about, _, _ := strings.Cut(f.Help, "\n")
@@ -142,7 +142,7 @@ func flagNames(flags []getopt.Flag) []candidate {
 }
 
 // completeRun is complete for the words after run.
-func completeRun(before []string, word string) (getopt.Kind, []candidate) {
+func completeRun(before []string, word string) (syntax.FlagKind, []candidate) {
 	flags := new(args.Options).Flags()
 	script := false
 	for len(before) > 0 {
@@ -168,34 +168,34 @@ func completeRun(before []string, word string) (getopt.Kind, []candidate) {
 		before = before[1:]
 	}
 	if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "--") {
-		if f := getopt.FindLong(flags, name[2:]); f != nil {
+		if f := syntax.FindLong(flags, name[2:]); f != nil {
 			return values(f, name+"=", value)
 		}
 	}
 	if strings.HasPrefix(word, "-") {
-		return getopt.Words, startingWith(flagNames(flags), word)
+		return syntax.Words, startingWith(flagNames(flags), word)
 	}
 	return afterFlags(nil, script)
 }
 
 // afterFlags is what fits behind the flags of run: a program, then its
 // arguments, about which files are the best guess.
-func afterFlags(words []string, script bool) (getopt.Kind, []candidate) {
+func afterFlags(words []string, script bool) (syntax.FlagKind, []candidate) {
 	if len(words) == 0 && !script {
-		return getopt.Programs, nil
+		return syntax.Programs, nil
 	}
-	return getopt.Files, nil
+	return syntax.Files, nil
 }
 
 // flagOf returns the flag that a word names, the last one of a cluster, and
 // whether the word holds its value too.
-func flagOf(flags []getopt.Flag, word string) (f *getopt.Flag, inline bool) {
+func flagOf(flags []syntax.Flag, word string) (f *syntax.Flag, inline bool) {
 	if strings.HasPrefix(word, "--") {
 		name, _, has := strings.Cut(word[2:], "=")
-		return getopt.FindLong(flags, name), has
+		return syntax.FindLong(flags, name), has
 	}
 	for i := 1; i < len(word); i++ {
-		if f = getopt.FindShort(flags, word[i]); f == nil || f.Value != "" {
+		if f = syntax.FindShort(flags, word[i]); f == nil || f.Value != "" {
 			return f, i+1 < len(word)
 		}
 	}
@@ -203,7 +203,7 @@ func flagOf(flags []getopt.Flag, word string) (f *getopt.Flag, inline bool) {
 }
 
 // choices are the words that fit as the value of a flag.
-func choices(f *getopt.Flag) []string {
+func choices(f *syntax.Flag) []string {
 	if k := config.Find(f.Key); k != nil && f.Words == nil && !k.IsList() {
 		return k.Words
 	}
@@ -211,25 +211,25 @@ func choices(f *getopt.Flag) []string {
 }
 
 // values is what fits as the value of a flag. Prefix stands before each word.
-func values(f *getopt.Flag, prefix, word string) (getopt.Kind, []candidate) {
+func values(f *syntax.Flag, prefix, word string) (syntax.FlagKind, []candidate) {
 	var all []candidate
 	for _, w := range choices(f) {
 		all = append(all, candidate{prefix + w, ""})
 	}
 	kind := f.Kind
 	switch kind {
-	case getopt.Openings:
+	case syntax.Openings:
 		for _, o := range seccomp.Openings() {
 			all = append(all, candidate{prefix + o.Name, o.Opens})
 		}
-	case getopt.Grants:
+	case syntax.Grants:
 		for _, g := range protect.NamedGrants() {
 			all = append(all, candidate{prefix + g.Name, g.Opens})
 		}
 	}
 	found := startingWith(all, prefix+word)
-	if kind == "" || len(found) > 0 || len(all) > 0 && kind != getopt.Directories {
-		return getopt.Words, found
+	if kind == "" || len(found) > 0 || len(all) > 0 && kind != syntax.Directories {
+		return syntax.Words, found
 	}
 	return kind, nil
 }

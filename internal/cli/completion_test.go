@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // TestHelpNamesEveryFlag keeps help text, parser and completion together.
@@ -56,39 +56,39 @@ func TestComplete(t *testing.T) {
 		name   string
 		before []string
 		word   string
-		kind   getopt.Kind
+		kind   syntax.FlagKind
 		want   []string // all of these, in any order
 		not    []string // none of these
 	}{
-		{name: "verbs", kind: getopt.Words, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
-		{name: "verb", word: "d", kind: getopt.Words, want: []string{"doctor"}, not: []string{"run"}},
-		{name: "flags", before: []string{"run"}, word: "--d", kind: getopt.Words, want: []string{"--deny", "--detach"}, not: []string{"--remote", "--rw"}},
-		{name: "words of a flag", before: []string{"run", "-s"}, kind: getopt.Words, want: []string{"read-only", "full-access"}},
-		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: getopt.Words, want: []string{"--net=host"}},
-		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: getopt.Words, want: []string{"read-only"}},
-		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: getopt.Words, want: []string{"ptrace", "perf"}},
-		{name: "directories", before: []string{"run", "-C"}, kind: getopt.Directories},
-		{name: "files", before: []string{"run", "--rw"}, kind: getopt.Files},
-		{name: "words or directories, words", before: []string{"run", "--tmp"}, word: "h", kind: getopt.Words, want: []string{"host"}},
-		{name: "words or directories, directories", before: []string{"run", "--tmp"}, word: "/v", kind: getopt.Directories},
-		{name: "a value without candidates", before: []string{"run", "--timeout"}, kind: getopt.Words},
-		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: getopt.Programs},
-		{name: "a program after dashes", before: []string{"run", "--"}, kind: getopt.Programs},
-		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: getopt.Files},
-		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: getopt.Files},
-		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: getopt.Files},
-		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: getopt.Words, want: []string{"--json", "--jsonl"}},
-		{name: "shells", before: []string{"completion"}, word: "z", kind: getopt.Words, want: []string{"zsh"}},
-		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: getopt.Words, want: []string{"run"}},
-		{name: "words of caches", before: []string{"caches"}, kind: getopt.Words, want: []string{"clear", "--json"}},
-		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: getopt.Words, want: []string{"--all"}},
-		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: getopt.Directories},
-		{name: "flags of check", before: []string{"check"}, word: "-", kind: getopt.Words, want: []string{"--rules", "--json"}},
-		{name: "a program to check", before: []string{"check"}, word: "g", kind: getopt.Programs},
-		{name: "its arguments", before: []string{"check", "git"}, word: "p", kind: getopt.Files},
-		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: getopt.Words, want: []string{"--json"}},
-		{name: "flags of version", before: []string{"version"}, word: "-", kind: getopt.Words, want: []string{"--verbose"}},
-		{name: "a verb that does not exist", before: []string{"fly"}, kind: getopt.Files},
+		{name: "verbs", kind: syntax.Words, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
+		{name: "verb", word: "d", kind: syntax.Words, want: []string{"doctor"}, not: []string{"run"}},
+		{name: "flags", before: []string{"run"}, word: "--d", kind: syntax.Words, want: []string{"--deny", "--detach"}, not: []string{"--remote", "--rw"}},
+		{name: "words of a flag", before: []string{"run", "-s"}, kind: syntax.Words, want: []string{"read-only", "full-access"}},
+		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: syntax.Words, want: []string{"--net=host"}},
+		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: syntax.Words, want: []string{"read-only"}},
+		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: syntax.Words, want: []string{"ptrace", "perf"}},
+		{name: "directories", before: []string{"run", "-C"}, kind: syntax.Directories},
+		{name: "files", before: []string{"run", "--rw"}, kind: syntax.Files},
+		{name: "words or directories, words", before: []string{"run", "--tmp"}, word: "h", kind: syntax.Words, want: []string{"host"}},
+		{name: "words or directories, directories", before: []string{"run", "--tmp"}, word: "/v", kind: syntax.Directories},
+		{name: "a value without candidates", before: []string{"run", "--timeout"}, kind: syntax.Words},
+		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: syntax.Programs},
+		{name: "a program after dashes", before: []string{"run", "--"}, kind: syntax.Programs},
+		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: syntax.Files},
+		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: syntax.Files},
+		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: syntax.Files},
+		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: syntax.Words, want: []string{"--json", "--jsonl"}},
+		{name: "shells", before: []string{"completion"}, word: "z", kind: syntax.Words, want: []string{"zsh"}},
+		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: syntax.Words, want: []string{"run"}},
+		{name: "words of caches", before: []string{"caches"}, kind: syntax.Words, want: []string{"clear", "--json"}},
+		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: syntax.Words, want: []string{"--all"}},
+		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: syntax.Directories},
+		{name: "flags of check", before: []string{"check"}, word: "-", kind: syntax.Words, want: []string{"--rules", "--json"}},
+		{name: "a program to check", before: []string{"check"}, word: "g", kind: syntax.Programs},
+		{name: "its arguments", before: []string{"check", "git"}, word: "p", kind: syntax.Files},
+		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: syntax.Words, want: []string{"--json"}},
+		{name: "flags of version", before: []string{"version"}, word: "-", kind: syntax.Words, want: []string{"--verbose"}},
+		{name: "a verb that does not exist", before: []string{"fly"}, kind: syntax.Files},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

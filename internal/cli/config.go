@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -37,12 +37,12 @@ Schema for editors. show prints what holds, with --origin also who set it, and
 what was cut.
 `
 
-func configFlags(o *options) []getopt.Flag {
-	return append([]getopt.Flag{
-		{Long: "origin", Set: getopt.On(&o.origin), Help: "name who set each value, and what was cut"},
-		{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories, Set: getopt.Text(&o.dir), Help: "the workspace (default current)"},
-		{Long: "config", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.config), Help: "read this file in place of the user's config.toml"},
-		{Long: "no-config", Set: getopt.On(&o.noConfig), Help: "read no files and variables but the managed ones"},
+func configFlags(o *options) []syntax.Flag {
+	return append([]syntax.Flag{
+		{Long: "origin", Set: syntax.SetOn(&o.origin), Help: "name who set each value, and what was cut"},
+		{Long: "cd", Short: 'C', Value: "DIR", Kind: syntax.Directories, Set: syntax.SetText(&o.dir), Help: "the workspace (default current)"},
+		{Long: "config", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.config), Help: "read this file in place of the user's config.toml"},
+		{Long: "no-config", Set: syntax.SetOn(&o.noConfig), Help: "read no files and variables but the managed ones"},
 		o.jsonFlag(),
 	}, allowFlags(o)...)
 }
@@ -59,7 +59,7 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case expl && len(words) == 1:
 		return explain.NewError("name a key, a profile or a grant: sallyport config explain limits.memory")
 	case !expl && len(words) > 1:
-		return explain.NewError("unexpected argument %s; see sallyport help config", getopt.Quote(words[1]))
+		return explain.NewError("unexpected argument %s; see sallyport help config", syntax.QuoteFlag(words[1]))
 	case words[0] != "allow" && (len(o.run.Given) > 0 || o.user):
 		return explain.NewError("--rw, --ro, --grant, --allow, --net and --user are for config allow")
 	case words[0] == "schema":
@@ -85,8 +85,8 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case words[0] == "check":
 		return checkConfig(env, e, dir)
 	}
-	return explain.NewError("unknown word %s%s", getopt.Quote(words[0]),
-		getopt.NearestClause(words[0], configVerbs, "see sallyport help config"))
+	return explain.NewError("unknown word %s%s", syntax.QuoteFlag(words[0]),
+		syntax.NearestClause(words[0], configVerbs, "see sallyport help config"))
 }
 
 // checkConfig reads the rules as well, and says what does not count.
@@ -99,7 +99,7 @@ func checkConfig(env *Env, e *config.Effective, dir string) error {
 }
 
 // configWords completes the words of config.
-func configWords(before []string) (getopt.Kind, []candidate) {
+func configWords(before []string) (syntax.FlagKind, []candidate) {
 	var words []candidate
 	switch {
 	case len(before) == 0:
@@ -111,5 +111,5 @@ func configWords(before []string) (getopt.Kind, []candidate) {
 			words = append(words, candidate{k.Name, k.Help})
 		}
 	}
-	return getopt.Words, words
+	return syntax.Words, words
 }

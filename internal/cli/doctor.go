@@ -8,9 +8,9 @@ import (
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const doctorHelp = `Check what this machine can enforce and how to fix what is missing.
@@ -27,30 +27,30 @@ directories, and what is old or over the limit in quarantine. What living runs
 need stays. It exits with 1 if something could not be removed.
 `
 
-func doctorFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "clean", Set: getopt.On(&o.clean), Help: "clean up instead"}, o.jsonFlag()}
+func doctorFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "clean", Set: syntax.SetOn(&o.clean), Help: "clean up instead"}, o.jsonFlag()}
 }
 
 func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	if o.clean {
-		c := doctor.Cleaned(dirs.Clean())
+		c := explain.Cleaned(dirs.Clean())
 		return env.answer(c, o.json, c.OK)
 	}
-	checks := append(doctor.Checks(ctx), env.upstream(ctx))
-	d := doctor.Diagnose(checks, doctor.Levels(ctx))
+	checks := append(explain.Checks(ctx), env.upstream(ctx))
+	d := explain.Diagnose(checks, explain.Levels(ctx))
 	return env.answer(d, o.json, d.OK)
 }
 
 // upstream checks the proxy that the settings name.
-func (env *Env) upstream(ctx context.Context) doctor.Check {
+func (env *Env) upstream(ctx context.Context) explain.Check {
 	c, err := args.LoadConfig(&env.Env, cmp.Or(env.Dir, "/"), "", false)
 	if err != nil {
-		return doctor.Upstream(ctx, nil, err)
+		return explain.Upstream(ctx, nil, err)
 	}
 	e, err := c.Resolve(nil)
 	if err != nil {
-		return doctor.Upstream(ctx, nil, err)
+		return explain.Upstream(ctx, nil, err)
 	}
 	u, err := e.Upstream()
-	return doctor.Upstream(ctx, u, err)
+	return explain.Upstream(ctx, u, err)
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const helpHelp = `Explain sallyport or one of its commands.
@@ -26,8 +26,8 @@ With --man it prints the same as a manual page. This installs all of them:
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 
-func helpFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "man", Set: getopt.On(&o.man),
+func helpFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "man", Set: syntax.SetOn(&o.man),
 		Help: "print a manual page, in the macros of man(7)"}}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 )
 
@@ -24,9 +24,9 @@ chose. The settings count once you have trusted them: sallyport trust. A file
 that exists is not changed.
 `
 
-func initFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories,
-		Set: getopt.Text(&o.run.Dir), Help: "the project (default current)"}}
+func initFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "cd", Short: 'C', Value: "DIR", Kind: syntax.Directories,
+		Set: syntax.SetText(&o.run.Dir), Help: "the project (default current)"}}
 }
 
 func initCommand(_ context.Context, env *Env, o *options, _ []string) error {

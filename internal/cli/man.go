@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // manual returns the manual page of a command, or of the whole program when c is nil. It
@@ -23,7 +23,7 @@ func manual(c *command) string {
 	p.Text("sallyport-" + c.name + " - " + c.short)
 	help, flags := c.help, c.flags
 	if flags == nil {
-		help, flags = runHelpText, func(*options) []getopt.Flag { return new(args.Options).Flags() }
+		help, flags = runHelpText, func(*options) []syntax.Flag { return new(args.Options).Flags() }
 	}
 	purpose, rest, _ := strings.Cut(help, "\n\n")
 	synopsis, rest, _ := strings.Cut(rest, "\n\n")

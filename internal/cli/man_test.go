@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // plainRoff undoes the escapes of a manual page.
@@ -27,7 +27,7 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 		above, flags := c.help, c.flags
 		if c.flags == nil {
 			above, flags = runHelpText+exitCodesHelp,
-				func(*options) []getopt.Flag { return new(args.Options).Flags() }
+				func(*options) []syntax.Flag { return new(args.Options).Flags() }
 		}
 		for line := range strings.Lines(above) {
 			if line = strings.TrimSpace(line); !strings.Contains(page, line) {

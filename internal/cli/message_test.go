@@ -21,15 +21,14 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
-	"github.com/sallyport-dev/sallyport/internal/cli/doctor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/cli/pending"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/names/guard"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -80,7 +79,7 @@ func makers() []maker {
 			env.say(explain.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
-			_ = env.answer(doctor.CacheListing{Caches: []caches.Entry{{Workspace: word,
+			_ = env.answer(explain.CacheListing{Caches: []caches.Entry{{Workspace: word,
 				Cache: word}}}, false, true)
 		}},
 		{"trust --list", func(env *Env, word string) {
@@ -94,11 +93,11 @@ func makers() []maker {
 				Err: errors.New(word)}).String())
 		}},
 		{"doctor --clean", func(env *Env, word string) {
-			_ = env.answer(doctor.Cleaned([]dirs.Report{foreignReport(word)}), false, true)
+			_ = env.answer(explain.Cleaned([]dirs.Report{foreignReport(word)}), false, true)
 		}},
 		{"doctor", func(env *Env, word string) {
-			_ = env.answer(doctor.Diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
-				[]doctor.LevelCheck{{Level: "native", Why: word, Fix: "n" + word},
+			_ = env.answer(explain.Diagnose([]explain.Check{{Name: "check", Detail: word, Fix: "n" + word}},
+				[]explain.LevelCheck{{Level: "native", Why: word, Fix: "n" + word},
 					{Level: "bwrap", Available: true, Lacks: []plan.Lack{{Why: word}},
 						Refuses: []plan.Lack{{Why: word}}}}), false, true)
 		}},
@@ -123,7 +122,7 @@ func usageMakers() []maker {
 		}})
 	}
 	all = append(all, maker{"a short flag", func(env *Env, word string) {
-		_, err := getopt.Parse(new(args.Options).Flags(), []string{"-" + word})
+		_, err := syntax.ParseFlags(new(args.Options).Flags(), []string{"-" + word})
 		said(env, err)
 	}})
 	for i, f := range new(args.Options).Flags() {
@@ -144,7 +143,7 @@ func usageMakers() []maker {
 		},
 		"--shell alone": func(word string) error {
 			var o args.Options
-			words, err := getopt.Parse(o.Flags(), []string{"--shell", word, "--", "x"})
+			words, err := syntax.ParseFlags(o.Flags(), []string{"--shell", word, "--", "x"})
 			return cmp.Or(err, o.Check(words))
 		},
 		"--rw, relative": func(word string) error {
@@ -383,7 +382,7 @@ func TestUnanswered(t *testing.T) {
 	if err := unanswered("1", nil); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{&pending.IDError{}, errors.New("answered by another one")} {
+	for _, err := range []error{&listen.QuestionIDError{}, errors.New("answered by another one")} {
 		var failed *explain.Error
 		if got := unanswered("1", err); !errors.As(got, &failed) || failed.Code != 1 {
 			t.Errorf("%v: %v", err, got)

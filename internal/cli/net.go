@@ -7,9 +7,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/net/netpolicy"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -33,9 +33,9 @@ about, and 125 if the host or a setting is not valid.
 var netRunFlags = []string{"net", "allow-host", "deny-host", "ask-net", "grant", "sandbox", "profile",
 	"rules", "cd", "config", "no-config"}
 
-func netFlags(o *options) []getopt.Flag {
-	flags := []getopt.Flag{
-		{Long: "method", Value: "METHOD", Set: getopt.Text(&o.method), Help: "judge an HTTP request with this method, such as POST"},
+func netFlags(o *options) []syntax.Flag {
+	flags := []syntax.Flag{
+		{Long: "method", Value: "METHOD", Set: syntax.SetText(&o.method), Help: "judge an HTTP request with this method, such as POST"},
 		o.jsonFlag(),
 	}
 	for _, f := range o.run.Flags() {
@@ -52,8 +52,8 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	case len(words) == 0:
 		return explain.NewError("net needs a word: test; see sallyport help net")
 	case words[0] != "test":
-		return explain.NewError("unknown command net %s%s", getopt.Quote(words[0]),
-			getopt.NearestClause(words[0], []string{"test"}, "see sallyport help net"))
+		return explain.NewError("unknown command net %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], []string{"test"}, "see sallyport help net"))
 	case len(words) == 1:
 		return explain.NewError("no host given; try sallyport net test example.org:443")
 	}
@@ -62,7 +62,7 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 		return err
 	}
 	set := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...)
-	answer, err := netpolicy.Ask(e, set, words[1], o.method)
+	answer, err := args.Ask(e, set, words[1], o.method)
 	if err != nil {
 		return env.unloaded(err, env.Dir, explain.CodeFailed)
 	}
@@ -70,9 +70,9 @@ func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 }
 
 // netWords completes the words of net.
-func netWords(before []string) (getopt.Kind, []candidate) {
+func netWords(before []string) (syntax.FlagKind, []candidate) {
 	if len(before) == 0 {
-		return getopt.Words, []candidate{{"test", "what the policy says about a host"}}
+		return syntax.Words, []candidate{{"test", "what the policy says about a host"}}
 	}
-	return getopt.Words, nil
+	return syntax.Words, nil
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // runCommand runs one program. It returns the program's exit code as an failure.ExitCode.
 func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error {
 	var o args.Options
-	words, err := getopt.Parse(o.Flags(), rest)
+	words, err := syntax.ParseFlags(o.Flags(), rest)
 	if o.Help && err == nil {
 		return env.print(runHelp())
 	}
@@ -146,5 +146,5 @@ error of sallyport; 126 cannot be executed; 127 not found.
 
 // runHelp is the help text of run.
 func runHelp() string {
-	return runHelpText + getopt.Describe(new(args.Options).Flags()) + "\n" + exitCodesHelp
+	return runHelpText + syntax.DescribeFlags(new(args.Options).Flags()) + "\n" + exitCodesHelp
 }

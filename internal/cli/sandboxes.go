@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const sandboxesHelp = `List the named sandboxes of this user, or end some.
@@ -29,8 +29,8 @@ programs in it, too.
 // manyNames is more than one command line has.
 const manyNames = 1 << 20
 
-func sandboxesFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "json", Set: getopt.On(&o.json), Help: "print a JSON array"}}
+func sandboxesFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "json", Set: syntax.SetOn(&o.json), Help: "print a JSON array"}}
 }
 
 func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string) error {
@@ -42,8 +42,8 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 		}
 		return env.answer(all, o.json, true)
 	case words[0] != "stop":
-		return explain.NewError("unknown argument %s%s", getopt.Quote(words[0]),
-			getopt.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
+		return explain.NewError("unknown argument %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], []string{"stop"}, "see sallyport help sandboxes"))
 	case o.json:
 		return explain.NewError("--json is for the list: sallyport sandboxes --json")
 	case len(words) == 1:
@@ -53,9 +53,9 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 }
 
 // sandboxWords complete the arguments of sandboxes.
-func sandboxWords(before []string) (getopt.Kind, []candidate) {
+func sandboxWords(before []string) (syntax.FlagKind, []candidate) {
 	if len(before) == 0 || before[0] != "stop" {
-		return getopt.Words, []candidate{{"stop"}}
+		return syntax.Words, []candidate{{"stop"}}
 	}
 	// what does not answer is not offered
 	list, _ := sessions.NamedSandboxes(context.Background(), System().sessions())
@@ -63,5 +63,5 @@ func sandboxWords(before []string) (getopt.Kind, []candidate) {
 	for _, i := range list {
 		all = append(all, candidate{i.Name, i.Workspace})
 	}
-	return getopt.Words, all
+	return syntax.Words, all
 }

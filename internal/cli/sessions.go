@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // daemonIdle is how long the daemon of detached runs rests before it ends.
@@ -30,7 +30,7 @@ func sessionCommands() []command {
 	var all []command
 	for _, v := range sessions.Verbs() {
 		c := command{name: v.Name, short: v.Short, help: v.Help, words: v.Words}
-		c.flags = func(o *options) []getopt.Flag { return v.Flags(&o.sessions) }
+		c.flags = func(o *options) []syntax.Flag { return v.Flags(&o.sessions) }
 		c.run = func(ctx context.Context, env *Env, o *options, words []string) error {
 			return v.Run(ctx, env.sessions(), &o.sessions, words)
 		}
@@ -43,8 +43,8 @@ func sessionCommands() []command {
 }
 
 // sessionIDs are the IDs of sessions.
-func sessionIDs([]string) (getopt.Kind, []candidate) {
-	return getopt.Words, sessions.IDs(System().sessions())
+func sessionIDs([]string) (syntax.FlagKind, []candidate) {
+	return syntax.Words, sessions.IDs(System().sessions())
 }
 
 // detach starts a run that goes on as a session.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -31,10 +31,10 @@ code is 123 if you refuse or there is no terminal, 1 if there is nothing to
 trust or to revoke.
 `
 
-func trustFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{
-		{Long: "list", Set: getopt.On(&o.list), Help: "list the projects that are trusted"},
-		{Long: "revoke", Set: getopt.On(&o.revoke), Help: "forget that the files were trusted"},
+func trustFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{
+		{Long: "list", Set: syntax.SetOn(&o.list), Help: "list the projects that are trusted"},
+		{Long: "revoke", Set: syntax.SetOn(&o.revoke), Help: "forget that the files were trusted"},
 		o.jsonFlag(),
 	}
 }

@@ -6,8 +6,8 @@ package cli
 import (
 	"context"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const versionHelp = `Print the version.
@@ -15,8 +15,8 @@ const versionHelp = `Print the version.
   sallyport version [--verbose] [--json]
 `
 
-func versionFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "verbose", Short: 'v', Set: getopt.On(&o.verbose),
+func versionFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "verbose", Short: 'v', Set: syntax.SetOn(&o.verbose),
 		Help: "one line each, the revision and its time too"}, o.jsonFlag()}
 }
 

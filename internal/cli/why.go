@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const whyHelp = `Explain how a run ended, what it was denied, and what would allow it.
@@ -33,8 +33,8 @@ like a secret by its name. Values of variables are not recorded. The oldest
 records are removed when there is more than a MiB or two.
 `
 
-func whyFlags(o *options) []getopt.Flag {
-	return []getopt.Flag{{Long: "list", Set: getopt.On(&o.list),
+func whyFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{{Long: "list", Set: syntax.SetOn(&o.list),
 		Help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
 }
 
@@ -121,15 +121,15 @@ func findRun(log explain.Log, id string) (explain.Record, error) {
 	if id == "" {
 		return log.Records[len(log.Records)-1], nil
 	}
-	at, n := getopt.Shortened(id, len(log.Records), func(i int) string { return log.Records[i].Run })
+	at, n := syntax.Shortened(id, len(log.Records), func(i int) string { return log.Records[i].Run })
 	switch n {
 	case 0:
 		return explain.Record{},
 			explain.NewError("unknown run %s; sallyport why --list prints the recorded ones",
-				getopt.Quote(id))
+				syntax.QuoteFlag(id))
 	case 1:
 		return log.Records[at], nil
 	}
 	return explain.Record{}, explain.NewError("run ID %s is ambiguous (%d runs); use more of it",
-		getopt.Quote(id), n)
+		syntax.QuoteFlag(id), n)
 }

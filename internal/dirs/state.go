@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dirs knows the directories in which sallyport keeps what outlives a run: the
-// state directory itself and the private /tmp directories in it.
+// state directory itself, the private /tmp directories in it and the sockets in it.
 //
 // [Dir] creates the state directory, [NewTmp] a private /tmp in it, which is locked as long
 // as its owner lives, so that [Clean] and the next start can tell what a killed run has
@@ -12,6 +12,12 @@
 //
 // [ProtectedDirs] lists where the settings of the user are, which no command may write to, and
 // [Config] returns the one that is read.
+//
+// Unix sockets of this user are in the state directory: [ListenSocket] makes them and [DialSocket] reaches
+// them, and [PeerOf] says who is at the other end: whether it is this user, outside of sandboxes. It decides
+// nothing about what that process may do. [DaemonSocket] is where the exec-server of this user listens that
+// keeps detached runs, and [StartDaemon] starts it unless it runs: an ordinary exec-server, which ends by
+// itself when it has nothing to do.
 package dirs
 
 import "github.com/sallyport-dev/sallyport/internal/names/guard"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 )
 
 // Variables of the environment that say where settings are read.
@@ -82,7 +82,7 @@ func ProtectedFile(env func(string) string) string {
 // one. Other directories of [ProtectedDirs] are closed to the runs that know them.
 func Usual() []string {
 	dirs := []string{managed}
-	if home := credentials.DatabaseHome(); filepath.IsAbs(home) && home != "/" {
+	if home := grants.DatabaseHome(); filepath.IsAbs(home) && home != "/" {
 		dirs = append(dirs, inHome(home))
 	}
 	return dirs

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 )
 
 func environment(vars map[string]string) func(string) string {
@@ -39,7 +39,7 @@ func TestConfig(t *testing.T) {
 func TestProtectedDirs(t *testing.T) {
 	t.Setenv("HOME", "/elsewhere")
 	got := ProtectedDirs(environment(map[string]string{"XDG_CONFIG_HOME": "/c", "HOME": "/elsewhere"}),
-		credentials.Homes())
+		grants.Homes())
 	for _, want := range []string{"/c/sallyport", "/elsewhere/.config/sallyport", "/etc/sallyport",
 		Usual()[len(Usual())-1]} {
 		if want != "" && !slices.Contains(got, want) {

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -206,7 +206,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		Services: a.services.FoundServices,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
 		Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
-		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(),
+		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: grants.Homes(),
 		Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = dirs.Protected()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/server/peer"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -45,7 +44,7 @@ func TestSocketFromInside(t *testing.T) {
 			dir = filepath.Join(dir, "approvals")
 			must(t, os.MkdirAll(dir, 0o700))
 			path := filepath.Join(dir, "1-0123456789abcdef.sock")
-			l, err := peer.Listen(path)
+			l, err := dirs.ListenSocket(path)
 			must(t, err)
 			var serving sync.WaitGroup
 			serving.Go(func() {
@@ -68,7 +67,7 @@ func TestSocketFromInside(t *testing.T) {
 					t.Errorf("allowed %q: %+v", allow, res)
 				}
 			}
-			c, err := peer.Dial(t.Context(), path, true)
+			c, err := dirs.DialSocket(t.Context(), path, true)
 			must(t, err)
 			defer c.Close()
 			if said, err := io.ReadAll(c); err != nil || string(said) != "let in" {

@@ -21,7 +21,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -126,7 +125,7 @@ func (h *Host) gather(r *plan.Request) error {
 		return err
 	}
 	isOpen := func(name string) bool {
-		return strings.HasPrefix(name, credentials.GrantPrefix) || slices.Contains(grants.ToolGrants(), name)
+		return strings.HasPrefix(name, grants.CredentialPrefix) || slices.Contains(grants.ToolGrants(), name)
 	}
 	if other := slices.DeleteFunc(slices.Clone(res.Named), isOpen); len(other) > 0 {
 		return &sandbox.UnsupportedError{
@@ -135,7 +134,7 @@ func (h *Host) gather(r *plan.Request) error {
 		}
 	}
 	r.Root = res.Root
-	homes := credentials.Homes()
+	homes := grants.Homes()
 	if r.Rules, r.Patterns, err = protect.ByName(&res, homes,
 		closed(dirs.ProtectedDirs(os.Getenv, homes))); err != nil {
 		return err

@@ -18,4 +18,6 @@
 // ones), line and paragraph separators, fillers and variation selectors, and bytes that are not
 // UTF-8. They leave text that they have returned as it is, so that a sentence may quote one that is
 // escaped already.
+//
+// A [Screen] models a terminal, to show what a program that draws would show.
 package text

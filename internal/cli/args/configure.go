@@ -14,11 +14,11 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/pending"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -34,7 +34,7 @@ func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
 		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
 		Proxies:     env.Proxies,
-		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) &&
+		OnlyManaged: none, Account: grants.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) &&
 			tty.Is(env.Stderr),
 	}
 	if none {
@@ -124,13 +124,13 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 // Person is asked last, beside those that answer from elsewhere. The Post must be closed after
 // the Runner. The error is about hosts, or about settings that commands can change.
 func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string,
-	person approval.Approver) (*sallyport.Runner, *pending.Server, error) {
+	person approval.Approver) (*sallyport.Runner, *listen.QuestionServer, error) {
 	if err := o.settingsFile(env, e); err != nil {
 		return nil, nil, err
 	}
 	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
 		Permits: e.Permits, Writable: e.Writable()}
-	post := &pending.Server{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
+	post := &listen.QuestionServer{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
 		Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.Approver.Args) > 0 {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/net/intercept"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -61,7 +61,7 @@ func (o *Options) Check(words []string) error {
 		return o.checkJoin()
 	case o.HasScript && len(words) > 0:
 		return explain.NewError("unexpected argument %s after -c; put it into the script",
-			getopt.Quote(words[0]))
+			syntax.QuoteFlag(words[0]))
 	case o.HasScript && strings.TrimSpace(o.Cmd.Script) == "":
 		return explain.NewError("command args are empty: the script of -c is empty")
 	case !o.HasScript && o.Cmd.Shell != "":

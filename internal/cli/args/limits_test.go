@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 func TestLimitFlags(t *testing.T) {
@@ -36,7 +36,7 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var o Options
-			words, err := getopt.Parse(o.Flags(), append(test.args, "--", "true"))
+			words, err := syntax.ParseFlags(o.Flags(), append(test.args, "--", "true"))
 			if err == nil {
 				err = errors.Join(o.Check(words), o.check())
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
-	"github.com/sallyport-dev/sallyport/internal/net/netpolicy"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/network"
@@ -27,7 +26,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 	if !loaded || o.networkOf() == sandbox.NetworkHost && !slices.ContainsFunc(o.AskFor, isHost) {
 		return nil, nil
 	}
-	c, err := netpolicy.Config(e, set)
+	c, err := Config(e, set)
 	if err != nil {
 		return nil, explain.NewError("%v", err)
 	}
@@ -48,10 +47,10 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 	}
 	c.Rules = o.expand(c.Rules)
 	if o.secrets != nil {
-		netpolicy.Rewrite(&c, e, o.secrets)
+		Rewrite(&c, e, o.secrets)
 	}
 	if c.Inspector != nil {
-		if err := netpolicy.Trusted(e); err != nil {
+		if err := Trusted(e); err != nil {
 			return nil, err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
@@ -21,7 +21,7 @@ import (
 func Prepare(managed string, proxies []string) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
-		words, err := getopt.Parse(o.Flags(), r.Args)
+		words, err := syntax.ParseFlags(o.Flags(), r.Args)
 		if err == nil {
 			err = o.callers()
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -93,7 +93,7 @@ func TestWords(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var here, there Options
-			words, err := getopt.Parse(here.Flags(), strings.Fields(test.args))
+			words, err := syntax.ParseFlags(here.Flags(), strings.Fields(test.args))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestWords(t *testing.T) {
 			if got := strings.Join(sent, " "); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
-			again, err := getopt.Parse(there.Flags(), sent)
+			again, err := syntax.ParseFlags(there.Flags(), sent)
 			if err != nil || !slices.Equal(again, words) || there.callers() != nil ||
 				!slices.Equal(there.Words(again), sent) {
 				t.Errorf("%v: %q, %v", err, there.Words(again), there.callers())

@@ -3,6 +3,10 @@
 
 // Package args turns the words after "sallyport run", its flags and its command, with the
 // settings that hold for them into a Runner and a Cmd.
+//
+// The network policy of a run is made of settings, flags and rules, and can be asked about a host. Settings
+// come with their ceiling applied, see [config.Effective]. Rules about hosts add entries: nothing here lets
+// one opening take the place of a denial.
 package args
 
 import (

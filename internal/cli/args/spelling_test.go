@@ -8,25 +8,25 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // TestSpelledElsewhere: every flag that a hint names exists.
 func TestSpelledElsewhere(t *testing.T) {
 	flags := new(Options).Flags()
-	for written, ours := range getopt.SpelledElsewhere() {
-		if getopt.FindLong(flags, written[2:]) != nil {
+	for written, ours := range syntax.SpelledElsewhere() {
+		if syntax.FindLong(flags, written[2:]) != nil {
 			t.Errorf("%s is a flag", written)
 		}
-		if err := getopt.Unknown(flags, written); err == nil ||
+		if err := syntax.UnknownFlag(flags, written); err == nil ||
 			!strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
 			t.Errorf("%s: %v", written, err)
 		}
-		if _, err := getopt.Parse(new(Options).Flags(), append(strings.Fields(ours), "host")); err != nil {
+		if _, err := syntax.ParseFlags(new(Options).Flags(), append(strings.Fields(ours), "host")); err != nil {
 			t.Errorf("%s: %v", ours, err)
 		}
 	}
-	if err := getopt.Unknown(nil, "--network"); err.Error() != "unknown flag --network; see --help" {
+	if err := syntax.UnknownFlag(nil, "--network"); err.Error() != "unknown flag --network; see --help" {
 		t.Error(err)
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/net/netpolicy"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -62,7 +61,7 @@ func newWorkbench(t *testing.T, settings, managed string) *workbench {
 // options returns what flags and settings say together; an error is that of the flags or of the settings.
 func (w *workbench) options(flags ...string) (*Options, *config.Effective, error) {
 	o := new(Options)
-	words, err := getopt.Parse(o.Flags(), append(slices.Clone(flags), "--", "true"))
+	words, err := syntax.ParseFlags(o.Flags(), append(slices.Clone(flags), "--", "true"))
 	if err == nil {
 		err = o.Check(words)
 	}
@@ -136,7 +135,7 @@ func TestFlagsOpenWhatTheyName(t *testing.T) {
 			}
 			before := map[request]bool{}
 			for _, r := range requestsOf() {
-				a, err := netpolicy.Ask(usual, aRule, r.host, r.method)
+				a, err := Ask(usual, aRule, r.host, r.method)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -152,7 +151,7 @@ func TestFlagsOpenWhatTheyName(t *testing.T) {
 					return // nothing runs
 				}
 				for _, r := range requestsOf() {
-					a, err := netpolicy.Ask(e, aRule, r.host, r.method)
+					a, err := Ask(e, aRule, r.host, r.method)
 					if err != nil {
 						t.Fatal(err)
 					}

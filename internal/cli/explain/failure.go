@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -85,7 +85,7 @@ func CannotWrite(err error) error {
 func Classify(err error) *Error {
 	var (
 		own         *Error
-		words       *getopt.Error
+		words       *syntax.FlagError
 		ceiling     *config.CeilingError
 		start       *executor.StartError
 		unsupported *sandbox.UnsupportedError

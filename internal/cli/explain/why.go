@@ -1,10 +1,10 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain explains recorded runs to people: how a run ended, what was denied, and which
-// command lines would allow it, once or from now on.
+// Package explain explains runs and machines to people: how a run ended, what was denied, which command lines
+// would allow it, once or from now on, and what a machine can enforce.
 //
-// The functions turn a record into text, or into the words of a command line. They print
+// The functions about runs turn a record into text, or into the words of a command line. They print
 // nothing and look at nothing but the record: what others chose is escaped, and times are
 // those of the local zone.
 //
@@ -18,6 +18,12 @@
 // denied, made, moved or ended, with what allows it. [Classify] puts errors into the form that
 // people read, with the exit code of each. [ExplainCheck] answers what the rules say about a
 // command.
+//
+// [Checks] tries each part of the sandbox by itself, and [Levels] runs a command at each sandbox level. What
+// is missing comes with its cause and, where one is known, a fix. [Diagnose] says what follows for the
+// default policy, [Cleaned] what was cleaned up. Checks and Levels start short-lived processes, block for
+// some ten milliseconds and leave nothing behind. [ListCaches] and [ClearCaches] list and clear the private
+// layers over toolchain caches in all state directories of a user.
 package explain
 
 import (

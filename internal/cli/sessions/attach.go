@@ -21,7 +21,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -165,7 +164,7 @@ func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
 	if a.reading != nil && a.reading.result != nil {
 		return a.reading.result, nil
 	}
-	text, err := execclient.RunResult(ctx, a.c, a.run.RunID, a.out.silent)
+	text, err := wire.FetchRunResult(ctx, a.c, a.run.RunID, a.out.silent)
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -27,7 +26,7 @@ func Detach(ctx context.Context, env *Env, run *args.Options, words []string) er
 		return err
 	}
 	o := &Options{target: run.Server}
-	opts := execclient.Options{Approvals: true, OnRequest: execclient.Answer(&terminal.Approver{})}
+	opts := wire.ClientOptions{Approvals: true, OnRequest: wire.AnswerApproval(&terminal.Approver{})}
 	if run.Server.URL == "" {
 		opts.Resume = -1 // what has ended with the daemon does not come back
 	}
@@ -78,7 +77,7 @@ func started(env *Env, run *args.Options, words []string) (*wire.RunStart, error
 // start starts a run and returns its ID, or the result of a command that does not run.
 func start(ctx context.Context, c client,
 	params *wire.RunStart) (id string, result json.RawMessage, err error) {
-	id, result, err = execclient.StartRun(ctx, c, params)
+	id, result, err = wire.StartRun(ctx, c, params)
 	if err != nil || id == "" {
 		return "", result, explained(err, "")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -72,7 +71,7 @@ func (o *Options) runs(ctx context.Context, env *Env) ([]wire.ListedRun, error) 
 
 // listed calls a method of the server that lists what it has; without a daemon there is nothing.
 func (o *Options) listed(ctx context.Context, env *Env, method string, all any) error {
-	c, err := o.connect(ctx, env, false, execclient.Options{})
+	c, err := o.connect(ctx, env, false, wire.ClientOptions{})
 	if errors.Is(err, errNone) {
 		return nil
 	}
@@ -185,7 +184,7 @@ func age(d time.Duration) string {
 // for a name where no daemon runs.
 func (o *Options) each(ctx context.Context, env *Env, names []string, missing func(string) error,
 	f func(c client, name string) error) error {
-	c, err := o.connect(ctx, env, false, execclient.Options{})
+	c, err := o.connect(ctx, env, false, wire.ClientOptions{})
 	if err != nil && !errors.Is(err, errNone) {
 		return explained(err, "")
 	}
@@ -252,7 +251,7 @@ func signalName(s string) string {
 // remove is rm.
 func remove(ctx context.Context, env *Env, o *Options, words []string) error {
 	return o.eachSession(ctx, env, words, func(c client, id string) error {
-		return execclient.RemoveRun(ctx, c, id)
+		return wire.RemoveRun(ctx, c, id)
 	})
 }
 

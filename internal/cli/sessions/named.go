@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -53,7 +53,7 @@ func NamedSandboxes(ctx context.Context, env *Env) (Sandboxes, error) {
 // StopSandboxes ends named sandboxes with everything in them, and waits for that.
 func StopSandboxes(ctx context.Context, env *Env, names []string) error {
 	unknown := func(name string) error {
-		return explain.NewError("unknown sandbox %s; sallyport sandboxes lists them", getopt.Quote(name))
+		return explain.NewError("unknown sandbox %s; sallyport sandboxes lists them", syntax.QuoteFlag(name))
 	}
 	return new(Options).each(ctx, env, names, unknown, func(c client, name string) error {
 		err := c.Repeat(ctx, "sandbox/stop", map[string]any{"name": name}, nil)

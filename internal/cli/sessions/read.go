@@ -16,9 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	terminal "github.com/sallyport-dev/sallyport/internal/run/screen"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -97,11 +95,11 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 type printer struct {
 	env     *Env
 	json    bool
-	silent  bool           // nothing is printed
-	filters [2]*filter     // of standard output and standard error; nil where no terminal could answer
-	modes   terminal.Modes // what was set on standard output, where that is a terminal
-	lineEnd string         // before and after a message of our own; empty for none of them
-	own     *reading       // of the run that waits for this reader; nil for another one
+	silent  bool             // nothing is printed
+	filters [2]*filter       // of standard output and standard error; nil where no terminal could answer
+	modes   text.ScreenModes // what was set on standard output, where that is a terminal
+	lineEnd string           // before and after a message of our own; empty for none of them
+	own     *reading         // of the run that waits for this reader; nil for another one
 }
 
 // An outputLine is a piece of output as JSON.
@@ -215,7 +213,7 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 		}
 		if o.json {
 			if got.Reason == reasonExited {
-				if whole, err := execclient.RunResult(ctx, c, id, true); err == nil {
+				if whole, err := wire.FetchRunResult(ctx, c, id, true); err == nil {
 					// else it was removed meanwhile
 					got.Result = whole
 				}

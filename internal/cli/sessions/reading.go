@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -202,7 +201,7 @@ func (a *attachment) wasEnded(ctx context.Context) bool {
 		"for": map[string]any{"exit": true}}, nil) != nil {
 		return false
 	}
-	text, err := execclient.RunResult(ctx, a.c, a.run.RunID, false)
+	text, err := wire.FetchRunResult(ctx, a.c, a.run.RunID, false)
 	if err != nil || json.Unmarshal(text, &of) != nil {
 		return false
 	}

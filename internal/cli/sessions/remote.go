@@ -24,7 +24,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -42,8 +41,8 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	o := &Options{target: run.Server}
 	shared := new(turns)
-	opts := execclient.Options{Approvals: true,
-		OnRequest: execclient.Answer(&terminal.Approver{Around: shared.around})}
+	opts := wire.ClientOptions{Approvals: true,
+		OnRequest: wire.AnswerApproval(&terminal.Approver{Around: shared.around})}
 	params, err := started(env, run, words)
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 	if errors.Is(err, errDetached) {
 		return nil, nil //nolint:nilnil // it goes on
 	}
-	var transport *execclient.TransportError
+	var transport *wire.TransportError
 	switch {
 	case errors.As(err, &transport) && run.Join != "":
 		return nil, explain.NewError("the command was killed: %v", executor.ErrSharedEnded)
@@ -109,7 +108,7 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 	if signaled && by.atOnce {
 		defer time.AfterFunc(lastWord, cancel).Stop()
 	}
-	err = execclient.RemoveRun(ctx, c, id)
+	err = wire.RemoveRun(ctx, c, id)
 	if err != nil && signaled {
 		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
 	}
@@ -118,7 +117,7 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 
 // begin connects to the server and starts a run there. With a daemon, which is started where there is none,
 // that is tried again where it ended before it looked at the request.
-func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options,
+func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts wire.ClientOptions,
 	params *wire.RunStart) (c client, id string, result json.RawMessage, err error) {
 	const tries = 3
 	for range tries {
@@ -130,7 +129,7 @@ func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opt
 			return c, id, result, nil
 		}
 		_ = c.Close() // the error says more
-		var transport *execclient.TransportError
+		var transport *wire.TransportError
 		if !onDaemon || !errors.As(err, &transport) || transport.Sent {
 			return nil, "", nil, err
 		}

@@ -24,9 +24,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
-	"github.com/sallyport-dev/sallyport/internal/server/peer"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -58,7 +57,7 @@ type Options struct {
 
 // A client speaks with a server.
 type client interface {
-	execclient.Caller
+	wire.Caller
 	Close() error
 }
 
@@ -68,7 +67,7 @@ var errNone = errors.New("no daemon is running")
 // connect returns a client of the server that flags name. Without one it is the daemon, which is
 // started only with start; errNone is returned where it does not run.
 func (o *Options) connect(ctx context.Context, env *Env, start bool,
-	opts execclient.Options) (client, error) {
+	opts wire.ClientOptions) (client, error) {
 	opts.Name, opts.Extensions = "sallyport", true
 	if err := o.target.Check(); err != nil {
 		return nil, err
@@ -92,20 +91,20 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool,
 			return nil, err
 		}
 		known := false // its sessions end with it
-		c, err := dial(ctx, execclient.Target{URL: "unix://" + path,
+		c, err := dial(ctx, wire.ClientTarget{URL: "unix://" + path,
 			Dial: func(ctx context.Context) (wire.Stream, error) {
-				connect := func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, path, true) }
+				connect := func(ctx context.Context) (net.Conn, error) { return dirs.DialSocket(ctx, path, true) }
 				if opts.Eager {
 					return lines(connect(ctx))
 				}
 				s, err := wire.Over(ctx, "", connect)
 				if known && absent(err) {
-					err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
+					err = fmt.Errorf("%w: %w", wire.ErrServerEnded, err)
 				}
 				known = known || err == nil
 				return s, err
 			}}, opts)
-		var foreign *peer.ForeignError
+		var foreign *dirs.ForeignPeerError
 		switch {
 		case err == nil:
 			return c, nil
@@ -135,9 +134,9 @@ func absent(err error) bool {
 // socket returns the path of the daemon's socket.
 func (o *Options) socket(ctx context.Context, env *Env, start bool) (string, error) {
 	if start {
-		return peer.StartDaemon(ctx, env.Program, env.Environ)
+		return dirs.StartDaemon(ctx, env.Program, env.Environ)
 	}
-	path, err := peer.DaemonSocket(env.Variable)
+	path, err := dirs.DaemonSocket(env.Variable)
 	if err == nil && path == "" {
 		err = errNone
 	}
@@ -145,8 +144,8 @@ func (o *Options) socket(ctx context.Context, env *Env, start bool) (string, err
 }
 
 // dial connects to a server that serves runs.
-func dial(ctx context.Context, target execclient.Target, opts execclient.Options) (client, error) {
-	c, err := execclient.Dial(ctx, target, opts)
+func dial(ctx context.Context, target wire.ClientTarget, opts wire.ClientOptions) (client, error) {
+	c, err := wire.Connect(ctx, target, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -174,26 +173,26 @@ func shortened(s string) string {
 // reasonOf returns the word with which a server refused a request about a run, empty for none, and
 // the exit code for that.
 func reasonOf(err error) (why runs.Reason, code int) {
-	r := execclient.RefusalOf(err)
+	r := wire.RefusalOf(err)
 	return runs.Reason(r.Reason), cmp.Or(r.Exit, explain.CodeFailed)
 }
 
 // refusal returns that word, and how much of the input was taken.
 func refusal(err error) (why runs.Reason, taken int) {
-	r := execclient.RefusalOf(err)
+	r := wire.RefusalOf(err)
 	return runs.Reason(r.Reason), r.Taken
 }
 
 // explained turns an error of the server about a run into one for people.
 func explained(err error, id string) error {
 	var answer *wire.Error
-	var transport *execclient.TransportError
+	var transport *wire.TransportError
 	fix := map[runs.Reason]string{
 		runs.InputClosed: fmt.Sprintf("session %s takes no input: start it on a terminal, with -t or with -i", id),
 		runs.NoScreen:    fmt.Sprintf("session %s has no terminal: start it on one, or with -t", id),
 	}
 	switch reason, code := reasonOf(err); {
-	case errors.Is(err, execclient.ErrOver):
+	case errors.Is(err, wire.ErrServerEnded):
 		return explain.NewError("the daemon has ended, and its sessions with it; daemon.log beside its socket may say why")
 	case errors.As(err, &transport) || !errors.As(err, &answer):
 		return err

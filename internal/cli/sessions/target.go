@@ -14,7 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -23,7 +23,7 @@ import (
 const tokenVariable = "SALLYPORT_REMOTE_TOKEN"
 
 // remote returns the server that flags name, with what its files hold.
-func (o *Options) remote(env *Env) (target execclient.Target, err error) {
+func (o *Options) remote(env *Env) (target wire.ClientTarget, err error) {
 	target.URL = o.target.URL
 	in := reach.New(reach.Area{Workspace: env.Dir, HostTmp: true})
 	for _, f := range o.target.Files() {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // A Verb is a command about sessions.
@@ -22,7 +22,7 @@ type Verb struct {
 	Short string // one line of the overview
 	Help  string // above the flags
 	Words int    // how many words it takes at most
-	Flags func(o *Options) []getopt.Flag
+	Flags func(o *Options) []syntax.Flag
 	Run   func(ctx context.Context, env *Env, o *Options, words []string) error
 }
 
@@ -113,50 +113,50 @@ wait looks from an offset of its own, such as the "after" of wait --json.
 )
 
 // server are the flags of all verbs.
-func (o *Options) server() []getopt.Flag {
-	return []getopt.Flag{
-		{Long: "remote", Value: "URL", Set: getopt.Text(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
-		{Long: "remote-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
-		{Long: "remote-tls-cert", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Cert), Help: "our certificate for it (PEM; wss:// only)"},
-		{Long: "remote-tls-key", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Key), Help: "its private key"},
-		{Long: "remote-tls-ca", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.CA), Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
+func (o *Options) server() []syntax.Flag {
+	return []syntax.Flag{
+		{Long: "remote", Value: "URL", Set: syntax.SetText(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
+		{Long: "remote-token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
+		{Long: "remote-tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Cert), Help: "our certificate for it (PEM; wss:// only)"},
+		{Long: "remote-tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Key), Help: "its private key"},
+		{Long: "remote-tls-ca", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.CA), Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
 	}
 }
 
 // reads are the flags of verbs that print an answer.
-func (o *Options) reads() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "json", Set: getopt.On(&o.json), Help: "print JSON"}}, o.server()...)
+func (o *Options) reads() []syntax.Flag {
+	return append([]syntax.Flag{{Long: "json", Set: syntax.SetOn(&o.json), Help: "print JSON"}}, o.server()...)
 }
 
-func (o *Options) attachFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "detach-keys", Value: "KEYS", Set: func(v string) error {
+func (o *Options) attachFlags() []syntax.Flag {
+	return append([]syntax.Flag{{Long: "detach-keys", Value: "KEYS", Set: func(v string) error {
 		_, err := parseKeys(v)
 		o.detachKeys = v
 		return err
 	}, Help: "such as ctrl-p,ctrl-q (default ctrl-\\)"}}, o.server()...)
 }
 
-func (o *Options) logsFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "follow", Short: 'f', Set: getopt.On(&o.follow),
+func (o *Options) logsFlags() []syntax.Flag {
+	return append([]syntax.Flag{{Long: "follow", Short: 'f', Set: syntax.SetOn(&o.follow),
 		Help: "go on until the session ends"}}, o.reads()...)
 }
 
-func (o *Options) sendFlags() []getopt.Flag {
-	return append([]getopt.Flag{
-		{Long: "no-newline", Short: 'n', Set: getopt.On(&o.noNewline), Help: "type no Enter after it"},
-		{Long: "eof", Set: getopt.On(&o.eof), Help: "then end the input; on a terminal, type Ctrl-D"},
+func (o *Options) sendFlags() []syntax.Flag {
+	return append([]syntax.Flag{
+		{Long: "no-newline", Short: 'n', Set: syntax.SetOn(&o.noNewline), Help: "type no Enter after it"},
+		{Long: "eof", Set: syntax.SetOn(&o.eof), Help: "then end the input; on a terminal, type Ctrl-D"},
 	}, o.server()...)
 }
 
-func (o *Options) waitFlags() []getopt.Flag {
-	return append([]getopt.Flag{
+func (o *Options) waitFlags() []syntax.Flag {
+	return append([]syntax.Flag{
 		{Long: "for", Value: "CONDITION", Set: o.condition, Help: "exit, quiet=DUR, input, match=RE or port, or several\nof them (repeatable; default exit)"},
 		{Long: "timeout", Value: "DUR", Set: func(v string) error {
 			d, err := config.ParseDuration(v)
 			o.timeout = &d
 			return err
 		}, Help: "how long (default: for ever)"},
-		{Long: "raw", Set: getopt.On(&o.raw), Help: "match the bytes, with control sequences"},
+		{Long: "raw", Set: syntax.SetOn(&o.raw), Help: "match the bytes, with control sequences"},
 		{Long: "after", Value: "OFFSET", Set: func(v string) error {
 			n, err := strconv.ParseUint(v, 10, 64)
 			if o.after = &n; err != nil {
@@ -167,8 +167,8 @@ func (o *Options) waitFlags() []getopt.Flag {
 	}, o.reads()...)
 }
 
-func (o *Options) killFlags() []getopt.Flag {
-	return append([]getopt.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: getopt.Text(&o.signal),
+func (o *Options) killFlags() []syntax.Flag {
+	return append([]syntax.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: syntax.SetText(&o.signal),
 		Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
 }
 

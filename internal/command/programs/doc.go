@@ -13,4 +13,12 @@
 //
 // A program is known by its base name. What is in no table may run its words, see [Open]. The package
 // parses no script; internal/command/script does, and asks here.
+//
+// Shells are the programs that it knows best. [DetectShell] or [NamedShell] finds a [Shell] on a
+// [ShellHost], and [Shell.Argv] turns a script into an argument vector. The machine is described by data and
+// functions, so that tests can try the rules of every system anywhere. A shell that is not known is not
+// replaced; the error lists the known ones. [SplitWord] and its like take one word of a shell script apart:
+// quotes, escapes, expansions, braces and patterns of file names. They know no variable and no command.
+//
+// The package is pure: it starts nothing, reads no file and no environment.
 package programs

@@ -6,8 +6,6 @@ package programs
 import (
 	"strings"
 	"sync"
-
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // A family is a program whose first operand says what it does.
@@ -145,7 +143,7 @@ func (f *family) first(args []string) []int {
 	most := 1
 	for i := 1; i < len(args) && len(all) < most; i++ {
 		switch w := args[i]; {
-		case w == shell.Rest:
+		case w == Rest:
 			return all
 		case strings.HasPrefix(w, "--") && len(w) > 2:
 			if _, _, cut := strings.Cut(w, "="); !cut {

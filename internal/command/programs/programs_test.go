@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // TestStarts: where the command of a launcher begins, and what it sets for that.
@@ -20,7 +18,7 @@ func TestStarts(t *testing.T) {
 		"env x": {[]int{1}, ""}, "env -u A B=1 x": {[]int{4}, "B=1"}, "env -- A=1 x": {[]int{3}, "A=1"}, "env": {nil, ""},
 		"timeout -k 5 10 x": {[]int{4}, ""}, "timeout --sig 9 10 x": {[]int{4}, ""}, "timeout --signal=9 10 x": {[]int{3}, ""},
 		"nice -n 5 x": {[]int{3}, ""}, "nice -n5 x": {[]int{2}, ""}, "strace -f x y": {[]int{2, 3}, ""}, "chroot d": {nil, ""},
-		"nice " + shell.Rest: {[]int{1}, ""},
+		"nice " + Rest: {[]int{1}, ""},
 	} {
 		args := strings.Fields(words)
 		l, ok := Launching(args[0])
@@ -29,7 +27,7 @@ func TestStarts(t *testing.T) {
 			t.Errorf("%s: %v, %q, %v; want %+v", words, starts, sets, more, want)
 		}
 	}
-	many := append([]string{"git", shell.Rest}, strings.Fields(strings.Repeat("a ", 2*maxStarts))...)
+	many := append([]string{"git", Rest}, strings.Fields(strings.Repeat("a ", 2*maxStarts))...)
 	if starts, _, more := Git.Starts(many); len(starts) != maxStarts || !more {
 		t.Errorf("%d starts, %v; want %d and more", len(starts), more, maxStarts)
 	}

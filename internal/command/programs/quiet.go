@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // inert are programs that run none of their words, whatever these are. What options of them run is
@@ -132,7 +130,7 @@ func shellArguments(args []string) int {
 		switch {
 		case w == "--":
 			return i + 2
-		case w == shell.Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' &&
+		case w == Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' &&
 			strings.ContainsAny(w, "cs"):
 			return 0
 		case len(w) > 1 && (w[0] == '-' || w[0] == '+'):

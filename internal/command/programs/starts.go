@@ -6,8 +6,6 @@ package programs
 import (
 	"slices"
 	"strings"
-
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // Launching returns what is known of a program that runs the command that its words end with.
@@ -39,7 +37,7 @@ func (l Launcher) Starts(args []string) (starts []int, sets []string, more bool)
 	for i := 1; i < len(args); i++ {
 		w := args[i]
 		switch cut := strings.Contains(w, "="); {
-		case w == shell.Rest, l.loose:
+		case w == Rest, l.loose:
 			starts, more = AnyWord(args, i)
 			return starts, sets, more
 		case w == "--":

@@ -9,7 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 )
 
 // A choice is one reading of a word: the words it becomes, which may be none.
@@ -75,8 +75,8 @@ func (p partial) split(text, separators string) partial {
 
 // choices returns the readings of a word of a command.
 func (sc *scope) choices(w *syntax.Word) []choice {
-	ps := shell.Split(w)
-	words, ok := shell.Braces(ps)
+	ps := programs.SplitWord(w)
+	words, ok := programs.Braces(ps)
 	if !ok || len(ps) > maxPieces {
 		return []choice{{Rest}}
 	}
@@ -89,16 +89,16 @@ func (sc *scope) choices(w *syntax.Word) []choice {
 
 // read returns the readings of the pieces of one word. Alone says that an unknown one is the
 // whole word of a command: then it is not read as nothing.
-func (sc *scope) read(ps []shell.Piece, alone bool) []choice {
+func (sc *scope) read(ps []programs.Piece, alone bool) []choice {
 	states := []partial{{}}
 	for i, p := range ps {
 		var next []partial
 		switch {
 		case p.Text == Rest:
 			next = each(states, partial.tear)
-		case p.Kind == shell.GlobText:
+		case p.Kind == programs.GlobText:
 			next = each(states, func(s partial) partial { return s.add(Gap) })
-		case p.Part == nil && p.Kind != shell.BarePart:
+		case p.Part == nil && p.Kind != programs.BarePart:
 			next = each(states, func(s partial) partial { return s.add(p.Text) })
 		default:
 			next = sc.expansion(states, p, alone, beside(ps, i))
@@ -108,7 +108,7 @@ func (sc *scope) read(ps []shell.Piece, alone bool) []choice {
 		}
 		states = next
 	}
-	glob := slices.ContainsFunc(ps, func(p shell.Piece) bool { return p.Kind == shell.GlobText })
+	glob := slices.ContainsFunc(ps, func(p programs.Piece) bool { return p.Kind == programs.GlobText })
 	var all []choice
 	for _, s := range states {
 		words := s.end().done
@@ -137,23 +137,23 @@ func each(states []partial, f func(partial) partial) []partial {
 }
 
 // beside reports whether a slash stands at the piece: it is a directory in a path.
-func beside(ps []shell.Piece, i int) bool {
+func beside(ps []programs.Piece, i int) bool {
 	return i > 0 && strings.HasSuffix(ps[i-1].Text, "/") || i+1 < len(ps) &&
 		strings.HasPrefix(ps[i+1].Text, "/")
 }
 
 // expansion adds the values of an expansion to each state.
-func (sc *scope) expansion(states []partial, p shell.Piece, alone, slash bool) []partial {
+func (sc *scope) expansion(states []partial, p programs.Piece, alone, slash bool) []partial {
 	values, origin := sc.values(p.Part)
 	var next []partial
 	for _, s := range states {
 		for _, v := range values {
-			next = append(next, sc.insert(s, v, p.Kind == shell.QuotedPart)...)
+			next = append(next, sc.insert(s, v, p.Kind == programs.QuotedPart)...)
 		}
 		if origin == known {
 			continue
 		}
-		if p.Kind == shell.QuotedPart {
+		if p.Kind == programs.QuotedPart {
 			if !alone && !slash {
 				next = append(next, s.add(""))
 			}
@@ -222,16 +222,16 @@ func (sc *scope) texts(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
-	ps := shell.Split(w)
+	ps := programs.SplitWord(w)
 	if len(ps) > maxPieces {
 		return []string{Gap}
 	}
 	for i := range ps {
 		switch ps[i].Kind {
-		case shell.BarePart:
-			ps[i].Kind = shell.QuotedPart
-		case shell.GlobText:
-			ps[i].Kind = shell.QuotedText
+		case programs.BarePart:
+			ps[i].Kind = programs.QuotedPart
+		case programs.GlobText:
+			ps[i].Kind = programs.QuotedText
 		}
 	}
 	var all []string

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // A File is one that a program reads as code, or as settings that run code.
@@ -139,7 +138,7 @@ func (rd *reader) code(at place, by, text string) {
 	if text == "" || len(rd.reading.codes) >= maxStarts || len(text) > maxScript {
 		return
 	}
-	if shell.Dynamic(text) {
+	if programs.Dynamic(text) {
 		rd.doubts++ // its sources count
 	}
 	if loads().MatchString(text) {
@@ -162,7 +161,7 @@ var imports = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // inPath notes the files that a bare name may mean by a PATH that the script sets.
 func (rd *reader) inPath(at place, name string) {
 	if v, _, _ := at.scope.find("PATH", at.offset); v == nil || strings.Contains(name, "/") ||
-		shell.Dynamic(name) {
+		programs.Dynamic(name) {
 		return
 	}
 	texts, _, _ := at.scope.lookup("PATH", at.offset)

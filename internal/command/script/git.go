@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // git lists git's command without the options before it, and what its settings run.
@@ -93,9 +92,9 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 			words = command[1:]
 		}
 		if text, sh := strings.CutPrefix(value, "!"); sh {
-			rd.nested(at, "git alias", text+" "+shell.Quote(words), nil)
+			rd.nested(at, "git alias", text+" "+programs.QuoteWords(words), nil)
 		} else {
-			rd.nested(at, "git alias", "git "+value+" "+shell.Quote(words), nil)
+			rd.nested(at, "git alias", "git "+value+" "+programs.QuoteWords(words), nil)
 		}
 	case programs.GitCommand(section + "." + name):
 		rd.nested(at, "git "+key, strings.TrimPrefix(value, "!"), nil)

@@ -10,7 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 )
 
 // An input is what is known of a descriptor from which a command reads.
@@ -85,7 +85,7 @@ func (at place) redirect(r *syntax.Redirect) (input, bool) {
 		return in, true
 	case syntax.DplIn:
 		texts := sc.texts(r.Word)
-		if len(texts) != 1 || shell.Dynamic(texts[0]) {
+		if len(texts) != 1 || programs.Dynamic(texts[0]) {
 			return input{kind: inUnknown}, true
 		}
 		in, ok := at.descriptor("/dev/fd/" + strings.TrimSuffix(texts[0], "-"))
@@ -95,7 +95,7 @@ func (at place) redirect(r *syntax.Redirect) (input, bool) {
 	case syntax.Hdoc, syntax.DashHdoc:
 		in := input{kind: inText, texts: []string{""}}
 		if r.Hdoc != nil {
-			in.texts = sc.document(r.Hdoc, shell.Literal(r.Word) != r.Word.Lit())
+			in.texts = sc.document(r.Hdoc, programs.Literal(r.Word) != r.Word.Lit())
 		}
 		return in, true
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // options lists the commands in the values of options. The words behind may be theirs.
@@ -29,7 +28,7 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 		case "env":
 			value = splitString(value)
 		}
-		rd.nested(at, name, value+" "+shell.Quote(after), nil)
+		rd.nested(at, name, value+" "+programs.QuoteWords(after), nil)
 	case programs.TarAction:
 		rd.nested(at, name, strings.TrimPrefix(value, "exec="), nil)
 	case programs.SSHSetting:
@@ -75,7 +74,7 @@ func (rd *reader) sshSetting(at place, name, line string) {
 	} else if i := strings.IndexAny(line, blank+"="); i >= 0 {
 		key, value = line[:i], line[i:]
 	}
-	if shell.Dynamic(key) || key == "" && shell.Dynamic(line) {
+	if programs.Dynamic(key) || key == "" && programs.Dynamic(line) {
 		rd.unknown(at, DynamicScript)
 	}
 	switch key = strings.ToLower(strings.TrimSpace(key)); {

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // Perhaps returns the commands that programs may run which are not known: those that begin at any
@@ -72,7 +71,7 @@ func (p *perhaps) words(c Command, depth int) {
 
 // named reports whether a word may be the name of a program: no option, and no path of other files.
 func named(w string) bool {
-	if w == "" || w[0] == '-' || w[0] == '+' || shell.Dynamic(w) || strings.ContainsAny(w, " \t\n") {
+	if w == "" || w[0] == '-' || w[0] == '+' || programs.Dynamic(w) || strings.ContainsAny(w, " \t\n") {
 		return false
 	}
 	dir, _ := path.Split(w)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 )
 
 // A writer writes scripts of the constructs whose values are followed.
@@ -117,7 +117,7 @@ func (w *writer) stmt() string {
 	case 10:
 		return "shift"
 	case 11:
-		return "eval " + shell.Quote([]string{w.stmts()})
+		return "eval " + programs.QuoteWords([]string{w.stmts()})
 	case 12:
 		return w.pick("IFS=,", "IFS=a", "unset IFS", "IFS=")
 	case 13:

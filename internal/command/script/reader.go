@@ -12,7 +12,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // A reader lists what may run.
@@ -185,7 +184,7 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 	}
 	at = at.redirected(s.Redirs)
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 &&
-		shell.Literal(call.Args[0]) == "exec" {
+		programs.Literal(call.Args[0]) == "exec" {
 		at.scope.top().opened = at.opened() // for all commands behind it
 	}
 	for _, r := range s.Redirs {
@@ -260,7 +259,7 @@ func (rd *reader) time(at place, clause *syntax.TimeClause) {
 	}
 	rd.stmt(at, clause.Stmt)
 	call, ok := clause.Stmt.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 || !strings.HasPrefix(shell.Literal(call.Args[0]), "-") {
+	if !ok || len(call.Args) == 0 || !strings.HasPrefix(programs.Literal(call.Args[0]), "-") {
 		return
 	}
 	for _, words := range at.scope.commands(call.Args) {
@@ -357,11 +356,11 @@ func (rd *reader) command(at place, args []string) {
 			rd.function(in, f, args[1:])
 		}
 		for _, text := range sc.aliases[args[0]] {
-			rd.nested(at, "alias", text+" "+shell.Quote(args[1:]), nil)
+			rd.nested(at, "alias", text+" "+programs.QuoteWords(args[1:]), nil)
 		}
 	}
 	name := path.Base(args[0])
-	if shell.Dynamic(name) {
+	if programs.Dynamic(name) {
 		rd.unknown(at, DynamicName)
 	}
 	rd.inPath(at, args[0])

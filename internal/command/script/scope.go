@@ -9,7 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 )
 
 // blanks separate the words of an expansion outside quotes, unless a script sets IFS.
@@ -154,12 +154,12 @@ func (sc *scope) note(n syntax.Node) bool {
 		sc.noteNumber(n.X)
 	case *syntax.DeclClause:
 		for _, a := range n.Args {
-			if a.Name != nil && a.Value != nil && slices.ContainsFunc(shell.Split(a.Value),
-				func(p shell.Piece) bool { return p.Punct("{") }) {
+			if a.Name != nil && a.Value != nil && slices.ContainsFunc(programs.SplitWord(a.Value),
+				func(p programs.Piece) bool { return p.Punct("{") }) {
 				sc.assign(a.Name.Value, assignment{unknown: true}) // braces are expanded here
 			}
 			if a.Naked && a.Name == nil && a.Value != nil {
-				if text := shell.Literal(a.Value); text == "" || strings.HasPrefix(text, "-") &&
+				if text := programs.Literal(a.Value); text == "" || strings.HasPrefix(text, "-") &&
 					strings.ContainsAny(text, "nil") {
 					sc.wild = true // a name or value from elsewhere, a reference, numbers
 				}
@@ -261,7 +261,7 @@ func (sc *scope) noteAssign(a *syntax.Assign) {
 // noteNumber notes a variable that arithmetic may set.
 func (sc *scope) noteNumber(x syntax.ArithmExpr) {
 	if w, ok := x.(*syntax.Word); ok {
-		if name := shell.Literal(w); syntax.ValidName(name) {
+		if name := programs.Literal(w); syntax.ValidName(name) {
 			sc.assign(name, assignment{unknown: true})
 		}
 	}
@@ -270,13 +270,13 @@ func (sc *scope) noteNumber(x syntax.ArithmExpr) {
 // noteCall notes what a builtin sets.
 func (sc *scope) noteCall(call *syntax.CallExpr) {
 	words := call.Args
-	for len(words) > 0 && (shell.Literal(words[0]) == "command" || shell.Literal(words[0]) == "builtin") {
+	for len(words) > 0 && (programs.Literal(words[0]) == "command" || programs.Literal(words[0]) == "builtin") {
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return
 	}
-	name := shell.Literal(words[0])
+	name := programs.Literal(words[0])
 	words = words[1:]
 	if sc.calls == nil {
 		sc.calls = map[string][]callSite{}
@@ -286,7 +286,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	case "":
 		sc.unnamed = append(sc.unnamed, callSite{call.Args[:1], sc.walking})
 	case "printf":
-		if len(words) > 1 && shell.Literal(words[0]) == "-v" {
+		if len(words) > 1 && programs.Literal(words[0]) == "-v" {
 			sc.noteNames(words[1:2])
 		}
 	case "read", "mapfile", "readarray", "getopts":
@@ -297,7 +297,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 		sc.noteScript(words)
 	case "unset":
 		for _, w := range words {
-			if text := shell.Literal(w); syntax.ValidName(text) {
+			if text := programs.Literal(w); syntax.ValidName(text) {
 				sc.assign(text, assignment{})
 			} else if text == "" {
 				sc.wild = true
@@ -306,8 +306,8 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	case "shift":
 		sc.shifted = true
 	case "set":
-		for len(words) > 0 && strings.HasPrefix(shell.Literal(words[0]), "-") {
-			done := shell.Literal(words[0]) == "--"
+		for len(words) > 0 && strings.HasPrefix(programs.Literal(words[0]), "-") {
+			done := programs.Literal(words[0]) == "--"
 			if words = words[1:]; done {
 				break
 			}
@@ -319,7 +319,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 // noteNames notes variables that a builtin sets.
 func (sc *scope) noteNames(words []*syntax.Word) {
 	for _, w := range words {
-		if text := shell.Literal(w); syntax.ValidName(text) {
+		if text := programs.Literal(w); syntax.ValidName(text) {
 			sc.assign(text, assignment{list: true, unknown: true})
 		} else if text == "" {
 			sc.wild = true
@@ -332,7 +332,7 @@ func (sc *scope) noteNames(words []*syntax.Word) {
 func (sc *scope) noteScript(words []*syntax.Word) {
 	var texts []string
 	for _, w := range words {
-		texts = append(texts, shell.Literal(w))
+		texts = append(texts, programs.Literal(w))
 	}
 	if sh := parse(strings.Join(texts, " ")); sh.file != nil && sc.noting < 4 {
 		sc.noting++
@@ -412,7 +412,7 @@ func (v *variable) evaluate(sc *scope) {
 // assignList adds the words of an array or a loop.
 func (v *variable) assignList(sc *scope, a assignment) {
 	lists := sc.commands(a.words)
-	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !shell.Fixed(w) })
+	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !programs.Fixed(w) })
 	for _, l := range lists {
 		if len(l) == 0 {
 			v.texts = append(v.texts, "")
@@ -420,7 +420,7 @@ func (v *variable) assignList(sc *scope, a assignment) {
 		for i, w := range l {
 			if w != Rest {
 				v.texts = append(v.texts, w)
-			} else if !fixed || i == 0 || !shell.Dynamic(l[i-1]) { // not of a pattern, like the word before
+			} else if !fixed || i == 0 || !programs.Dynamic(l[i-1]) { // not of a pattern, like the word before
 				v.unknown = true
 			}
 		}
@@ -486,7 +486,7 @@ func (sc *scope) separators() []string {
 	}
 	texts, _, from := sc.lookup("IFS", 0)
 	all := append([]string{blanks}, texts...)
-	if from == computed || slices.ContainsFunc(texts, shell.Dynamic) {
+	if from == computed || slices.ContainsFunc(texts, programs.Dynamic) {
 		all = append(all, Gap)
 	}
 	return all

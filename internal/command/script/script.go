@@ -28,15 +28,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // Placeholders in the words of [Reading.Uses].
 const (
 	// Gap is a part of a word that is not known, of any length.
-	Gap = shell.Gap
+	Gap = programs.Gap
 	// Rest, which is a word of its own, is any number of unknown words, none included.
-	Rest = shell.Rest
+	Rest = programs.Rest
 )
 
 // Limits of a reading. What is larger is opaque.
@@ -169,7 +168,7 @@ func wrapperScript(argv []string) (string, bool) {
 // Exact reports whether all words of the command are known.
 func (c *Command) Exact() bool {
 	for _, w := range c.Args {
-		if shell.Dynamic(w) {
+		if programs.Dynamic(w) {
 			return false
 		}
 	}
@@ -205,7 +204,7 @@ func (c *Command) Begins(pattern [][]string, equal func(token, word string) bool
 		equal = func(token, word string) bool { return token == word }
 	}
 	answer := begins(pattern, c.Args, equal)
-	if name := path.Base(c.Args[0]); answer == No && shell.Dynamic(c.Args[0]) && name != c.Args[0] {
+	if name := path.Base(c.Args[0]); answer == No && programs.Dynamic(c.Args[0]) && name != c.Args[0] {
 		// in an unknown directory
 		answer = min(Maybe, begins(pattern, append([]string{name}, c.Args[1:]...), equal))
 	}
@@ -228,7 +227,7 @@ func begins(pattern [][]string, words []string, equal func(token, word string) b
 	here := No
 	for _, token := range pattern[0] {
 		switch {
-		case !shell.Dynamic(words[0]):
+		case !programs.Dynamic(words[0]):
 			if equal(token, words[0]) {
 				here = Yes
 			}

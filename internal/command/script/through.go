@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // through lists what a command with a base name runs.
@@ -334,7 +333,7 @@ func (rd *reader) shell(at place, name string, args []string) {
 				i++ // the name of an option
 				odd = odd || len(letters) > 1
 			}
-			odd = odd || shell.Dynamic(w)
+			odd = odd || programs.Dynamic(w)
 		}
 	}
 	words := args[min(i, len(args)):]
@@ -365,12 +364,12 @@ func (rd *reader) scripts(at place, name string, args, words []string, odd bool)
 // scriptFile lists the commands of a script in a file, where the file is a descriptor. The words
 // are the file and its arguments.
 func (rd *reader) scriptFile(at place, name string, words []string) {
-	if in, ok := at.descriptor(words[0]); ok && !shell.Dynamic(words[0]) {
+	if in, ok := at.descriptor(words[0]); ok && !programs.Dynamic(words[0]) {
 		at.stdin = in
 		rd.input(at, name, words)
 		return
 	}
-	if words[0] == Gap || words[0] == Rest || shell.Dynamic(words[0]) &&
+	if words[0] == Gap || words[0] == Rest || programs.Dynamic(words[0]) &&
 		(strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
 		rd.unknown(at, DynamicScript)
 		return
@@ -475,7 +474,7 @@ func (rd *reader) finder(at place, name string, args, words []string) {
 		if glued >= 0 {
 			first := strings.TrimPrefix(w[len(words[glued]):], "=")
 			command = append(append([]string{}, strings.Fields(first)...), command...)
-		} else if !slices.Contains(words, w) && !shell.Dynamic(w) {
+		} else if !slices.Contains(words, w) && !programs.Dynamic(w) {
 			continue
 		}
 		if len(command) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 )
 
 // values returns what an expansion may yield. A nil part is an unknown part of a script.
@@ -88,7 +88,7 @@ func (sc *scope) named(pe *syntax.ParamExp) ([]value, origin) {
 	}
 	texts, lists, from := sc.lookup(name, pe.Pos().Offset())
 	w, ok := pe.Index.(*syntax.Word)
-	if !ok || shell.Literal(w) != "@" && shell.Literal(w) != "*" {
+	if !ok || programs.Literal(w) != "@" && programs.Literal(w) != "*" {
 		return scalars(texts), from
 	}
 	for _, t := range texts { // it may be no array
@@ -97,7 +97,7 @@ func (sc *scope) named(pe *syntax.ParamExp) ([]value, origin) {
 	if from != known {
 		lists = append(slices.Clip(lists), []string{Rest})
 	}
-	return sc.spread(lists, shell.Literal(w) == "*"), known
+	return sc.spread(lists, programs.Literal(w) == "*"), known
 }
 
 // spread are the values of "$@" or, joined, "$*".
@@ -146,7 +146,7 @@ func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
 	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
 		return nil, false
 	}
-	if shell.Literal(call.Args[0]) == "cat" && len(call.Args) == 1 && !sc.defined("cat") {
+	if programs.Literal(call.Args[0]) == "cat" && len(call.Args) == 1 && !sc.defined("cat") {
 		in := place{scope: sc}.redirected(stmts[0].Redirs).stdin
 		return append(slices.Clip(in.texts), ""), in.kind == inText // nothing where there is no cat
 	}
@@ -186,13 +186,13 @@ func printed(words []string) ([]string, bool) {
 			args = args[1:]
 		}
 		text := joinWords(args, " ")
-		return unique([]string{text, shell.AnsiC(text)}), true
+		return unique([]string{text, programs.AnsiC(text)}), true
 	case "printf":
 		if len(args) > 0 && args[0] == "--" {
 			args = args[1:]
 		}
 		if len(args) > 0 && !strings.HasPrefix(args[0], "-") && !slices.Contains(args, Rest) {
-			text, ok := format(shell.AnsiC(args[0]), args[1:])
+			text, ok := format(programs.AnsiC(args[0]), args[1:])
 			return []string{text}, ok
 		}
 	case "mktemp", "pwd":
@@ -226,7 +226,7 @@ func format(text string, args []string) (string, bool) {
 			case strings.IndexByte("sbq", verb) < 0:
 				return "", false
 			case len(args) > 0 && verb == 'b':
-				b.WriteString(shell.AnsiC(args[0]))
+				b.WriteString(programs.AnsiC(args[0]))
 				args = args[1:]
 			case len(args) > 0:
 				b.WriteString(args[0])

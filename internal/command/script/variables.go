@@ -11,7 +11,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
-	"github.com/sallyport-dev/sallyport/internal/command/shell"
 )
 
 // assign lists what a script sets by an assignment that runs code.
@@ -49,7 +48,7 @@ func (rd *reader) value(at place, name, text string) {
 		}
 	case programs.AStartup:
 		rd.prompt(in, text)
-		if shell.Dynamic(text) {
+		if programs.Dynamic(text) {
 			rd.unknown(at, DynamicScript)
 		} else if text != "" {
 			rd.startup(in, text)
@@ -105,7 +104,7 @@ func (rd *reader) startup(at place, name string) {
 
 // prompt lists the commands in a text in which a shell performs expansions.
 func (rd *reader) prompt(at place, text string) {
-	for _, t := range unique([]string{text, shell.AnsiC(text)}) {
+	for _, t := range unique([]string{text, programs.AnsiC(text)}) {
 		if !strings.ContainsAny(t, "$`") {
 			continue
 		}
@@ -135,7 +134,7 @@ func (rd *reader) prompted(at place, pe *syntax.ParamExp) {
 	if pe.Exp == nil || pe.Exp.Op != syntax.OtherParamOps || pe.Param == nil {
 		return
 	}
-	if word := pe.Exp.Word; word == nil || shell.Literal(word) != "P" {
+	if word := pe.Exp.Word; word == nil || programs.Literal(word) != "P" {
 		return
 	}
 	values, from := at.scope.named(pe)
@@ -144,7 +143,7 @@ func (rd *reader) prompted(at place, pe *syntax.ParamExp) {
 	}
 	for _, v := range values {
 		for _, text := range v.words {
-			if shell.Dynamic(text) {
+			if programs.Dynamic(text) {
 				rd.unknown(at, DynamicScript)
 			}
 			rd.prompt(at.deeper("@P"), text)

@@ -1,7 +1,10 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grants has, as tables, what a command can be given by name.
+// Package grants has, as tables, what a command gets by name only.
+//
+// [FindStores] knows where tools keep secrets in a home directory: keys, tokens, passwords, and histories in
+// which people have typed them. It looks at what exists and refuses to decide who may read it.
 //
 // [Services] are the sockets of agents and of Docker, and graphics processors: [FindServices] opens
 // the sockets that are granted and lists the devices, and returns an error with the fix where there

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -22,11 +22,11 @@ import (
 const whyCredentials = "a store of secrets; opened by --grant "
 
 // A finderOfSecrets returns what a search by content finds below a home directory, see [credentials.Known].
-type finderOfSecrets func(home string) []credentials.Store
+type finderOfSecrets func(home string) []grants.Store
 
 // searchAnew remembers nothing.
-func searchAnew(home string) []credentials.Store {
-	found, _ := new(credentials.Known).Search(home)
+func searchAnew(home string) []grants.Store {
+	found, _ := new(grants.KnownSecrets).Search(home)
 	return found
 }
 
@@ -35,9 +35,9 @@ func searchAnew(home string) []credentials.Store {
 // that and nothing else. Dir is the working directory.
 func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string, dir string,
 	byContent finderOfSecrets) error {
-	private := make(chan []credentials.Store, 1)
+	private := make(chan []grants.Store, 1)
 	go func() { private <- s.private(policy, homes, dir, byContent) }() // both take as long
-	search := credentials.Search{Homes: homes, Granted: policy.Named, Env: os.Getenv, Dir: dir}
+	search := grants.SecretSearch{Homes: homes, Granted: policy.Named, Env: os.Getenv, Dir: dir}
 	stores := search.Find()
 	stores = append(stores, <-private...)
 	for _, store := range stores {
@@ -51,12 +51,12 @@ func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string, dir 
 // private returns the stores below home directories that no table has. The files of the project that the
 // command works on are its own.
 func (s *ruleset) private(policy *sandbox.Resolved, homes []string, dir string,
-	byContent finderOfSecrets) []credentials.Store {
-	if slices.Contains(policy.Named, credentials.GrantAll) {
+	byContent finderOfSecrets) []grants.Store {
+	if slices.Contains(policy.Named, grants.AllCredentials) {
 		return nil
 	}
 	own := append(slices.Clone(s.roots), dir)
-	var out []credentials.Store
+	var out []grants.Store
 	for _, home := range homes {
 		if policy.Root == sandbox.LevelDeny && !s.shows(policy, hostfacts.RealPath(home)) {
 			continue
@@ -75,7 +75,7 @@ func (s *ruleset) private(policy *sandbox.Resolved, homes []string, dir string,
 }
 
 // hideStore denies one store. A copy of settings is noted; where copies can be mounted, the caller shows it.
-func (s *ruleset) hideStore(policy *sandbox.Resolved, store credentials.Store) error {
+func (s *ruleset) hideStore(policy *sandbox.Resolved, store grants.Store) error {
 	real := hostfacts.RealPath(store.Path) // it may be a link to where the user keeps it
 	if old, ok := s.rules[real]; ok && !old.Auto || listed(policy, store.Path, real) {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -57,9 +56,9 @@ func NamedGrants() []NamedGrant {
 			Commands: []string{}, Refused: []string{},
 		})
 	}
-	for _, name := range credentials.Grants() {
+	for _, name := range grants.CredentialGrants() {
 		given = append(given, NamedGrant{
-			Name: name, Opens: "reading " + credentials.What(name),
+			Name: name, Opens: "reading " + grants.CredentialsOf(name),
 			Keeps:    "the other stores of secrets in home directories",
 			Commands: []string{}, Refused: []string{},
 		})

@@ -19,8 +19,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
 	"github.com/sallyport-dev/sallyport/internal/names/git"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
@@ -33,7 +33,7 @@ type Scans struct {
 	matches  map[string]*git.Matches
 
 	knowing sync.Mutex // held while home directories are searched for secrets
-	secret  map[string]*credentials.Known
+	secret  map[string]*grants.KnownSecrets
 }
 
 // maxFiles is how many searches are remembered on disk. Each takes up to a few megabytes.
@@ -85,7 +85,7 @@ func (s *Scans) match(root, key string, want git.Wanted, most int) ([]string, er
 
 // secrets returns the stores of secrets that a search by content finds below a home directory, with what
 // earlier runs have found. A nil Scans searches anew.
-func (s *Scans) secrets(home string) []credentials.Store {
+func (s *Scans) secrets(home string) []grants.Store {
 	if s == nil {
 		return searchAnew(home)
 	}
@@ -93,14 +93,14 @@ func (s *Scans) secrets(home string) []credentials.Store {
 	defer s.knowing.Unlock()
 	k := s.secret[home]
 	if k == nil {
-		k = new(credentials.Known)
+		k = new(grants.KnownSecrets)
 		s.file("secrets\x00"+home, func(name string) {
 			if text, err := os.ReadFile(name); err == nil {
-				k = credentials.ReadKnown(text)
+				k = grants.ReadKnownSecrets(text)
 			}
 		})
 		if s.secret == nil {
-			s.secret = make(map[string]*credentials.Known)
+			s.secret = make(map[string]*grants.KnownSecrets)
 		}
 		s.secret[home] = k
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -32,7 +32,7 @@ func layout(t *testing.T) string {
 	}
 	for name, dest := range map[string]string{
 		"in": base + "/ws/cfg", "ws/out": base + "/out", "alias": "ws", "chain": "ws/out", "ws/loop": "loop",
-		"ws/home": filepath.Join(credentials.DatabaseHome(), ".config"), "rootlink": base + "/root",
+		"ws/home": filepath.Join(grants.DatabaseHome(), ".config"), "rootlink": base + "/root",
 	} {
 		if err := os.Symlink(dest, filepath.Join(base, name)); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func layout(t *testing.T) string {
 // TestOf: a path is in reach if the file, its name, or a link or directory on the way can be changed.
 func TestOf(t *testing.T) {
 	base := layout(t)
-	home := credentials.DatabaseHome()
+	home := grants.DatabaseHome()
 	run := func(dir string) Area { return Area{Policy: sandbox.WorkspaceWrite(), Workspace: dir} }
 	ws := run(base + "/ws")
 	closed := ws

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/command/script"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 )
 
 // variable returns why a variable has programs in dir run what is in reach, or code that is its
@@ -161,7 +161,7 @@ func (s *Site) startup(args []string) error {
 // usual reports whether HOME is the one of this process or of the user database.
 func (s *Site) usual() bool {
 	home, _ := hostfacts.Value(s.Env, "HOME")
-	return home == os.Getenv("HOME") || home == credentials.DatabaseHome()
+	return home == os.Getenv("HOME") || home == grants.DatabaseHome()
 }
 
 // profiles are the files below HOME that login shells read.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -45,7 +45,7 @@ func (r *Run) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
 		return nil
 	}
 	var out []sandbox.Denial
-	for _, store := range credentials.Find(credentials.Homes(), r.Policy.Named()) {
+	for _, store := range grants.FindStores(grants.Homes(), r.Policy.Named()) {
 		for line := range bytes.Lines(slices.Concat(stderr, []byte("\n"), stdout)) {
 			if bytes.Contains(line, []byte(store.Path)) &&
 				(bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {

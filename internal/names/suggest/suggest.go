@@ -25,7 +25,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
 	"github.com/sallyport-dev/sallyport/internal/names/git"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
@@ -112,7 +111,7 @@ func isFile(op sandbox.Op) bool {
 // setting reports whether a denied write was to settings of sallyport, which no run opens.
 func (r *Run) setting(d *sandbox.Denial) bool {
 	return r.Local && d.Op == sandbox.Write &&
-		slices.ContainsFunc(dirs.ProtectedDirs(os.Getenv, credentials.Homes()),
+		slices.ContainsFunc(dirs.ProtectedDirs(os.Getenv, grants.Homes()),
 			func(dir string) bool { return inside(d.Path, dir) })
 }
 

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/run/screen"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A Console is the terminal in front of this process, as far as there is one. It connects a
@@ -140,7 +140,7 @@ func (c *Console) Around(ask func()) {
 	c.gate.turn.Lock()
 	defer c.gate.turn.Unlock()
 	if !c.gate.asks {
-		c.gate.modes = screen.Modes{} // the question resets what one that has ended has left on
+		c.gate.modes = text.ScreenModes{} // the question resets what one that has ended has left on
 	}
 	defer c.putAway()()
 	c.restore() // of a program that was given the terminal, and has ended

@@ -7,16 +7,16 @@ import (
 	"io"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/run/screen"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A gate is between a program and the terminal: while a question is on the terminal, what the program
 // writes waits, so that it can neither hide the question nor change what it says. Then the program's
 // screen and modes are put away, and brought back.
 type gate struct {
-	asks  bool         // the program may run while there is a question
-	turn  sync.Mutex   // held while something is written, or a question is on the terminal
-	modes screen.Modes // that the program has set
+	asks  bool             // the program may run while there is a question
+	turn  sync.Mutex       // held while something is written, or a question is on the terminal
+	modes text.ScreenModes // that the program has set
 }
 
 // gated is a stream of the program that goes through a gate.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/files"
@@ -39,7 +39,7 @@ func (s *Server) ceiling(dir string) (*config.Config, *wire.Error) {
 	home, _ := s.variable("HOME")
 	c, err := config.Load(config.Input{
 		Managed: managed, OnlyManaged: true, Dir: cmp.Or(dir, "/"), Home: home,
-		Proxies: append([]string{}, s.opts.Environ...), Account: credentials.DatabaseHome,
+		Proxies: append([]string{}, s.opts.Environ...), Account: grants.DatabaseHome,
 	})
 	switch {
 	case err != nil:

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -77,10 +76,10 @@ func playCut(t *testing.T, server testServer, left *atomic.Int64) {
 		}
 		output[seq] = text
 	}
-	c, err := execclient.Dial(t.Context(),
-		execclient.Target{Dial: func(context.Context) (wire.Stream, error) {
+	c, err := wire.Connect(t.Context(),
+		wire.ClientTarget{Dial: func(context.Context) (wire.Stream, error) {
 			return cutStream{connect(t, server), left}, nil
-		}}, execclient.Options{Name: "test", Extensions: true,
+		}}, wire.ClientOptions{Name: "test", Extensions: true,
 			OnNotify: func(method string, params json.RawMessage) {
 				var o struct {
 					Seq   uint64

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/files"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -50,15 +49,15 @@ func (c cutting) Read() ([]byte, error) {
 }
 
 // client connects to a server, which sees its end as a cut.
-func client(t *testing.T, s *Server) *execclient.Client {
+func client(t *testing.T, s *Server) *wire.Client {
 	t.Helper()
 	dial := func(context.Context) (wire.Stream, error) {
 		near, far := net.Pipe()
 		s.near.Go(func() { _ = s.Serve(cutting{wire.LinesOn(far)}, "me") })
 		return wire.LinesOn(near), nil
 	}
-	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial},
-		execclient.Options{Name: "t", Extensions: true, Resume: -1})
+	c, err := wire.Connect(t.Context(), wire.ClientTarget{Dial: dial},
+		wire.ClientOptions{Name: "t", Extensions: true, Resume: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +85,14 @@ func TestHangingFile(t *testing.T) {
 	const drain = 100 * time.Millisecond
 	for _, test := range []struct {
 		name string
-		end  func(t *testing.T, s *Server, c *execclient.Client)
+		end  func(t *testing.T, s *Server, c *wire.Client)
 	}{
-		{"SIGTERM", func(t *testing.T, s *Server, _ *execclient.Client) {
+		{"SIGTERM", func(t *testing.T, s *Server, _ *wire.Client) {
 			if err := s.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}},
-		{"second signal", func(t *testing.T, s *Server, _ *execclient.Client) {
+		{"second signal", func(t *testing.T, s *Server, _ *wire.Client) {
 			s.opts.Drain = time.Hour
 			ctx, now := context.WithCancel(t.Context())
 			time.AfterFunc(drain, now)
@@ -101,7 +100,7 @@ func TestHangingFile(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"cut", func(t *testing.T, s *Server, c *execclient.Client) {
+		{"cut", func(t *testing.T, s *Server, c *wire.Client) {
 			_ = c.Close()
 			for n := 1; n > 0; { // Serve has returned
 				s.mu.Lock()

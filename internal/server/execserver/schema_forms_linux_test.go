@@ -24,7 +24,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -279,11 +278,11 @@ func TestSchemaOfRuns(t *testing.T) {
 		met[name] = true
 		c.conforms(t, name, text)
 	}
-	client, err := execclient.Dial(t.Context(),
-		execclient.Target{Dial: func(ctx context.Context) (wire.Stream, error) {
+	client, err := wire.Connect(t.Context(),
+		wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
 			c, err := s.Dial(ctx)
 			return wire.LinesOn(c), err
-		}}, execclient.Options{
+		}}, wire.ClientOptions{
 			Name: "t", Extensions: true, Approvals: true, Resume: -1,
 			OnNotify: func(method string, params json.RawMessage) {
 				if method == wire.MethodRunEvent {

@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/server/execclient"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -87,7 +86,7 @@ var ErrClosed error = closedError{}
 type closedError struct{}
 
 func (closedError) Error() string { return "the server is closed" }
-func (closedError) Unwrap() error { return execclient.ErrOver }
+func (closedError) Unwrap() error { return wire.ErrServerEnded }
 
 // A Server has the sessions of all clients. Make one with New.
 type Server struct {

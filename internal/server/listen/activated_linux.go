@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/server/peer"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 )
 
 // firstPassed is the first descriptor that a service manager passes, see sd_listen_fds(3).
@@ -43,7 +43,7 @@ func activated() (net.Listener, error) {
 		return l, nil
 	case *net.UnixListener:
 		if filepath.IsAbs(l.Addr().String()) {
-			return peer.Own(l), nil
+			return dirs.OwnListener(l), nil
 		}
 	}
 	return nil, errors.Join(fmt.Errorf("the passed socket %s is neither a TCP socket nor a unix socket with a path; change ListenStream= of the socket unit", l.Addr()), l.Close())

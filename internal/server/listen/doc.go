@@ -10,4 +10,9 @@
 // It decides who may connect, and nothing else: a client that it lets in runs what it wants.
 // So a port that other machines reach needs authentication, a web page (a request with the
 // header Origin) is never let in, and a credential is compared in constant time.
+//
+// A process with an open question ([QuestionServer]) listens, too: on a unix socket in the state directory,
+// which no command in a sandbox sees. It serves the methods question/* of the exec-server there, for
+// processes of the same user that are in no sandbox. [ListQuestions] asks all of them. An answer counts as if
+// it were given on the terminal.
 package listen

@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
-	"github.com/sallyport-dev/sallyport/internal/server/peer"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -176,7 +176,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("the path of the socket %q is not absolute: %w", path, errAddress)
 	}
-	return peer.Listen(path)
+	return dirs.ListenSocket(path)
 }
 
 // mayListen returns why a TCP port must not be served.

@@ -19,4 +19,11 @@
 // checked as a whole before any part of it is used: its size, its depth, the number of its values,
 // UTF-8, and that no object has a member twice, because two readers that take different ones
 // disagree about what was said.
+//
+// A [Client] is one session of a client, over one connection at a time, which [Connect] makes. One goroutine
+// reads: it gives answers to the calls that wait for them, notifications to [ClientOptions.OnNotify] in
+// their order, and requests of the server to [ClientOptions.OnRequest]. When the connection ends, the goroutine
+// connects again and resumes the session. Calls of [Client.Repeat] are sent again then; those of
+// [Client.Call] fail, because it is not known whether they were performed. When the session cannot be resumed
+// in time, every call fails with a *[TransportError]. It knows the handshake and no other method.
 package wire

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // twentyProfiles is a file of settings with 20 profiles.
@@ -77,7 +77,7 @@ func BenchmarkParse(b *testing.B) {
 	text := []byte(twentyProfiles())
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := toml.Parse(text); err != nil {
+		if _, err := syntax.ParseTOML(text); err != nil {
 			b.Fatal(err)
 		}
 	}

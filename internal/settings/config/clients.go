@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
-	stores "github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -145,7 +145,7 @@ func (e *Effective) plain(at, place string) bool {
 
 // holdsHome reports whether a home directory is in a place.
 func (e *Effective) holdsHome(place string) bool {
-	return slices.ContainsFunc(append(stores.Homes(), e.config.in.Home),
+	return slices.ContainsFunc(append(grants.Homes(), e.config.in.Home),
 		func(home string) bool { return home != "" && e.within(home, place) })
 }
 

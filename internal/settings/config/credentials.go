@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/net/intercept"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // A Credential is one of network.credentials. Its value is not read yet.
@@ -111,7 +111,7 @@ func checkCredential(text string) error {
 		for _, word := range values {
 			if !slices.Contains(intercept.CredentialPlaces, word) {
 				return fmt.Errorf("unknown place %s%s", quoted(word),
-					getopt.NearestClause(word, intercept.CredentialPlaces, ""))
+					syntax.NearestClause(word, intercept.CredentialPlaces, ""))
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -37,7 +37,7 @@ func (e *Effective) Explain(name string) (string, error) {
 		known = append(known, g.Name)
 	}
 	return "", fmt.Errorf("%s is no key, profile or grant%s", quoted(name),
-		getopt.NearestClause(name, known, "sallyport config schema lists the keys"))
+		syntax.NearestClause(name, known, "sallyport config schema lists the keys"))
 }
 
 // orders say how the project and the ceiling treat a key.

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -38,7 +37,7 @@ type Origin struct {
 	Layer Layer
 	// File and Pos are its place; File is the name of a variable or a flag in those layers.
 	File string
-	Pos  toml.Pos
+	Pos  syntax.TOMLPos
 	// Profile is the profile that has it; empty if none has.
 	Profile string
 	// Grant is the named grant that the value is part of; empty for one that was written itself.
@@ -49,7 +48,7 @@ type Origin struct {
 // is the named grant that the value is part of: "--grant net:npm".
 func (o Origin) Place() string {
 	place := text.Line(o.File)
-	if o.Pos != (toml.Pos{}) {
+	if o.Pos != (syntax.TOMLPos{}) {
 		place = fmt.Sprintf("%s:%d:%d", place, o.Pos.Line, o.Pos.Column)
 	}
 	if o.Grant != "" {
@@ -92,9 +91,9 @@ type profile struct {
 // A FileError is what is wrong with a file of settings, and where.
 type FileError struct {
 	File string
-	Pos  toml.Pos // the zero Pos if it is about the whole file
-	Text string   // a clause, with the fix
-	Err  error    // of the system; nil for none
+	Pos  syntax.TOMLPos // the zero Pos if it is about the whole file
+	Text string         // a clause, with the fix
+	Err  error          // of the system; nil for none
 }
 
 // fail returns the error for what was set there.
@@ -118,10 +117,10 @@ type fileReader struct {
 
 // readFile returns what a file says.
 func readFile(kind Layer, file string, text []byte, home string) (*layer, error) {
-	items, err := toml.Parse(text)
-	var bad *toml.Error
+	items, err := syntax.ParseTOML(text)
+	var bad *syntax.TOMLError
 	if errors.As(err, &bad) {
-		return nil, &FileError{File: file, Pos: bad.Pos, Text: bad.Text}
+		return nil, &FileError{File: file, Pos: bad.TOMLPos, Text: bad.Text}
 	}
 	r := fileReader{file, home, &layer{kind: kind, file: file, values: Values{}, opened: Values{},
 		profiles: map[string]*profile{}}}
@@ -133,16 +132,16 @@ func readFile(kind Layer, file string, text []byte, home string) (*layer, error)
 	return r.l, nil
 }
 
-func (r *fileReader) fail(at toml.Pos, format string, args ...any) error {
+func (r *fileReader) fail(at syntax.TOMLPos, format string, args ...any) error {
 	return Origin{File: r.file, Pos: at}.fail(format, args...)
 }
 
-func (r *fileReader) origin(at toml.Pos) Origin {
+func (r *fileReader) origin(at syntax.TOMLPos) Origin {
 	return Origin{Layer: r.l.kind, File: r.file, Pos: at}
 }
 
 // item reads one key.
-func (r *fileReader) item(i *toml.Item) error {
+func (r *fileReader) item(i *syntax.TOMLItem) error {
 	switch i.Path[0] {
 	case "profiles":
 		return r.inProfiles(i)
@@ -151,7 +150,7 @@ func (r *fileReader) item(i *toml.Item) error {
 	case "approval":
 		return r.approval(i)
 	}
-	if i.Path[0] == "rules" && r.l.kind == Managed && (len(i.Path) > 1 || i.Value.Kind == toml.Table) {
+	if i.Path[0] == "rules" && r.l.kind == Managed && (len(i.Path) > 1 || i.Value.Kind == syntax.Table) {
 		return r.requirements(i)
 	}
 	return r.key(i, i.Path, func(k *Key) string { return k.Name }, r.l.values, "", "")
@@ -159,7 +158,7 @@ func (r *fileReader) item(i *toml.Item) error {
 
 // key reads the key that a path names, in a table that has some of the keys, by names of their own. Where is
 // what messages call the table; empty for the top of the file.
-func (r *fileReader) key(i *toml.Item, path []string, name func(*Key) string, to Values, where,
+func (r *fileReader) key(i *syntax.TOMLItem, path []string, name func(*Key) string, to Values, where,
 	profile string) error {
 	k, rest := keyOf(path, name)
 	if k == nil {
@@ -173,12 +172,12 @@ func (r *fileReader) key(i *toml.Item, path []string, name func(*Key) string, to
 
 // keyOf returns the key that a path names, and what follows it in a Map.
 func keyOf(path []string, name func(*Key) string) (*Key, []string) {
-	full := toml.Join(path) // a part with a dot is quoted, and no key
+	full := syntax.JoinKeys(path) // a part with a dot is quoted, and no key
 	if k := findKey(func(k *Key) bool { return name(k) == full && full != "" }); k != nil {
 		return k, nil
 	}
 	for n := len(path) - 1; n > 0; n-- {
-		above := toml.Join(path[:n])
+		above := syntax.JoinKeys(path[:n])
 		if k := findKey(func(k *Key) bool { return k.hasNames() && name(k) == above }); k != nil {
 			return k, path[n:]
 		}
@@ -187,8 +186,8 @@ func keyOf(path []string, name func(*Key) string) (*Key, []string) {
 }
 
 // table accepts the header of a table that holds keys, and refuses what is no key.
-func (r *fileReader) table(i *toml.Item, path []string, name func(*Key) string, where string) error {
-	full := toml.Join(path)
+func (r *fileReader) table(i *syntax.TOMLItem, path []string, name func(*Key) string, where string) error {
+	full := syntax.JoinKeys(path)
 	var known []string
 	for _, k := range Keys() {
 		n := name(k)
@@ -196,7 +195,7 @@ func (r *fileReader) table(i *toml.Item, path []string, name func(*Key) string, 
 			continue
 		}
 		if strings.HasPrefix(n, full+".") {
-			if i.Value.Kind == toml.Table {
+			if i.Value.Kind == syntax.Table {
 				return nil
 			}
 			return r.fail(i.Pos, "%s is a table; write [%s] and its keys below", i.Key(), i.Key())
@@ -211,7 +210,7 @@ func (r *fileReader) table(i *toml.Item, path []string, name func(*Key) string, 
 
 // elsewhere is the clause about a key that is unknown where it stands.
 func elsewhere(path, known []string, where string) string {
-	full, last := toml.Join(path), path[len(path)-1]
+	full, last := syntax.JoinKeys(path), path[len(path)-1]
 	if where == "" && slices.Contains([]string{"extends", "description"}, full) {
 		return "; it is a key of profiles, below [profiles.NAME]"
 	}
@@ -223,11 +222,11 @@ func elsewhere(path, known []string, where string) string {
 			return fmt.Sprintf("; it is a key of [%s]", strings.TrimSuffix(k.Name, "."+last))
 		}
 	}
-	return getopt.NearestClause(full, known, "sallyport config schema lists the keys")
+	return syntax.NearestClause(full, known, "sallyport config schema lists the keys")
 }
 
 // allowed refuses keys that this layer cannot set.
-func (r *fileReader) allowed(k *Key, i *toml.Item) error {
+func (r *fileReader) allowed(k *Key, i *syntax.TOMLItem) error {
 	switch {
 	case k.Later != "":
 		return r.fail(i.Pos, "%s is not supported in this version (%s); remove it", i.Key(), k.Later)
@@ -242,11 +241,11 @@ func (r *fileReader) allowed(k *Key, i *toml.Item) error {
 }
 
 // inProfiles reads what stands below [profiles].
-func (r *fileReader) inProfiles(i *toml.Item) error {
+func (r *fileReader) inProfiles(i *syntax.TOMLItem) error {
 	if r.l.kind == Project {
 		return r.fail(i.Pos, "a project has no profiles; write what it opens below [project], and profiles into the user's configuration")
 	}
-	if len(i.Path) < 3 && i.Value.Kind != toml.Table {
+	if len(i.Path) < 3 && i.Value.Kind != syntax.Table {
 		return r.fail(i.Pos, "%s is a table; write [profiles.NAME] and its keys below", i.Key())
 	}
 	if len(i.Path) == 1 {
@@ -266,7 +265,7 @@ func (r *fileReader) inProfiles(i *toml.Item) error {
 	}
 	path := i.Path[2:]
 	if own := strings.Join(path, "."); own == "extends" || own == "description" {
-		if i.Value.Kind != toml.String || i.Value.Text == "" {
+		if i.Value.Kind != syntax.String || i.Value.Text == "" {
 			return r.fail(i.Value.Pos, "%s is a string that is not empty, not %s", i.Key(), i.Value.Kind)
 		}
 		if own == "description" {
@@ -280,19 +279,19 @@ func (r *fileReader) inProfiles(i *toml.Item) error {
 }
 
 // inProject reads what stands below [project].
-func (r *fileReader) inProject(i *toml.Item) error {
+func (r *fileReader) inProject(i *syntax.TOMLItem) error {
 	if r.l.kind != Project {
 		return r.fail(i.Pos, "[project] belongs into .sallyport/config.toml of a project; write its keys at the top of this file")
 	}
 	if len(i.Path) == 1 {
-		if i.Value.Kind != toml.Table {
+		if i.Value.Kind != syntax.Table {
 			return r.fail(i.Pos, "project is a table; write [project] and its keys below")
 		}
 		return nil
 	}
 	path := i.Path[1:]
 	if strings.Join(path, ".") == "allow_rules" {
-		if i.Value.Kind != toml.Bool {
+		if i.Value.Kind != syntax.Bool {
 			return r.fail(i.Value.Pos, "%s is true or false, not %s", i.Key(), i.Value.Kind)
 		}
 		r.l.allowRules = i.Value.Text == "true"
@@ -302,16 +301,16 @@ func (r *fileReader) inProject(i *toml.Item) error {
 }
 
 // approval reads the word or the table of approval.
-func (r *fileReader) approval(i *toml.Item) error {
-	key, table := Find("approval"), len(i.Path) == 1 && i.Value.Kind == toml.Table
+func (r *fileReader) approval(i *syntax.TOMLItem) error {
+	key, table := Find("approval"), len(i.Path) == 1 && i.Value.Kind == syntax.Table
 	switch {
 	case table:
 	case len(i.Path) == 1:
 		return r.set(r.l.values, key, nil, i, "")
 	case !slices.Contains(granular, i.Path[1]) || len(i.Path) > 2:
 		return r.fail(i.Pos, "unknown key %s%s", text.Word(i.Key()),
-			getopt.NearestClause(i.Path[1], granular, "it is one of "+strings.Join(granular, ", ")))
-	case i.Value.Kind != toml.Bool:
+			syntax.NearestClause(i.Path[1], granular, "it is one of "+strings.Join(granular, ", ")))
+	case i.Value.Kind != syntax.Bool:
 		return r.fail(i.Value.Pos, "%s is true or false, not %s", i.Key(), i.Value.Kind)
 	}
 	if len(r.l.values[key.Name]) == 0 {
@@ -327,8 +326,8 @@ func (r *fileReader) approval(i *toml.Item) error {
 const Granular = "approval.granular"
 
 // set reads the value of a key.
-func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile string) error {
-	add := func(text string, at toml.Pos) error {
+func (r *fileReader) set(to Values, k *Key, rest []string, i *syntax.TOMLItem, profile string) error {
+	add := func(text string, at syntax.TOMLPos) error {
 		text, err := r.element(k, text, profile)
 		if err != nil {
 			return r.fail(at, "%s: %v", i.Key(), err)
@@ -340,13 +339,13 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 	}
 	v := &i.Value
 	switch {
-	case k.Type == Map && len(rest) == 0 && v.Kind == toml.Table:
+	case k.Type == Map && len(rest) == 0 && v.Kind == syntax.Table:
 		return nil
-	case k.Type == Tables && len(rest) < 2 && v.Kind == toml.Table:
+	case k.Type == Tables && len(rest) < 2 && v.Kind == syntax.Table:
 		return nil
 	case k.Type == Tables:
 		return r.member(k, rest, i, add)
-	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), len(types[k.Type].kinds) > 0 &&
+	case k.Type == Map && (len(rest) != 1 || v.Kind != syntax.String), len(types[k.Type].kinds) > 0 &&
 		!slices.Contains(types[k.Type].kinds, v.Kind):
 		return r.fail(v.Pos, "%s is %s, not %s", i.Key(), types[k.Type].shape, v.Kind)
 	case k.Type == Map && strings.Contains(rest[0], "="):
@@ -358,7 +357,7 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 	}
 	to[k.Name] = []Setting{} // an empty list says something, too
 	for _, e := range v.List {
-		if e.Kind != toml.String {
+		if e.Kind != syntax.String {
 			return r.fail(e.Pos, "%s is %s; an element is %s", i.Key(), types[List].shape, e.Kind)
 		}
 		if err := add(e.Text, e.Pos); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -373,7 +373,7 @@ func TestVariables(t *testing.T) {
 // TestPosIsZero: the place of a file as a whole has no line.
 func TestPosIsZero(t *testing.T) {
 	if got := (Origin{File: "/a\nb"}).Place() + " " +
-		(Origin{File: "f", Pos: toml.Pos{Line: 1, Column: 2}}).Place(); got != `/a\nb f:1:2` {
+		(Origin{File: "f", Pos: syntax.TOMLPos{Line: 1, Column: 2}}).Place(); got != `/a\nb f:1:2` {
 		t.Error(got)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/guardian"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/net/intercept"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -132,7 +132,7 @@ func (k *Key) Check(text string) error {
 	switch read := types[k.Type].number; {
 	case k.Type == Word && !slices.Contains(k.Words, text):
 		return fmt.Errorf("invalid value %s (%s)%s", quoted(text), strings.Join(k.Words, ", "),
-			getopt.NearestClause(text, k.Words, ""))
+			syntax.NearestClause(text, k.Words, ""))
 	case k.Type == Bool && text != "true" && text != "false":
 		return fmt.Errorf("invalid value %s (true, false)", quoted(text))
 	case read != nil:
@@ -203,7 +203,7 @@ func checkGrant(name string) error {
 		known = append(known, g.Name)
 	}
 	return fmt.Errorf("unknown name %s%s", quoted(name),
-		getopt.NearestClause(name, known, "see sallyport doctor"))
+		syntax.NearestClause(name, known, "see sallyport doctor"))
 }
 
 func checkOpening(name string) error {
@@ -215,14 +215,14 @@ func checkOpening(name string) error {
 		known = append(known, o.Name)
 	}
 	return fmt.Errorf("unknown name %s%s", quoted(name),
-		getopt.NearestClause(name, known, "see sallyport doctor"))
+		syntax.NearestClause(name, known, "see sallyport doctor"))
 }
 
 // checkPlace checks a path that is opened.
 func checkPlace(name string) error {
 	if strings.HasPrefix(name, ":") && !slices.Contains(tokens, name) {
 		return fmt.Errorf("unknown place %s (%s)%s", quoted(name), strings.Join(tokens, ", "),
-			getopt.NearestClause(name, tokens, ""))
+			syntax.NearestClause(name, tokens, ""))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
 )
@@ -266,7 +266,7 @@ func read(name string) ([]byte, error) {
 	if err := owned(f); err != nil {
 		return nil, &FileError{File: name, Text: err.Error()}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, toml.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(f, syntax.MaxTOML+1))
 	if err != nil {
 		return nil, unreadable(name, err)
 	}

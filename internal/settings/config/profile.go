@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // checkProfiles checks what all profiles extend, also those that are not used.
@@ -66,7 +66,7 @@ func (c *Config) chain(s Setting) (base string, profiles []*profile, err error) 
 
 // unknown is the error for a profile that there is none of.
 func (c *Config) unknown(s Setting) error {
-	text := "unknown profile " + quoted(s.Text) + getopt.NearestClause(s.Text, c.Profiles(),
+	text := "unknown profile " + quoted(s.Text) + syntax.NearestClause(s.Text, c.Profiles(),
 		"sallyport config show lists the profiles")
 	if s.Origin.Layer == Flags {
 		return &FlagError{Text: s.Origin.File + ": " + text}

@@ -18,8 +18,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/program"
 	"github.com/sallyport-dev/sallyport/guardian"
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // A Run is what flags and settings say about one run. The zero value of a member means that nothing
@@ -68,7 +68,7 @@ type Run struct {
 
 // A Flag is a flag of run, which sets the value of its row.
 type Flag struct {
-	getopt.Flag
+	syntax.Flag
 	// Sets is the value that a switch gives; empty is "true".
 	Sets string
 	// Local flags are about the program that takes them, and are not sent to a server. It is what a client
@@ -122,8 +122,8 @@ func FindFlag(word string) *Flag {
 }
 
 // Flags returns all flags of run, bound to r.
-func (r *Run) Flags() []getopt.Flag {
-	flags := make([]getopt.Flag, len(RunFlags()))
+func (r *Run) Flags() []syntax.Flag {
+	flags := make([]syntax.Flag, len(RunFlags()))
 	for i, f := range RunFlags() {
 		flags[i] = f.Flag
 		flags[i].Set = func(v string) error { return r.record(f, v) }
@@ -168,7 +168,7 @@ func (r *Run) take(f *Flag, v string) error {
 	case f.several:
 		values = strings.Split(v, ",")
 	case len(f.Words) > 0:
-		if err := getopt.Chosen(&v, f.Words)(v); err != nil {
+		if err := syntax.SetChosen(&v, f.Words)(v); err != nil {
 			return err
 		}
 	}

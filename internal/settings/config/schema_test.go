@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // oneRun are the flags of run without a key, and why: they concern one run.
@@ -229,14 +229,14 @@ func isKind(kind string, v any) bool {
 }
 
 // tree is a file as JSON has it.
-func tree(items []toml.Item) map[string]any {
+func tree(items []syntax.TOMLItem) map[string]any {
 	root := map[string]any{}
 	for _, i := range items {
 		at := root
 		for _, part := range i.Path[:len(i.Path)-1] {
 			at = child(at, part)
 		}
-		if last := i.Path[len(i.Path)-1]; i.Value.Kind == toml.Table {
+		if last := i.Path[len(i.Path)-1]; i.Value.Kind == syntax.Table {
 			child(at, last)
 		} else {
 			at[last] = plain(i.Value)
@@ -254,20 +254,20 @@ func child(at map[string]any, name string) map[string]any {
 	return below
 }
 
-func plain(v toml.Value) any {
+func plain(v syntax.TOMLValue) any {
 	switch v.Kind {
-	case toml.Number:
+	case syntax.Number:
 		n, _ := strconv.ParseFloat(v.Text, 64)
 		return n
-	case toml.Bool:
+	case syntax.Bool:
 		return v.Text == "true"
-	case toml.Array:
+	case syntax.Array:
 		list := []any{}
 		for _, e := range v.List {
 			list = append(list, plain(e))
 		}
 		return list
-	case toml.Table:
+	case syntax.Table:
 		return tree(v.Items)
 	}
 	return v.Text
@@ -284,7 +284,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(text string) string {
-		items, err := toml.Parse([]byte(text))
+		items, err := syntax.ParseTOML([]byte(text))
 		if err != nil {
 			return err.Error()
 		}
@@ -349,7 +349,7 @@ func TestSchemaManaged(t *testing.T) {
 		"pattern = [{ token = 'rm' }], decision = 'prompt', sandbox = 'outside'":                               false,
 	} {
 		file := "[rules]\nprefix_rules = [{ " + text + " }]\n"
-		items, err := toml.Parse([]byte(file))
+		items, err := syntax.ParseTOML([]byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}

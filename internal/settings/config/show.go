@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -190,17 +190,17 @@ func encode(v any) string {
 	case []string:
 		quotes := make([]string, len(v))
 		for i := range v {
-			quotes[i] = toml.Quote(v[i])
+			quotes[i] = syntax.QuoteTOML(v[i])
 		}
 		return "[" + strings.Join(quotes, ", ") + "]"
 	case map[string]string:
-		return inline(v, toml.Quote)
+		return inline(v, syntax.QuoteTOML)
 	case map[string]map[string]any:
 		return inline(v, func(m map[string]any) string { return inline(m, encode) })
 	case map[string]bool:
 		return inline(v, func(b bool) string { return fmt.Sprint(b) })
 	case string:
-		return toml.Quote(v)
+		return syntax.QuoteTOML(v)
 	}
 	return fmt.Sprint(v)
 }
@@ -209,7 +209,7 @@ func encode(v any) string {
 func inline[V any](m map[string]V, value func(V) string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, toml.Join([]string{name})+" = "+value(m[name]))
+		parts = append(parts, syntax.JoinKeys([]string{name})+" = "+value(m[name]))
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
 }

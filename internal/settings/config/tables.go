@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // A table is what the tables of a key of type Tables have.
@@ -71,7 +71,7 @@ func (t *table) check(text string) error {
 }
 
 // member reads a member of one of the tables of a key.
-func (r *fileReader) member(k *Key, rest []string, i *toml.Item, add func(string, toml.Pos) error) error {
+func (r *fileReader) member(k *Key, rest []string, i *syntax.TOMLItem, add func(string, syntax.TOMLPos) error) error {
 	v := &i.Value
 	if len(rest) < 2 {
 		return r.fail(v.Pos, "%s is a table; write [%s.NAME] and %s below", i.Key(), k.Name,
@@ -83,16 +83,16 @@ func (r *fileReader) member(k *Key, rest []string, i *toml.Item, add func(string
 		return r.fail(i.Pos, "%s: the name %s has other characters than letters, digits, - and _; leave them out", k.Name, quoted(rest[0]))
 	case m == nil || len(rest) > 2:
 		return r.fail(i.Pos, "unknown key %s; %s has the members %s", i.Key(), k.table.what, k.table.names())
-	case !m.list && v.Kind != toml.String:
+	case !m.list && v.Kind != syntax.String:
 		return r.fail(v.Pos, "%s is a string, not %s", i.Key(), v.Kind)
-	case m.list && v.Kind != toml.Array:
+	case m.list && v.Kind != syntax.Array:
 		return r.fail(v.Pos, "%s is an array of strings, not %s", i.Key(), v.Kind)
 	}
 	text := v.Text
 	if m.list {
 		var all []string
 		for _, e := range v.List {
-			if e.Kind != toml.String || e.Text == "" || strings.Contains(e.Text, listSep) {
+			if e.Kind != syntax.String || e.Text == "" || strings.Contains(e.Text, listSep) {
 				return r.fail(e.Pos, "%s is an array of strings of one line", i.Key())
 			}
 			all = append(all, e.Text)

@@ -12,8 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/getopt"
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // A Type is what the value of a key is. As a text, of a flag or a variable, a Bool is "true" or
@@ -39,23 +38,23 @@ const (
 // types say what is known of each type.
 var types = [...]struct {
 	shape  string                        // in a sentence
-	kinds  []toml.Kind                   // in a file; nil where each value is read by itself
+	kinds  []syntax.TOMLKind             // in a file; nil where each value is read by itself
 	schema []string                      // the types of JSON Schema; nil for one of Key.Words
 	number func(string) (float64, error) // what a text means; nil if it is no number
 }{
-	Word:     {"a string", []toml.Kind{toml.String}, nil, nil},
-	Text:     {"a string", []toml.Kind{toml.String}, []string{"string"}, nil},
-	Bool:     {"true or false", []toml.Kind{toml.Bool}, []string{"boolean"}, nil},
+	Word:     {"a string", []syntax.TOMLKind{syntax.String}, nil, nil},
+	Text:     {"a string", []syntax.TOMLKind{syntax.String}, []string{"string"}, nil},
+	Bool:     {"true or false", []syntax.TOMLKind{syntax.Bool}, []string{"boolean"}, nil},
 	Size:     {`a size such as "512MiB", or a number of bytes`, numbers, []string{"string", "integer"}, numeric(ParseSize)},
 	Duration: {`a duration such as "30s", or a number of seconds`, numbers, []string{"string", "number"}, numeric(ParseDuration)},
 	Count:    {"a number", numbers[1:], []string{"integer"}, numeric(ParsePIDs)},
 	CPUs:     {"a number", numbers[1:], []string{"number"}, ParseCPUs},
-	List:     {"an array of strings", []toml.Kind{toml.Array}, []string{"array"}, nil},
+	List:     {"an array of strings", []syntax.TOMLKind{syntax.Array}, []string{"array"}, nil},
 	Map:      {"a table of strings", nil, []string{"object"}, nil},
 	Tables:   {"a table of tables", nil, []string{"object"}, nil},
 }
 
-var numbers = []toml.Kind{toml.String, toml.Number}
+var numbers = []syntax.TOMLKind{syntax.String, syntax.Number}
 
 // numeric is a function that reads numbers, for values of any kind.
 func numeric[N int | int64 | time.Duration](read func(string) (N, error)) func(string) (float64, error) {
@@ -152,4 +151,4 @@ var (
 )
 
 // quoted puts a word of others into a message, shortened.
-func quoted(s string) string { return getopt.Quote(s) }
+func quoted(s string) string { return syntax.QuoteFlag(s) }

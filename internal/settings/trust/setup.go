@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -35,11 +35,11 @@ type Setting struct {
 
 // String is the setting as it stands in a sentence.
 func (s Setting) String() string {
-	value := toml.Quote(s.Value)
+	value := syntax.QuoteTOML(s.Value)
 	if s.List {
 		value = "[" + value + "]"
 	}
-	return toml.Join(s.Path) + " = " + value
+	return syntax.JoinKeys(s.Path) + " = " + value
 }
 
 // A CheckFile returns what is wrong with the text that a file will have.
@@ -53,7 +53,7 @@ func change(name string, txt []byte, settings []Setting, check CheckFile) ([]byt
 	}
 	for _, s := range settings {
 		var err error
-		if txt, err = toml.Add(txt, s.Path, s.Value, s.List); err != nil {
+		if txt, err = syntax.AddTOML(txt, s.Path, s.Value, s.List); err != nil {
 			return nil, fmt.Errorf("%s:%w", text.Word(name), err)
 		}
 	}

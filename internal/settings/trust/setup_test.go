@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
-	"github.com/sallyport-dev/sallyport/internal/settings/toml"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -85,7 +85,7 @@ func TestInit(t *testing.T) {
 				t.Errorf("%d texts of\n%s", len(texts), text)
 			}
 			for _, text := range texts {
-				items, err := toml.Parse([]byte(text))
+				items, err := syntax.ParseTOML([]byte(text))
 				if mustSet(t, err, config.Check(config.Project)(name, []byte(text))); len(items) == 0 {
 					t.Errorf("nothing in\n%s", text)
 				}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/names/credentials"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -72,7 +72,7 @@ func Recorded(dir string) (bool, error) {
 // project's own words: XDG_STATE_HOME and HOME can be set by a tool that the project configures.
 // Where the user's home is the project, its usual one counts, which no command reaches.
 func (p *Project) holds(dir string) bool {
-	usual := hostfacts.RealPath(filepath.Join(credentials.DatabaseHome(), ".local", "state"))
+	usual := hostfacts.RealPath(filepath.Join(grants.DatabaseHome(), ".local", "state"))
 	return hostfacts.Below(dir, p.Dir) && filepath.Dir(dir) != usual
 }
 

@@ -49,25 +49,21 @@ var layers = map[string]int{
 
 	"internal/command/script": layerScripts,
 
-	"internal/cli/getopt":        layerWords,
-	"internal/command/environ":   layerTables,
-	"internal/command/shell":     layerText,
-	"internal/linux/launch":      layerWords,
-	"internal/linux/rlimit":      layerWords,
-	"internal/linux/seccomp":     layerWords,
-	"internal/linux/sockets":     layerWords,
-	"internal/names/credentials": layerWords,
-	"internal/names/git":         layerWords,
-	"internal/overlay":           layerWords,
-	"internal/run/screen":        layerWords,
-	"internal/run/waits":         layerWords,
-	"internal/safefile":          layerTables,
-	"internal/settings/toml":     layerWords,
-	"internal/test/testenv":      layerWords,
-	"internal/text":              layerText,
-	"network":                    layerWords,
-	"rules":                      layerWords,
-	"sandbox":                    layerWords,
+	"internal/settings/syntax": layerWords,
+	"internal/command/environ": layerTables,
+	"internal/linux/launch":    layerWords,
+	"internal/linux/rlimit":    layerWords,
+	"internal/linux/seccomp":   layerWords,
+	"internal/linux/sockets":   layerWords,
+	"internal/names/git":       layerWords,
+	"internal/overlay":         layerWords,
+	"internal/run/waits":       layerWords,
+	"internal/safefile":        layerTables,
+	"internal/test/testenv":    layerWords,
+	"internal/text":            layerText,
+	"network":                  layerWords,
+	"rules":                    layerWords,
+	"sandbox":                  layerWords,
 
 	"approval":              layerContracts,
 	"executor":              layerContracts,
@@ -91,13 +87,12 @@ var layers = map[string]int{
 	"internal/server/files":    layerFacts,
 	"network/inspect":          layerFacts,
 
-	"internal/linux/bwrap":       layerRooms,
-	"internal/linux/caches":      layerRooms,
-	"internal/linux/limits":      layerRooms,
-	"internal/names/guard":       layerRooms,
-	"internal/netstack":          layerRooms,
-	"internal/run/tty":           layerRooms,
-	"internal/server/execclient": layerRooms,
+	"internal/linux/bwrap":  layerRooms,
+	"internal/linux/caches": layerRooms,
+	"internal/linux/limits": layerRooms,
+	"internal/names/guard":  layerRooms,
+	"internal/netstack":     layerRooms,
+	"internal/run/tty":      layerRooms,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -114,7 +109,6 @@ var layers = map[string]int{
 	"audit":                      layerLocal,
 	"executor/local":             layerLocal,
 	"executor/remote":            layerLocal,
-	"internal/server/peer":       layerLocal,
 	"internal/settings/trust":    layerLocal,
 	"internal/test/executortest": layerLocal,
 	"recording":                  layerLocal,
@@ -129,15 +123,11 @@ var layers = map[string]int{
 	"internal/server/execserver": layerServers,
 
 	"client":                 layerDoors,
-	"internal/cli/doctor":    layerDoors,
-	"internal/cli/explain":   layerServers,
+	"internal/cli/explain":   layerDoors,
 	"internal/console":       layerDoors,
 	"internal/fleet":         layerDoors,
 	"internal/mcpserver":     layerDoors,
-	"internal/net/netpolicy": layerDoors,
-	"internal/server/listen": layerDoors,
-
-	"internal/cli/pending": layerQuestions,
+	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args": layerArgs,
 
@@ -217,7 +207,7 @@ var walls = []wall{
 	},
 	{
 		from: []string{"sandbox", "rules", "network", "internal/command/judge", "internal/text",
-			"internal/run/screen", "internal/command/script", "internal/command/shell"},
+			"internal/command/script", "internal/command/programs"},
 		to:     []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/..."},
 		reason: "a pure room gives the same answer on every machine, so it cannot look at this one",
 	},
@@ -271,7 +261,7 @@ var roomModules = map[string][]string{
 	"github.com/spf13/cobra": {"internal/cli"},
 	"github.com/spf13/pflag": {"internal/cli"},
 	// Encodings for text, widths of characters for screen, case folding for rules.
-	"golang.org/x/text":               {"internal/run/screen", "internal/text", "rules"},
+	"golang.org/x/text":               {"internal/text", "rules"},
 	"golang.org/x/term":               {"internal/run/tty"},
 	"golang.org/x/net/dns/dnsmessage": {"internal/net/access"},
 	"golang.org/x/net/http/httpguts":  {"network", "internal/server/files", "internal/net/proxy"},
@@ -281,13 +271,13 @@ var roomModules = map[string][]string{
 	"golang.org/x/net/publicsuffix":   {"internal/net/intercept"},
 
 	"go.starlark.net":                        {"rules"},
-	"mvdan.cc/sh/v3":                         {"internal/command/script", "internal/command/shell"}, // scripts, and their words
+	"mvdan.cc/sh/v3":                         {"internal/command/script", "internal/command/programs"}, // scripts, and their words
 	"github.com/coder/websocket":             {"internal/server/wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
 	"github.com/nats-io":                     {"internal/fleet"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
-	"github.com/pelletier/go-toml/v2":        {"internal/settings/toml"},
+	"github.com/pelletier/go-toml/v2":        {"internal/settings/syntax"},
 	"github.com/golang-jwt/jwt/v5":           {"internal/server/listen"},
 }
 
@@ -316,13 +306,13 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{"approval", "executor/local", "internal/linux/bwrap", "internal/linux/caches",
-	"internal/server/peer", "internal/otheros", "internal/cli/doctor", "internal/server/files",
+	"internal/dirs", "internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
 	"internal/linux/launch", "internal/linux/limits", "internal/linux",
 	"internal/linux/observer", "internal/linux/sockets", "internal/run/output",
-	"internal/overlay", "internal/run/process", "internal/names/protect", "internal/cli/explain",
-	"internal/server/listen", "internal/names/grants", "internal/dirs",
-	"internal/settings/trust", "internal/run/tty", "rules/files"}
+	"internal/overlay", "internal/run/process", "internal/names/protect",
+	"internal/server/listen", "internal/names/grants", "internal/settings/trust",
+	"internal/run/tty", "rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

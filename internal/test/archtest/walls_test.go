@@ -238,7 +238,7 @@ func TestChecksFind(t *testing.T) {
 		{name: "clean tests", pkg: pkg{name: "sandbox", testImports: []string{"pgregory.net/rapid", m + "internal/test/testenv"}}},
 		{name: "main", pkg: pkg{name: "cmd/sallyport", imports: []string{m + "internal/cli", "os"}}},
 		{name: "unknown package", pkg: pkg{name: "internal/new"}, want: "give it a line"},
-		{name: "upward", pkg: pkg{name: "internal/run/screen", imports: []string{m + "internal/linux/plan"}}, want: "layer 4) imports internal/linux/plan (layer 6)"},
+		{name: "upward", pkg: pkg{name: "network", imports: []string{m + "internal/linux/plan"}}, want: "layer 4) imports internal/linux/plan (layer 6)"},
 		{name: "sideways", pkg: pkg{name: "internal/linux/plan", imports: []string{m + "event"}}, want: "lower layers only"},
 		{name: "sandbox on anything", pkg: pkg{name: "sandbox", imports: []string{"os"}}, want: "cannot look at this one"},
 		{name: "sink beside event", pkg: pkg{name: "audit", imports: []string{m + "internal/command/judge"}}, want: "a sink hears"},

@@ -64,12 +64,9 @@ type use struct {
 // trueUses are the places where a replaced term is the right word.
 var trueUses = []use{
 	{"internal/linux/caches/table.go", "folder", "names of yarn's variables"},
-	{"internal/names/credentials/table.go", "keeper", "a file of a password manager"},
+	{"internal/names/grants/table.go", "keeper", "a file of a password manager"},
 	{"CHANGELOG.md", "board", "the name before"},
-	{"docs/decisions/0021-words.md", "folder", "the words before"},
-	{"docs/decisions/0021-words.md", "kept from", "the words before"},
 	{"docs/decisions/0021-words.md", "mend", "the words before"},
-	{"docs/decisions/0021-words.md", "to be had", "the words before"},
 	{"docs/decisions/0021-words.md", "wanted more", "the words before"},
 	{"docs/decisions/0021-words.md", "means nothing", "the words before"},
 	{"docs/decisions/0021-words.md", "whoever", "the words before"},

@@ -1,0 +1,266 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
+	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/rules/files"
+)
+
+// A Question is open in a running process.
+type Question struct {
+	PID     int               `json:"pid"`
+	Request *approval.Request `json:"request"`
+
+	socket questionSocket
+	digest string
+}
+
+// A QuestionSession is an approval for the session that a running process remembers.
+type QuestionSession struct {
+	PID int `json:"pid"`
+	wire.Approved
+
+	socket questionSocket
+}
+
+// A QuestionRule is one that an approval has remembered for good.
+type QuestionRule struct {
+	ID   string `json:"id"` // of the text
+	Rule string `json:"rule"`
+}
+
+// A QuestionListing is what is open and what is remembered, each the oldest first. The member names of its
+// JSON form stay. Its lists are not nil.
+type QuestionListing struct {
+	Type    string            `json:"type"` // always "approvals"
+	Pending []Question        `json:"pending"`
+	Session []QuestionSession `json:"session"`
+	Rules   []QuestionRule    `json:"rules"`
+	// Silent are the processes that did not answer, and why.
+	Silent []string `json:"silent"`
+
+	file string // with the rules
+}
+
+// ListQuestions asks all running processes of this user, and removes the sockets of dead ones. It blocks
+// for some seconds at most. File is the rule file that approvals write to; empty is none.
+func ListQuestions(file string) (*QuestionListing, error) {
+	l := &QuestionListing{Type: "approvals", Pending: []Question{}, Session: []QuestionSession{}, Rules: []QuestionRule{},
+		Silent: []string{}, file: file}
+	if file != "" {
+		source := files.Read(file)
+		if source.Err != nil && !errors.Is(source.Err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read %s: %w", text.Word(file), source.Err)
+		}
+		for _, line := range ruleLines(source.Text) {
+			l.Rules = append(l.Rules, QuestionRule{ruleID(line), line})
+		}
+	}
+	found, err := questionSockets()
+	if err != nil {
+		return nil, err
+	}
+	lists, failed := make([]wire.QuestionList, len(found)), make([]error, len(found))
+	var asking sync.WaitGroup
+	for i, d := range found {
+		asking.Go(func() { failed[i] = d.call("question/list", struct{}{}, &lists[i]) })
+	}
+	asking.Wait()
+	for i, d := range found {
+		if failed[i] == nil {
+			failed[i] = l.take(d, &lists[i])
+		}
+		if failed[i] != nil && !errors.Is(failed[i], ErrUnknownQuestion) {
+			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid,
+				text.Word(d.path), failed[i]))
+		}
+	}
+	slices.SortStableFunc(l.Session, func(a, b QuestionSession) int { return a.Time.Compare(b.Time) })
+	return l, nil
+}
+
+// take adds what a process has answered, all of it or nothing.
+func (l *QuestionListing) take(d questionSocket, list *wire.QuestionList) error {
+	var open []Question
+	for _, q := range list.Questions {
+		var r *approval.Request
+		if err := json.Unmarshal(q.Request, &r); err != nil || r == nil {
+			return errors.New("its answer has a question that cannot be read")
+		}
+		open = append(open, Question{d.pid, r, d, q.Digest})
+	}
+	l.Pending = append(l.Pending, open...)
+	for _, s := range list.Approved {
+		l.Session = append(l.Session, QuestionSession{d.pid, s, d})
+	}
+	if list.Omitted > 0 {
+		l.Silent = append(l.Silent,
+			fmt.Sprintf("process %d has %d more questions, which are listed when others are answered", d.pid,
+				list.Omitted))
+	}
+	return nil
+}
+
+// ruleID is the ID of a line of a rule file.
+func ruleID(line string) string {
+	sum := sha256.Sum256([]byte(line))
+	return "rule-" + hex.EncodeToString(sum[:6])
+}
+
+// ruleLines returns the lines of a rule file that an approval could have written. A line that is
+// a part of something else, such as a comment, is none.
+func ruleLines(text []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		written := strings.HasPrefix(line, "prefix_rule(pattern=[") &&
+			strings.HasSuffix(line, `, decision="allow")`) || strings.HasPrefix(line, "network_rule(host=")
+		if written && rules.Load(rules.Host{}, rules.Source{Name: "line", Text: []byte(line)}).Err() == nil &&
+			!slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// An QuestionIDError says that an ID names nothing, or more than one thing.
+type QuestionIDError struct {
+	ID   string
+	Many bool // it is the beginning of several IDs
+}
+
+func (e *QuestionIDError) Error() string {
+	if e.Many {
+		return "more than one ID begins with " + text.Word(e.ID)
+	}
+	return "no ID begins with " + text.Word(e.ID)
+}
+
+// pick returns the index of the one pair whose ID is id, or begins with it.
+func pick(pairs [][2]string, id string) (int, error) {
+	at, n := syntax.Shortened(id, len(pairs), func(i int) string { return pairs[i][0] })
+	if n != 1 {
+		return -1, &QuestionIDError{id, n > 1}
+	}
+	return at, nil
+}
+
+// Answer answers an open question, whose ID may be shortened. The error is an [*IDError],
+// [ErrUnknownQuestion], [ErrNotOffered], [ErrOther] or that of the connection.
+func (l *QuestionListing) Answer(id string, answer approval.Answer, message string) error {
+	at, err := pick(l.Open(), id)
+	if err != nil {
+		return err
+	}
+	q := l.Pending[at]
+	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
+		answer = approval.ApprovedHost // the rule is about a host
+	}
+	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest,
+		Decision: answer.String(), Message: message}, nil)
+}
+
+// Forget has a process forget an approval for the session, or removes a rule from the file; its ID
+// may be shortened. The error is as that of Answer.
+func (l *QuestionListing) Forget(id string) error {
+	at, err := pick(l.Remembered(), id)
+	switch {
+	case err != nil:
+		return err
+	case at >= len(l.Rules):
+		s := l.Session[at-len(l.Rules)]
+		return s.socket.call("question/forget", map[string]any{"id": s.ID}, nil)
+	}
+	lock, err := dirs.Lock("rules")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	found, err := files.Remove(l.file, l.Rules[at].Rule)
+	if err == nil && !found {
+		err = ErrUnknownQuestion
+	}
+	return err
+}
+
+// Open returns the IDs of the questions, each with what is asked.
+func (l *QuestionListing) Open() [][2]string {
+	var out [][2]string
+	for _, q := range l.Pending {
+		out = append(out, [2]string{q.Request.ID, terminal.Words(q.Request.Args)})
+	}
+	return out
+}
+
+// Remembered returns the IDs of what Forget forgets, each with what was approved.
+func (l *QuestionListing) Remembered() [][2]string {
+	var out [][2]string
+	for _, r := range l.Rules {
+		out = append(out, [2]string{r.ID, r.Rule})
+	}
+	for _, s := range l.Session {
+		out = append(out, [2]string{s.ID, terminal.Words(s.Argv)})
+	}
+	return out
+}
+
+// String is the listing for people.
+func (l *QuestionListing) String() string {
+	var b strings.Builder
+	for _, q := range l.Pending {
+		fmt.Fprintf(&b, "question %s of process %d:\n", text.Word(q.Request.ID), q.PID)
+		for line := range strings.Lines(terminal.Text(q.Request)) {
+			b.WriteString("  " + line)
+		}
+		fmt.Fprintf(&b, "  answers: %s\n\n", strings.Join(commands(q.Request), "; "))
+	}
+	for _, s := range l.Session {
+		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID,
+			s.Time.Format(time.DateTime), text.Word(s.ID), terminal.Words(s.Argv))
+	}
+	for _, r := range l.Rules {
+		fmt.Fprintf(&b, "remembered for good: %s\n  | %s\n", r.ID, text.Line(r.Rule))
+	}
+	if b.Len() == 0 {
+		b.WriteString("No question is open, and nothing is remembered.\n")
+	}
+	for _, s := range l.Silent {
+		b.WriteString(s + "\n")
+	}
+	return b.String()
+}
+
+// commands are the command lines that answer a question.
+func commands(r *approval.Request) []string {
+	out := []string{"approve"}
+	for flag, a := range map[string]approval.Answer{"approve --rule": approval.ApprovedRule,
+		"approve --session": approval.ApprovedForSession} {
+		offered := func(o approval.Offer) bool {
+			return o.Answer == a || a == approval.ApprovedRule && o.Answer == approval.ApprovedHost && !o.Deny
+		}
+		if slices.Contains(r.Available, a) || slices.ContainsFunc(r.Offers, offered) {
+			out = append(out, flag)
+		}
+	}
+	slices.Sort(out)
+	return append(out, "deny")
+}

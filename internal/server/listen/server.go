@@ -1,0 +1,194 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+)
+
+// A QuestionServer is an Approver whose questions the terminal and other processes of the user can answer:
+// the first answer counts. It listens from the first question on, until Close.
+type QuestionServer struct {
+	// Before is asked first, and alone; nil is no one.
+	Before approval.Approver
+	// Beside is asked at the same time as others; it must not be nil. If it passes, there is no
+	// one in front of the terminal.
+	Beside approval.Approver
+	// Wait is how long a question stays open when Beside has passed; 0 means not at all.
+	Wait time.Duration
+	// Remembered and Revoke are those of the Runner. They must not be nil.
+	Remembered func() []approval.Remembered
+	Revoke     func(id string) error
+	// Failed is called when no one can answer from elsewhere, at most once. It must not be nil.
+	Failed func(error)
+
+	questions approval.OpenQuestions
+	opened    sync.Once
+	closed    func()
+
+	mu sync.Mutex
+	// questions that were announced or asked; closed when no one need wait for them
+	known map[string]chan struct{}
+}
+
+// Approve asks. A question for which there is no one to ask passes; one that no one answers in
+// time has timed out.
+func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+	p.state(r.ID)
+	defer p.settle(r.ID)
+	if p.Before != nil {
+		if d, err := p.Alone(p.Before).Approve(ctx, r); !errors.Is(err, approval.ErrPass) {
+			return d, err
+		}
+	}
+	ctx, pass := context.WithCancelCause(ctx)
+	defer pass(nil)
+	beside := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		d, err := p.Beside.Approve(ctx, r)
+		if !errors.Is(err, approval.ErrPass) {
+			return d, err
+		}
+		if p.Wait == 0 {
+			pass(approval.ErrPass)
+			return d, err
+		}
+		timer := time.NewTimer(p.Wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return approval.Decision{Answer: approval.TimedOut, Source: approval.FromConfig}, nil
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		}
+	})
+	listens := p.open() // before the terminal shows the question: who sees it there can answer it elsewhere
+	elsewhere := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		if !listens {
+			return approval.Decision{}, approval.ErrPass
+		}
+		return p.questions.Approve(ctx, r)
+	})
+	return approval.First(beside, elsewhere).Approve(ctx, r)
+}
+
+// Alone returns an Approver that asks a, which may take long: others who look for the question do
+// not wait for it.
+func (p *QuestionServer) Alone(a approval.Approver) approval.Approver {
+	return approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		p.settle(r.ID)
+		return a.Approve(ctx, r)
+	})
+}
+
+// Announce says that a question will be asked: from now on others can connect, and who wants to
+// see or answer it waits until it is asked.
+func (p *QuestionServer) Announce(id string) {
+	p.state(id)
+	p.open()
+}
+
+// state returns the channel that is closed when a question is settled.
+func (p *QuestionServer) state(id string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil {
+		p.known = map[string]chan struct{}{}
+	}
+	if p.known[id] == nil {
+		p.known[id] = make(chan struct{})
+	}
+	return p.known[id]
+}
+
+// settle says that a question is over, or that another approver has it and may take long. An
+// announcement may come later.
+func (p *QuestionServer) settle(id string) {
+	settled := p.state(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-settled:
+	default:
+		close(settled)
+	}
+}
+
+// await returns when each question that was announced is asked or settled, or ctx ends.
+func (p *QuestionServer) await(ctx context.Context) {
+	p.mu.Lock()
+	known := maps.Clone(p.known)
+	p.mu.Unlock()
+	for id, settled := range known {
+		for open := false; !open; {
+			changed := p.questions.Changed()
+			if slices.ContainsFunc(p.questions.Pending(),
+				func(r *approval.Request) bool { return r.ID == id }) {
+				break
+			}
+			select {
+			case <-changed:
+			case <-settled:
+				open = true
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Questions returns what a server needs to have clients answer.
+func (p *QuestionServer) Questions() *runs.Questions {
+	return &runs.Questions{Open: &p.questions, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+}
+
+// open begins to listen, and reports whether others can answer.
+func (p *QuestionServer) open() bool {
+	p.opened.Do(func() {
+		l, err := listenForQuestions()
+		if err != nil {
+			p.Failed(err)
+			return
+		}
+		p.closed = Questions(l, p.Questions())
+	})
+	return p.closed != nil
+}
+
+// listenForQuestions makes a socket in the state directory.
+func listenForQuestions() (net.Listener, error) {
+	dir, err := dirs.Dir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, socketsDir)
+	root, err := safefile.MakeDirs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root.Close()
+	return dirs.ListenSocket(filepath.Join(dir, fmt.Sprintf("%d-%016x.sock", os.Getpid(), rand.Uint64())))
+}
+
+// Close ends listening. No question may be open, and none may follow.
+func (p *QuestionServer) Close() {
+	p.opened.Do(func() {})
+	if p.closed != nil {
+		p.closed()
+	}
+}

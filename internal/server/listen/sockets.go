@@ -1,0 +1,110 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+)
+
+// socketsDir is the directory of the sockets in the state directory. The name of one begins with the
+// number of its process.
+const socketsDir = "approvals"
+
+// patience is how long a process is waited for. It is a variable for tests.
+var patience = 4 * time.Second
+
+// Errors of [QuestionListing.Answer] and [QuestionListing.Forget].
+var (
+	ErrUnknownQuestion = errors.New("it is not open: there was none, or it was answered or withdrawn")
+	ErrNotOffered      = errors.New("this answer is not offered")
+	ErrOther           = errors.New("another question has this ID now; list it again")
+)
+
+// reasons are the errors of a server.
+var reasons = map[runs.Reason]error{runs.UnknownQuestion: ErrUnknownQuestion, runs.NotOffered: ErrNotOffered,
+	runs.OtherQuestion: ErrOther}
+
+// A questionSocket is the socket of a process.
+type questionSocket struct {
+	path string
+	pid  int
+}
+
+// questionSockets returns the sockets in the state directories.
+func questionSockets() (all []questionSocket, err error) {
+	const most = 4096
+	for _, dir := range dirs.Existing() {
+		dir = filepath.Join(dir, socketsDir)
+		root, err := safefile.OpenTreePath(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		f, err := root.Open(".")
+		root.Close()
+		if err != nil {
+			return nil, err
+		}
+		names, _ := f.Readdirnames(most) // an error says that it is empty
+		f.Close()
+		slices.Sort(names)
+		for _, name := range names {
+			first, _, _ := strings.Cut(name, "-")
+			if pid, err := strconv.Atoi(first); err == nil && strings.HasSuffix(name, ".sock") {
+				all = append(all, questionSocket{filepath.Join(dir, name), pid})
+			}
+		}
+	}
+	return all, nil
+}
+
+// call makes a request of the process. A socket at which no process listens is removed, and the error
+// is ErrUnknown.
+func (d questionSocket) call(method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := wire.Connect(ctx, wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
+		// A process in a sandbox may ask about itself: its answers open nothing else.
+		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
+			return dirs.DialSocket(ctx,
+				d.path, false)
+		})
+	}}, wire.ClientOptions{Name: "sallyport", Extensions: true, Resume: -1})
+	if err == nil {
+		err = c.Call(ctx, method, params, result)
+		_ = c.Close() // it returns nil
+	}
+	var foreign *dirs.ForeignPeerError
+	var refused *wire.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &foreign):
+		return errors.New("it is no socket of this user's")
+	case errors.As(err, &refused):
+		var data struct{ Reason runs.Reason }
+		_ = json.Unmarshal(refused.Data, &data) // without it, the text says why
+		if known := reasons[data.Reason]; known != nil {
+			return known
+		}
+	case dirs.SocketGone(d.path):
+		return ErrUnknownQuestion
+	}
+	return err
+}
