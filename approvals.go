@@ -12,7 +12,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/command/identity"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -78,7 +77,7 @@ func (x *execution) reopen() error {
 	if x.confined != "" || len(x.runner.memory.List()) == 0 {
 		return nil
 	}
-	granted, look, err := identity.Reopen(&x.runner.memory, x.identity(), x.look, x.opened)
+	granted, look, err := reach.Reopen(&x.runner.memory, x.identity(), x.look, x.opened)
 	if err != nil {
 		x.note("it starts without what was approved before: " + err.Error())
 	}
@@ -156,7 +155,7 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 // changed names what is not as it was when a question was made; empty if all is.
 func (x *execution) changed(q *approval.Request) string {
 	if slices.ContainsFunc(q.Requires,
-		func(word string) bool { return identity.Leads(x.host.Local, word) != word }) {
+		func(word string) bool { return reach.LeadsElsewhere(x.host.Local, word) != word }) {
 		return "what a path leads to"
 	}
 	return x.look.Changed()
@@ -172,7 +171,7 @@ func (x *execution) question(kind approval.Kind, reason string,
 		}
 	}
 	x.look.Close()
-	x.look = identity.Take(x.identity(), x.opened)
+	x.look = reach.TakeLook(x.identity(), x.opened)
 	q := x.request(kind, reason, required, x.look.Identity)
 	q.Files, q.Digest = x.look.Files, x.look.ProgramDigest()
 	if x.look.Err != nil || !x.opened {
@@ -183,14 +182,14 @@ func (x *execution) question(kind approval.Kind, reason string,
 
 // request makes a request about this command as it was looked at.
 func (x *execution) request(kind approval.Kind, reason string, required []string,
-	id identity.Identity) *approval.Request {
+	id reach.Identity) *approval.Request {
 	x.mu.Lock()
 	x.questions++
 	number := x.questions
 	x.mu.Unlock()
 	required = slices.Clone(required)
 	for i, word := range required {
-		required[i] = identity.Leads(x.host.Local, word)
+		required[i] = reach.LeadsElsewhere(x.host.Local, word)
 	}
 	q := &approval.Request{
 		ID: fmt.Sprintf("%s-%d", x.id, number), Kind: kind,
@@ -301,8 +300,8 @@ func (x *execution) proposal(d judge.Decision) []string {
 }
 
 // identity is what approvals rest on: the command as it was before anything was approved.
-func (x *execution) identity() *identity.Command {
-	return &identity.Command{
+func (x *execution) identity() *reach.ApprovedCommand {
+	return &reach.ApprovedCommand{
 		Run: x.id, Environment: x.host.Environment, Local: x.host.Local,
 		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy,
 		HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -51,7 +51,7 @@ func TestApprover(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var modes []sandbox.Mode
 				r, _ := fakeRunner(nil, func(spec *executor.Spec,
-					p *executortest.FakeProcess) {
+					p *e2e.FakeProcess) {
 					modes = append(modes, spec.Policy.Mode())
 				})
 				defer r.Close()
@@ -107,7 +107,7 @@ func TestApprover(t *testing.T) {
 
 // A startHook is called with each start of a command, from 1, and may fail it.
 type startHook struct {
-	*executortest.Fake
+	*e2e.Fake
 	n     int
 	start func(ctx context.Context, n int) error
 }
@@ -156,7 +156,7 @@ func TestCanceledEverywhere(t *testing.T) {
 			runs, questions := 0, 0
 			var c collector
 			r, e := fakeRunner(&c, nil)
-			e.Play = func(spec *executor.Spec, p *executortest.FakeProcess) {
+			e.Play = func(spec *executor.Spec, p *e2e.FakeProcess) {
 				runs++
 				at("run " + string(rune('0'+runs)))
 				if ctx.Err() != nil {
@@ -294,7 +294,7 @@ func TestEqualRuns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var runs sync.Map
 			r, _ := fakeRunner(nil, func(spec *executor.Spec,
-				_ *executortest.FakeProcess) {
+				_ *e2e.FakeProcess) {
 				runs.Store(spec.Run, true)
 			})
 			board := new(approval.OpenQuestions)
@@ -411,7 +411,7 @@ func TestStrictReview(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var mode sandbox.Mode
 			r, _ := fakeRunner(nil, func(spec *executor.Spec,
-				_ *executortest.FakeProcess) {
+				_ *e2e.FakeProcess) {
 				mode = spec.Policy.Mode()
 			})
 			v := &reviewer{answers: []approval.Answer{test.answer}}
@@ -488,7 +488,7 @@ func TestStrictReviewAnew(t *testing.T) {
 
 // TestStrictReviewPasses: a reviewer that has no answer approves nothing.
 func TestStrictReviewPasses(t *testing.T) {
-	r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { t.Error("it ran") })
+	r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) { t.Error("it ran") })
 	r.Reviewer, r.Approver = approval.Chain(), answering(approval.Approved)
 	for _, policy := range []approval.Policy{approval.OnRequest, approval.Never} {
 		r.Approval = policy
@@ -524,7 +524,7 @@ func BenchmarkAuthorize(b *testing.B) {
 func BenchmarkAnswerToStart(b *testing.B) {
 	b.Run("called", func(b *testing.B) {
 		started := make(chan time.Time, 1)
-		r, e := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
+		r, e := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) {})
 		r.Executor = &startHook{e, 0, func(context.Context, int) error { started <- time.Now(); return nil }}
 		answerToStart(b, r, started)
 	})
@@ -576,7 +576,7 @@ func answerToStart(b *testing.B, r *Runner, started <-chan time.Time) {
 func TestStrictReviewCeiling(t *testing.T) {
 	var mode sandbox.Mode
 	r, _ := fakeRunner(nil, func(spec *executor.Spec,
-		_ *executortest.FakeProcess) {
+		_ *e2e.FakeProcess) {
 		mode = spec.Policy.Mode()
 	})
 	v := &reviewer{answers: []approval.Answer{approval.Approved}}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -177,7 +177,7 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 // came, and the likeliest cause of a failure first. Only where nothing observed the command,
 // the denial may be a guess.
 func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
-	r := &suggest.Run{
+	r := &reach.DeniedRun{
 		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local,
 		Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
 		// which has no named grants

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -214,7 +214,7 @@ func (c *Cmd) check() error {
 	case c.Timeout < 0:
 		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time limit"}
 	}
-	if why := caller.CheckID(c.CallerID); why != "" {
+	if why := strict.CheckID(c.CallerID); why != "" {
 		return &CmdError{Field: "CallerID", Reason: why}
 	}
 	if err := c.Resources.Check(); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -34,12 +34,12 @@ var (
 	// ErrClosed says that the Runner was closed, before the run or during it.
 	ErrClosed = errors.New("sallyport: the runner is closed")
 	// ErrNoContext says that the context of a call is nil. Nothing was done.
-	ErrNoContext = caller.ErrNoContext
+	ErrNoContext = strict.ErrNoContext
 )
 
 // A PanicError says that a function or value of the caller, such as Cmd.Stdin, panicked or ended its
 // goroutine when it was called: its field Where names it, Value is that of the panic, and At where it was.
-type PanicError = caller.PanicError
+type PanicError = strict.PanicError
 
 // A StartError says why a program could not be executed.
 type StartError = executor.StartError

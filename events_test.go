@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -53,7 +53,7 @@ func (c *collector) outputs() (out []event.Output) {
 
 func TestEvents(t *testing.T) {
 	var c collector
-	r, _ := fakeRunner(&c, func(spec *executor.Spec, p *executortest.FakeProcess) {
+	r, _ := fakeRunner(&c, func(spec *executor.Spec, p *e2e.FakeProcess) {
 		spec.OnOutput(executor.Stdout, []byte("caf\xc3"))
 		spec.OnOutput(executor.Stderr, []byte("err\n"))
 		spec.OnOutput(executor.Stdout, []byte("\xa9\n"))
@@ -98,7 +98,7 @@ func TestDeltaCap(t *testing.T) {
 	t.Run("row41", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var c collector
-			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *e2e.FakeProcess) {
 				for range 10_003 {
 					spec.OnOutput(executor.Stdout, []byte("x\n"))
 					synctest.Wait() // the sink has it: nothing is joined
@@ -131,7 +131,7 @@ func TestStuckSink(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := collector{hold: make(chan struct{})}
 			const size = 64 << 20
-			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *e2e.FakeProcess) {
 				p := make([]byte, 1<<20)
 				for range size / len(p) {
 					spec.OnOutput(executor.Stdout, p)
@@ -195,7 +195,7 @@ func TestDeniedEvents(t *testing.T) {
 						t.Errorf("the rule is %q", d.Denial.Rule)
 					}
 				}
-			}), func(spec *executor.Spec, p *executortest.FakeProcess) {
+			}), func(spec *executor.Spec, p *e2e.FakeProcess) {
 				spec.OnOutput(executor.Stderr, []byte(words))
 				p.Exit = test.exit
 			})
@@ -274,8 +274,8 @@ func TestPanics(t *testing.T) {
 			{"the logger", &Runner{Logger: slog.New(handler(fail))}, plain, nil, ""},
 		} {
 			t.Run(test.name+how, func(t *testing.T) {
-				test.runner.Executor = &executortest.Fake{Play: func(*executor.Spec,
-					*executortest.FakeProcess) {
+				test.runner.Executor = &e2e.Fake{Play: func(*executor.Spec,
+					*e2e.FakeProcess) {
 				}}
 				text := test.text + how
 				if test.text == "" {
@@ -326,7 +326,7 @@ func TestSinkGoexit(t *testing.T) {
 		if kinds = append(kinds, e.Body.Kind()); len(kinds) <= 2 {
 			runtime.Goexit()
 		}
-	}), func(*executor.Spec, *executortest.FakeProcess) {})
+	}), func(*executor.Spec, *e2e.FakeProcess) {})
 	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"}); err != nil {
 		t.Error(err)
 	}
@@ -348,7 +348,7 @@ func TestFlush(t *testing.T) {
 	r, _ := fakeRunner(event.SinkFunc(func(event.Event) {
 		<-next
 		calls++
-	}), func(*executor.Spec, *executortest.FakeProcess) {})
+	}), func(*executor.Spec, *e2e.FakeProcess) {})
 	if err := r.Flush(t.Context()); err != nil {
 		t.Errorf("before the first run: %v", err)
 	}
@@ -383,7 +383,7 @@ func TestFlushLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
 		r, _ := fakeRunner(event.SinkFunc(func(event.Event) { <-next }),
-			func(*executor.Spec, *executortest.FakeProcess) {})
+			func(*executor.Spec, *e2e.FakeProcess) {})
 		s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 		if err != nil {
 			t.Fatal(err)

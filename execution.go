@@ -20,12 +20,10 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
-	"github.com/sallyport-dev/sallyport/internal/command/identity"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
@@ -79,9 +77,9 @@ type execution struct {
 		policy sandbox.Policy
 		env    []string
 	}
-	allow  []string       // openings
-	look   *identity.Look // at what an approval rests on; nil for none
-	opened bool           // an approval opens more than the sandbox, or the command has none
+	allow  []string    // openings
+	look   *reach.Look // at what an approval rests on; nil for none
+	opened bool        // an approval opens more than the sandbox, or the command has none
 	input0 process.InputStart
 	keys   *process.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result       // of the attempt before the last
@@ -276,7 +274,7 @@ func (x *execution) setEnvironment() (err error) {
 		Env: x.given, Base: x.inherits, System: x.host.OS, Dir: x.dir, Sandbox: x.policy.Name(),
 		Network: x.policy.Network().String(),
 		Offline: x.policy.Network() == sandbox.NetworkNone, ReadOnlyGit: managed &&
-			!slices.Contains(x.policy.Named(), suggest.GitGrant), PrivateTmp: x.privateTmp(),
+			!slices.Contains(x.policy.Named(), reach.GitGrant), PrivateTmp: x.privateTmp(),
 	}
 	res, own, err := c.Apply(environ.Policy(x.cmd.EnvPolicy))
 	if wrong := new(environ.NameError); errors.As(err, &wrong) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/command/identity"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -56,7 +56,7 @@ func (x *execution) askHost(ctx context.Context, r network.Request) (approval.De
 		return approval.Decision{Source: approval.FromConfig, Message: x.runner.permits(need).Error()}, nil
 	}
 	for {
-		q := x.request(approval.KindNetwork, "", nil, identity.Of(x.identity()))
+		q := x.request(approval.KindNetwork, "", nil, reach.IdentityOf(x.identity()))
 		access.FillHostQuestion(q, r, x.runner.Remember != nil && !x.runner.bars(access.HostRemembered(r)))
 		d, shared, err := x.put(ctx, x.approver(true), q)
 		if err == nil && shared && d.Answer == approval.Approved {

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -47,7 +47,7 @@ type hostRunner struct {
 func newHostRunner(t *testing.T, a approval.Approver) *hostRunner {
 	t.Helper()
 	h := &hostRunner{got: map[string][]network.Decision{}}
-	h.Runner, _ = fakeRunner(&h.events, func(spec *executor.Spec, p *executortest.FakeProcess) {
+	h.Runner, _ = fakeRunner(&h.events, func(spec *executor.Spec, p *e2e.FakeProcess) {
 		for _, host := range spec.Args[1:] {
 			d := spec.Network.Policy().Decide(wants(t, host))
 			if d.Ruling == network.Ask {
@@ -469,7 +469,7 @@ func TestLeavingNetwork(t *testing.T) {
 			var ran sandbox.Policy
 			var asked []string
 			r, _ := fakeRunner(nil, func(spec *executor.Spec,
-				_ *executortest.FakeProcess) {
+				_ *e2e.FakeProcess) {
 				ran = spec.Policy
 			})
 			defer r.Close()
@@ -511,7 +511,7 @@ func TestHostDeniedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ran []sandbox.Mode
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *e2e.FakeProcess) {
 		ran = append(ran,
 			spec.Policy.Mode())
 	})

@@ -18,9 +18,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -412,8 +412,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
-		StdinError: caller.Text(r.StdinErr), StdoutError: caller.Text(r.StdoutErr),
-		StderrError: caller.Text(r.StderrErr),
+		StdinError: strict.ErrorText(r.StdinErr), StdoutError: strict.ErrorText(r.StdoutErr),
+		StderrError: strict.ErrorText(r.StderrErr),
 		Rule:        r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals,
 		Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted,
 		NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
@@ -459,8 +459,8 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
 		Approvals: j.Approvals, Notices: j.Notices,
-		StdinErr: caller.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError),
-		StderrErr: caller.Said(j.StderrError),
+		StdinErr: strict.Said(j.StdinError), StdoutErr: strict.Said(j.StdoutError),
+		StderrErr: strict.Said(j.StderrError),
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
 		n := f.OmittedBytes

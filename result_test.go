@@ -17,14 +17,14 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 func TestResultJSON(t *testing.T) {
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *e2e.FakeProcess) {
 		spec.OnOutput(executor.Stdout, []byte("a\xffb & <c>\n"))
 		spec.OnOutput(executor.Stderr, []byte("touch: cannot touch '/etc/x': Read-only file system\n"))
 		p.Exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native",

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -172,5 +172,5 @@ func (r *Runner) remember(prefix []string, amend func(*Runner) (*rules.Set, stri
 		at.amended = set
 		at.mu.Unlock()
 	}
-	return caller.Call("Remember", func() error { return r.Remember(slices.Clone(prefix), line) })
+	return strict.Call("Remember", func() error { return r.Remember(slices.Clone(prefix), line) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,8 +29,8 @@ func deniedWrite(source sandbox.Source) sandbox.Denial {
 
 // deniedOnce plays a command that is denied writing to /srv/file until it may, and counts how
 // often it runs.
-func deniedOnce(runs *int, source sandbox.Source) func(*executor.Spec, *executortest.FakeProcess) {
-	return func(spec *executor.Spec, p *executortest.FakeProcess) {
+func deniedOnce(runs *int, source sandbox.Source) func(*executor.Spec, *e2e.FakeProcess) {
+	return func(spec *executor.Spec, p *e2e.FakeProcess) {
 		*runs++
 		if spec.Policy.Mode() == sandbox.Full || spec.Policy.LevelAt("/srv/file") == sandbox.LevelWrite {
 			spec.OnOutput(executor.Stdout, []byte("second\n"))
@@ -136,7 +136,7 @@ func TestRetryHost(t *testing.T) {
 		{"a protected address", true, nil, 1}} {
 		t.Run(test.name, func(t *testing.T) {
 			runs := 0
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *e2e.FakeProcess) {
 				if runs++; slices.Contains(spec.Policy.Hosts(), "a.example:443") {
 					return
 				}
@@ -166,8 +166,8 @@ func TestRetryHost(t *testing.T) {
 // TestRetryOutside: leaving the sandbox is its own question, asked only where no grant helps, the
 // approval policy is not the caller's matter, and nothing is denied for good.
 func TestRetryOutside(t *testing.T) {
-	play := func(runs *int) func(*executor.Spec, *executortest.FakeProcess) {
-		return func(spec *executor.Spec, p *executortest.FakeProcess) {
+	play := func(runs *int) func(*executor.Spec, *e2e.FakeProcess) {
+		return func(spec *executor.Spec, p *e2e.FakeProcess) {
 			if *runs++; spec.Policy.Mode() != sandbox.Full {
 				p.Exit = executor.Exit{Code: 1,
 					Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect,
@@ -294,7 +294,7 @@ func TestAskFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var levels []sandbox.Level
-			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *e2e.FakeProcess) {
 				levels = append(levels, spec.Policy.LevelAt("/srv/file"), spec.Policy.LevelAt("/other"))
 			})
 			defer r.Close()
@@ -328,7 +328,7 @@ func TestRemember(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var lines []string
 			runs, asked := 0, 0
-			r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { runs++ })
+			r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) { runs++ })
 			defer r.Close()
 			r.Approval = approval.Untrusted
 			r.Remember = func(_ []string, line string) error { lines = append(lines, line); return nil }
@@ -369,7 +369,7 @@ func TestRemember(t *testing.T) {
 func TestRememberParent(t *testing.T) {
 	asked := 0
 	runner := func(parent *Runner) *Runner {
-		r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
+		r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) {})
 		r.Approval, r.Parent, r.Rules = approval.Untrusted, parent, ruleSet(t, runRules)
 		r.Remember = func([]string, string) error { return nil }
 		r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
@@ -396,7 +396,7 @@ func TestRememberParent(t *testing.T) {
 // TestEnvironments is B12: what was approved for one machine is asked about for another.
 func TestEnvironments(t *testing.T) {
 	host := &knownHost{info: executor.HostInfo{OS: "linux", Environment: "a"}}
-	host.Play = func(*executor.Spec, *executortest.FakeProcess) {}
+	host.Play = func(*executor.Spec, *e2e.FakeProcess) {}
 	var asked []string
 	r := &Runner{Executor: host, Approval: approval.Untrusted}
 	defer r.Close()
@@ -480,7 +480,7 @@ func TestReviewEvents(t *testing.T) {
 func TestReviewCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var c collector
-	r, _ := fakeRunner(&c, func(*executor.Spec, *executortest.FakeProcess) { t.Error("it ran") })
+	r, _ := fakeRunner(&c, func(*executor.Spec, *e2e.FakeProcess) { t.Error("it ran") })
 	r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
 		review := approval.Review{ID: "v", Request: q, Status: approval.ReviewInProgress}
 		approval.Reviewing(ctx, review)
@@ -539,7 +539,7 @@ func TestRetryInput(t *testing.T) {
 
 // startsOnce is an executor whose second start fails.
 type startsOnce struct {
-	*executortest.Fake
+	*e2e.Fake
 	starts int
 	err    error
 }

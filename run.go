@@ -10,7 +10,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/command/identity"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -108,7 +107,7 @@ func (x *execution) attempt(ctx, life context.Context, running func(*attempt)) (
 // judge has the task judged, and reports it.
 func (x *execution) judge() judge.Decision {
 	x.asIs.policy, x.asIs.env = x.policy, x.env
-	x.version = identity.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
+	x.version = reach.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
 	d := x.requirement(x.runner.rules())
 	x.retry = d.Retry
 	held := ""

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 
 // fakeRunner returns a Runner whose commands are played.
 func fakeRunner(sink event.Sink, play func(spec *executor.Spec,
-	p *executortest.FakeProcess)) (*Runner, *executortest.Fake) {
-	e := &executortest.Fake{Play: play}
+	p *e2e.FakeProcess)) (*Runner, *e2e.Fake) {
+	e := &e2e.Fake{Play: play}
 	return &Runner{Policy: sandbox.ReadOnly(), Executor: e, Events: sink}, e
 }
 
@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				var c collector
 				started := 0
-				r, _ := fakeRunner(&c, func(*executor.Spec, *executortest.FakeProcess) { started++ })
+				r, _ := fakeRunner(&c, func(*executor.Spec, *e2e.FakeProcess) { started++ })
 				r.Rules, r.Approval, r.SafeList = ruleSet(t, runRules), test.policy, true
 				res, err := perform(t, r, Cmd{Args: test.args, Arg0: test.arg0, Dir: "/w"}, session)
 				if cerr := r.Close(); cerr != nil {
@@ -141,7 +141,7 @@ func TestRules(t *testing.T) {
 // the policy does not ask about.
 func TestAskForPrompted(t *testing.T) {
 	started := 0
-	r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { started++ })
+	r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) { started++ })
 	defer r.Close()
 	r.Rules, r.Approver, r.Approval = ruleSet(t, runRules), answering(approval.Approved),
 		approval.Granular{Rules: true}.Policy()
@@ -181,7 +181,7 @@ func TestWishes(t *testing.T) {
 			var asked []string
 			var ran sandbox.Policy
 			r, _ := fakeRunner(nil, func(spec *executor.Spec,
-				_ *executortest.FakeProcess) {
+				_ *e2e.FakeProcess) {
 				ran = spec.Policy
 			})
 			defer r.Close()
@@ -208,7 +208,7 @@ func TestWishes(t *testing.T) {
 // TestBrokenRules: nothing runs, whatever the policies, and the error is that of the rules.
 func TestBrokenRules(t *testing.T) {
 	for _, p := range []approval.Policy{approval.OnRequest, approval.Untrusted, approval.Never} {
-		r, _ := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) { t.Error("it ran") })
+		r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) { t.Error("it ran") })
 		r.Policy, r.Approval, r.SafeList = sandbox.FullAccess(), p, true
 		r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
 			t.Error("it was asked about")
@@ -256,7 +256,7 @@ func TestRulesWhere(t *testing.T) {
 	} {
 		for name, session := range map[string]bool{"run": false, "start": true} {
 			t.Run(test.name+", "+name, func(t *testing.T) {
-				r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *executortest.FakeProcess) {
+				r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *e2e.FakeProcess) {
 					mode := spec.Policy.Name()
 					if mode != test.want || !slices.Contains(spec.Env, "SALLYPORT_SANDBOX="+mode) {
 						t.Errorf("mode %s, environment %q", mode, spec.Env)
@@ -306,7 +306,7 @@ func TestPermits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var mode sandbox.Mode
 			r, _ := fakeRunner(nil, func(spec *executor.Spec,
-				_ *executortest.FakeProcess) {
+				_ *e2e.FakeProcess) {
 				mode = spec.Policy.Mode()
 			})
 			defer r.Close()
@@ -353,7 +353,7 @@ func TestPermits(t *testing.T) {
 // TestSpecIdentity checks that the executor gets the identity that events carry.
 func TestSpecIdentity(t *testing.T) {
 	var c collector
-	r, e := fakeRunner(&c, func(*executor.Spec, *executortest.FakeProcess) {})
+	r, e := fakeRunner(&c, func(*executor.Spec, *e2e.FakeProcess) {})
 	defer r.Close()
 	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"}); err != nil {
 		t.Fatal(err)
@@ -375,7 +375,7 @@ func TestSpecIdentity(t *testing.T) {
 
 // A knownHost is an executor that describes its machine as the test says.
 type knownHost struct {
-	executortest.Fake
+	e2e.Fake
 	info    executor.HostInfo
 	hostErr error
 }
@@ -395,7 +395,7 @@ func TestHost(t *testing.T) {
 	base := []string{"Path=/bin", "PATH=/usr/bin"}
 	run := func(t *testing.T, e *knownHost, c *Cmd) error {
 		t.Helper()
-		e.Play = func(*executor.Spec, *executortest.FakeProcess) {}
+		e.Play = func(*executor.Spec, *e2e.FakeProcess) {}
 		r := &Runner{Executor: e, Policy: sandbox.ReadOnly()}
 		defer r.Close()
 		_, err := r.Run(t.Context(), c)
@@ -442,7 +442,7 @@ func TestHost(t *testing.T) {
 func TestTimeoutAndSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan int)
-		r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
+		r, _ := fakeRunner(nil, func(_ *executor.Spec, p *e2e.FakeProcess) {
 			signals <- 0
 			signals <- 10
 			signals <- 0 // taken only when 10 was sent
@@ -479,7 +479,7 @@ func TestTimeoutTie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut,
 			tieContext{t.Context()}: EndCanceled} {
-			p := executortest.NewFakeProcess()
+			p := e2e.NewFakeProcess()
 			a := &attempt{process: p, stopped: make(chan struct{})}
 			release := a.watch(ctx, &Cmd{Timeout: time.Second})
 			<-p.Stopped
@@ -493,7 +493,7 @@ func TestTimeoutTie(t *testing.T) {
 
 func TestUnknownEnd(t *testing.T) {
 	r, _ := fakeRunner(nil, func(_ *executor.Spec,
-		p *executortest.FakeProcess) {
+		p *e2e.FakeProcess) {
 		p.Exit = executor.Exit{Code: -1}
 	})
 	defer r.Close()
@@ -504,7 +504,7 @@ func TestUnknownEnd(t *testing.T) {
 }
 
 func TestForeignExecutor(t *testing.T) {
-	r, e := fakeRunner(nil, func(*executor.Spec, *executortest.FakeProcess) {})
+	r, e := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) {})
 	defer r.Close()
 	if _, err := r.Run(t.Context(), &Cmd{Script: "exit 1", Dir: "/somewhere"}); err != nil {
 		t.Fatal(err)
@@ -524,7 +524,7 @@ func TestForeignExecutor(t *testing.T) {
 // TestLateUnavailable: a sandbox that turned out not to be there is no end of a
 // command.
 func TestLateUnavailable(t *testing.T) {
-	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *executortest.FakeProcess) {
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *e2e.FakeProcess) {
 		p.Exit = executor.Exit{Code: -1}
 		p.Err = &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}
 	})
@@ -541,7 +541,7 @@ func TestUpdate(t *testing.T) {
 	var got []string
 	runs := 0
 	fail := deniedOnce(&runs, sandbox.Notified)
-	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *executortest.FakeProcess) {
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *e2e.FakeProcess) {
 		got = append(got, spec.Policy.LevelAt(spec.Dir+"/x").String()+" "+spec.Dir)
 		fail(spec, p)
 	})

@@ -16,9 +16,9 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -196,7 +196,7 @@ func (r *Runner) permits(required ...string) error {
 	if r.Permits == nil || len(required) == 0 {
 		return nil
 	}
-	return caller.Call("Permits", func() error { return r.Permits(required) })
+	return strict.Call("Permits", func() error { return r.Permits(required) })
 }
 
 // bars reports whether Permits has something against what is required.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -304,7 +304,7 @@ func (s *Session) use() {
 // would have returned; but that the session was terminated is no error, [Result.End] tells
 // it. The end of ctx ends the wait only.
 func (s *Session) Wait(ctx context.Context) (*Result, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	select {
@@ -321,7 +321,7 @@ func (s *Session) Wait(ctx context.Context) (*Result, error) {
 // terminal), and SIGKILL after Cmd.Grace. It waits for the end, and reports whether the
 // command was alive. The output of the session can still be read.
 func (s *Session) Terminate(ctx context.Context) (bool, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return false, err
 	}
 	if s.over() {
@@ -345,7 +345,7 @@ func (s *Session) stop() {
 // TerminateAll terminates all sessions at once and returns how many were alive. The end
 // of ctx ends the wait for them only.
 func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return 0, err
 	}
 	all, _ := r.sessions.List()

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The reasons why a session takes no input, for errors.Is.
@@ -138,7 +138,7 @@ type (
 // one that stops disturbs no other. Deltas takes no output away from Await.
 func (s *Session) Deltas(ctx context.Context, from uint64) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		if err := caller.Check(ctx); err != nil {
+		if err := strict.CheckContext(ctx); err != nil {
 			yield(Delta{Offset: from}, err)
 			return
 		}
@@ -194,7 +194,7 @@ func (s *Session) Lines(from, to int) (lines []Line, more bool) { return s.outpu
 // line, and at most most of them; 0 means 1 000. With an error, Found holds the matches so
 // far.
 func (s *Session) Search(ctx context.Context, pattern *regexp.Regexp, most int) (Found, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return Found{}, err
 	}
 	if pattern == nil {

@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 )
 
 // scriptedSession starts a session of a ScriptedProcess, for tests in synctest bubbles.
-func scriptedSession(t *testing.T, c *Cmd) (*Runner, *Session, *executortest.ScriptedProcess) {
+func scriptedSession(t *testing.T, c *Cmd) (*Runner, *Session, *e2e.ScriptedProcess) {
 	t.Helper()
-	p := executortest.NewScriptedProcess()
-	r := &Runner{Executor: &executortest.Scripted{Process: p}, Spill: -1, sequentialIDs: true}
+	p := e2e.NewScriptedProcess()
+	r := &Runner{Executor: &e2e.Scripted{Process: p}, Spill: -1, sequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}
 	}
@@ -333,7 +333,7 @@ func (s *choices) until() Until {
 }
 
 // event lets one thing happen, to the process and to the model.
-func (m *waitModel) event(s *choices, p *executortest.ScriptedProcess) {
+func (m *waitModel) event(s *choices, p *e2e.ScriptedProcess) {
 	switch s.next(8) {
 	default:
 		text := fuzzTexts[s.next(len(fuzzTexts))]
@@ -406,7 +406,7 @@ func fuzzUntil(t *testing.T, s *choices) {
 }
 
 // wait is one wait, which ends by itself or is canceled when the script has no more.
-func wait(t *testing.T, s *choices, session *Session, p *executortest.ScriptedProcess, m *waitModel) {
+func wait(t *testing.T, s *choices, session *Session, p *e2e.ScriptedProcess, m *waitModel) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // DefaultYield is the longest wait of an Until that names none.
@@ -152,7 +152,7 @@ func (s *Session) Yield(ctx context.Context, d time.Duration) (Output, error) {
 // error of Write it does not wait; but a command that has closed its input gets 2 seconds
 // to end.
 func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	if err := u.check(); err != nil {

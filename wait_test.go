@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -27,7 +27,7 @@ func TestSessionTimes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cmd  Cmd
-		test func(t *testing.T, s *Session, p *executortest.ScriptedProcess)
+		test func(t *testing.T, s *Session, p *e2e.ScriptedProcess)
 	}{
 		{"the output wins a tie", Cmd{}, tieWithOutput},
 		{"a pattern sees all that is retained", Cmd{}, seeAll},
@@ -58,7 +58,7 @@ func TestSessionTimes(t *testing.T) {
 	}
 }
 
-func tieWithOutput(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func tieWithOutput(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	for i := range 20 { // which of two things is seen first is chance
 		go func() {
 			<-time.After(time.Second)
@@ -77,7 +77,7 @@ func tieWithOutput(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func seeAll(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func seeAll(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Say("^begin\nREADY in 5 ms\n" + strings.Repeat("y", 900<<10))
 	reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`(?m)^READY in \d+ ms$`)})
 	if err != nil || reply.Reason != ReasonMatch || reply.Next != uint64(len("^begin\nREADY in 5 ms")) {
@@ -100,7 +100,7 @@ func awaits(t *testing.T, s *Session, pattern string) Reply {
 	return *reply
 }
 
-func matchNext(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func matchNext(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Say("one\ntwo\nthree> ")
 	if r := awaits(t, s, "one"); r.Reason != ReasonMatch || r.Next != 3 ||
 		r.Output.String() != "one\ntwo\nthree> " {
@@ -125,7 +125,7 @@ func matchNext(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func matchAcross(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func matchAcross(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	for i, piece := range []string{"REA", "DY\n"} {
 		p.Say(piece)
 		if r := awaits(t, s, "READY"); (r.Reason == ReasonMatch) != (i == 1) {
@@ -134,7 +134,7 @@ func matchAcross(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func waitAtOnce(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func waitAtOnce(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	begin := time.Now()
 	var waits sync.WaitGroup
 	for name, want := range map[string]struct {
@@ -163,7 +163,7 @@ func waitAtOnce(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	waits.Wait()
 }
 
-func waitFrom(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func waitFrom(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Say("READY\nREADY again\n")
 	for range 3 { // each has its own
 		from := uint64(0)
@@ -188,7 +188,7 @@ func waitFrom(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func matchColors(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func matchColors(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Say("\x1b[?2004h\x1b[32mServer\x1b[39m listening: \x1b]8;;http://x\x1b\\\x1b[1mport\x1b[")
 	p.Say("22m 4\x1b[7m2\x1b[m\r\n")
 	const pattern = `(?m)^Server listening: port \d\d$`
@@ -205,7 +205,7 @@ func matchColors(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func endLate(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func endLate(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	if _, err := s.Write([]byte("text\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func endLate(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func endFull(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func endFull(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Full = true })
 	begin := time.Now()
 	if err := s.CloseInput(); !errors.Is(err, ErrInputFull) || time.Since(begin) != inputPatience {
@@ -223,7 +223,7 @@ func endFull(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func cancelOneWrite(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func cancelOneWrite(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Full = true })
 	ctx, cancel := context.WithCancel(t.Context())
 	var writes sync.WaitGroup
@@ -258,7 +258,7 @@ func cancelOneWrite(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func writeBehind(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func writeBehind(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Full = true })
 	var writes sync.WaitGroup
 	writes.Go(func() {
@@ -278,7 +278,7 @@ func writeBehind(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 }
 
 // writeSlowly has two calls write to a command that reads a byte in nearly two seconds.
-func writeSlowly(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func writeSlowly(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Step = 1 })
 	reads := time.NewTicker(inputPatience - 1)
 	done := make(chan struct{})
@@ -309,7 +309,7 @@ func writeSlowly(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 
 // writePart has a command take a part, and then nothing: the write is over 2 seconds after the
 // last byte that was taken, and the rest can be written later.
-func writePart(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func writePart(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Step = 3 })
 	begin := time.Now()
 	n, err := s.Write([]byte("abcdefghij"))
@@ -333,7 +333,7 @@ func writePart(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 }
 
 // countQuiet waits for 5 seconds without output. Those before the wait do not count.
-func countQuiet(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func countQuiet(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	quiet := func(want time.Duration) {
 		t.Helper()
 		reply, err := s.Await(t.Context(), Until{For: time.Minute, Quiet: 5 * time.Second})
@@ -356,7 +356,7 @@ func countQuiet(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 }
 
 // quietAfterSend: text that prints nothing is followed by silence.
-func quietAfterSend(t *testing.T, s *Session, _ *executortest.ScriptedProcess) {
+func quietAfterSend(t *testing.T, s *Session, _ *e2e.ScriptedProcess) {
 	for range 2 {
 		reply, err := s.Send(t.Context(), []byte("prints nothing\n"),
 			Until{For: time.Minute, Quiet: 5 * time.Second})
@@ -366,7 +366,7 @@ func quietAfterSend(t *testing.T, s *Session, _ *executortest.ScriptedProcess) {
 	}
 }
 
-func closeDuringWrite(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func closeDuringWrite(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Full = true })
 	var writes sync.WaitGroup
 	writes.Go(func() {
@@ -385,7 +385,7 @@ func closeDuringWrite(t *testing.T, s *Session, p *executortest.ScriptedProcess)
 }
 
 // writeWhileEnding: nobody reads the pipe any more, and a moment later the end is known.
-func writeWhileEnding(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func writeWhileEnding(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Say("last words")
 	p.Set(func() { p.Broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
 	go func() {
@@ -401,7 +401,7 @@ func writeWhileEnding(t *testing.T, s *Session, p *executortest.ScriptedProcess)
 	}
 }
 
-func writeToDeaf(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func writeToDeaf(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Set(func() { p.Broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
 	begin := time.Now()
 	if _, err := s.Send(t.Context(), []byte("text"), Until{}); !errors.Is(err, ErrInputClosed) ||
@@ -415,7 +415,7 @@ func writeToDeaf(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
 	}
 }
 
-func waitAfterEnd(t *testing.T, s *Session, p *executortest.ScriptedProcess) {
+func waitAfterEnd(t *testing.T, s *Session, p *e2e.ScriptedProcess) {
 	p.Exit()
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -479,8 +479,8 @@ func TestAwaitUnsupported(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &executortest.Fake{Play: func(_ *executor.Spec,
-					p *executortest.FakeProcess) {
+				e := &e2e.Fake{Play: func(_ *executor.Spec,
+					p *e2e.FakeProcess) {
 					<-p.Stopped
 					p.Exit.Stopped = true
 				}}
@@ -519,7 +519,7 @@ func TestAwaitUnsupported(t *testing.T) {
 }
 
 // unsignaled is a process whose executor cannot pass signals on.
-type unsignaled struct{ *executortest.FakeProcess }
+type unsignaled struct{ *e2e.FakeProcess }
 
 func (unsignaled) Signal(int) error { return errors.ErrUnsupported }
 
@@ -527,7 +527,7 @@ func (unsignaled) Signal(int) error { return errors.ErrUnsupported }
 // executor cannot pass it on.
 func TestSignalUnsupported(t *testing.T) {
 	signals := make(chan int)
-	p := executortest.NewFakeProcess()
+	p := e2e.NewFakeProcess()
 	a := &attempt{process: unsignaled{p}, stopped: make(chan struct{})}
 	release := a.watch(t.Context(), &Cmd{Signals: signals})
 	const winch = 28 // it asks for nothing

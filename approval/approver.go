@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // An Approver answers questions. Approve blocks until there is an answer or ctx ends; what it
@@ -25,7 +25,7 @@ type Func func(ctx context.Context, r *Request) (Decision, error)
 
 // Approve calls f, with a context that is not nil.
 func (f Func) Approve(ctx context.Context, r *Request) (Decision, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return Decision{}, err
 	}
 	return f(ctx, r)
@@ -85,7 +85,7 @@ func First(as ...Approver) Approver {
 
 // approve is a.Approve, which must answer: a panic of it is an error, and so is the end of its goroutine.
 func approve(ctx context.Context, a Approver, r *Request) (d Decision, err error) {
-	err = caller.Call("the approver", func() (err error) {
+	err = strict.Call("the approver", func() (err error) {
 		d, err = a.Approve(ctx, r)
 		return err
 	})
@@ -96,7 +96,7 @@ func approve(ctx context.Context, a Approver, r *Request) (d Decision, err error
 // error, a panic, an answer that was not offered. Only the end of ctx is an error, and
 // [ErrPass] of an approver that passes.
 func Ask(ctx context.Context, a Approver, r *Request) (Decision, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return Decision{}, err
 	}
 	if a == nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A Memory asks an approver each question once: equal questions that are open at the same time
@@ -59,7 +59,7 @@ const defaultMost = 1000
 // wait for its answer have ended; shared says that another one asked it first. Reviews are reported
 // to all of them, see [WithReviews].
 func (m *Memory) Ask(ctx context.Context, a Approver, r *Request) (d Decision, shared bool, err error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return Decision{}, false, err
 	}
 	key := r.key()

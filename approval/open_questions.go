@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // An OpenQuestions is an Approver that keeps questions until they are answered from elsewhere: by another
@@ -39,7 +39,7 @@ var (
 
 // Approve posts the question and waits for its answer.
 func (b *OpenQuestions) Approve(ctx context.Context, r *Request) (Decision, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return Decision{}, err
 	}
 	p := &openQuestion{r, make(chan Decision, 1)}

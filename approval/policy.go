@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A Policy says when a command needs an approval, and whether one may be asked for. The zero
@@ -161,7 +161,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	var form granularForm
-	if err := strictjson.Unmarshal(data, &form); err != nil {
+	if err := strict.Unmarshal(data, &form); err != nil {
 		return fmt.Errorf("approval policy: %w; use a word or an object with the member granular", err)
 	}
 	switch g, not := form.Granular, form.Reject; {

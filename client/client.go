@@ -17,8 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Options say how a Client behaves. Only Server is needed.
@@ -46,7 +46,7 @@ type Client struct {
 // of ctx later has no effect. The caller must call Close. A server that has no judged runs is an
 // *[Error] that is [errors.ErrUnsupported].
 func Dial(ctx context.Context, opts Options) (*Client, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	s, c := opts.Server, &Client{opts: opts}
@@ -133,7 +133,7 @@ func (c *Client) params(cmd *Cmd) (*wire.RunStart, error) {
 // the end of ctx before that prevents the start. A command that does not run is a *[NotRunError]. After an
 // error of the connection it may run: List shows it.
 func (c *Client) Start(ctx context.Context, cmd *Cmd) (*Run, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	p, err := c.params(cmd)
@@ -216,7 +216,7 @@ func (c *Client) List(ctx context.Context) ([]Info, error) {
 
 // repeat makes a request that may be made again after a cut.
 func (c *Client) repeat(ctx context.Context, method string, params, result any) error {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return err
 	}
 	return explain(c.client.Repeat(ctx, method, params, result))

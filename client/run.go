@@ -14,10 +14,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A Run is a command that runs at a server, or has run there. The server knows the last 64 of a user
@@ -194,7 +194,7 @@ func (r *Run) Terminate(ctx context.Context) (bool, error) {
 
 // Remove terminates the run, if it is alive, and has the server forget it.
 func (r *Run) Remove(ctx context.Context) error {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return err
 	}
 	return explain(wire.RemoveRun(ctx, r.client.client, r.id))

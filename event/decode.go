@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A DecodeError reports JSON that is no event which this package reads.
@@ -47,7 +47,7 @@ var errResult = errors.New("it is a result; decode it into a sallyport.Result")
 // and times are in whole milliseconds.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var head envelope
-	err := strictjson.Unmarshal(data, &head)
+	err := strict.Unmarshal(data, &head)
 	switch {
 	case err == nil && head.Version == 0 && head.Type == "result":
 		err = errResult
@@ -73,7 +73,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 func decode(kind string, data []byte) (Body, error) {
 	known, ok := forms[kind]
 	if !ok {
-		members, err := strictjson.Object(data)
+		members, err := strict.Object(data)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func decode(kind string, data []byte) (Body, error) {
 		return Unknown{kind, rest}, err
 	}
 	into := reflect.New(reflect.TypeOf(known))
-	if err := strictjson.Unmarshal(data, into.Interface()); err != nil {
+	if err := strict.Unmarshal(data, into.Interface()); err != nil {
 		return nil, err
 	}
 	f, _ := into.Elem().Interface().(form) // it has the type of known

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	inside "github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Options say how a Server serves. The zero Options are those of "sallyport exec-server" without flags, but
@@ -89,8 +89,8 @@ func New(opts Options) *Server {
 // There is no authentication: every process that reaches the connection runs commands as the user of this
 // process. Close of the connection must end a Read and a Write that wait.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
-	stream := wire.LinesOn(caller.Conn("the connection", conn))
-	if err := caller.Check(ctx); err != nil {
+	stream := wire.LinesOn(strict.Conn("the connection", conn))
+	if err := strict.CheckContext(ctx); err != nil {
 		return errors.Join(err, stream.Close())
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })() // Serve sees the end
@@ -111,7 +111,7 @@ func (s *Server) Dial(ctx context.Context) (io.ReadWriteCloser, error) { return 
 // the longest time that a run has between SIGTERM and SIGKILL, or until ctx ends. The error is nil or
 // [ErrStuck].
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return err
 	}
 	return s.server.Shutdown(ctx)

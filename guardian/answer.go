@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -136,7 +136,7 @@ func parse(text, key string) (answer, error) {
 
 // decode reads one object with the members of schema, each once.
 func decode(text, key string) (answer, error) {
-	members, err := strictjson.Object([]byte(text))
+	members, err := strict.Object([]byte(text))
 	if err != nil {
 		return answer{}, errAnswer
 	}

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -283,7 +283,7 @@ var finished = []string{`"stop"`, `"eos"`, `"eos_token"`, `"end_turn"`}
 // others too, means that there is none.
 func (c *client) texts(body []byte) ([]string, error) {
 	var r response
-	if err := strictjson.Unmarshal(body, &r); err != nil {
+	if err := strict.Unmarshal(body, &r); err != nil {
 		return nil, errEnvelope
 	}
 	if given(r.Error) {

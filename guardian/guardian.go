@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -110,7 +110,7 @@ const (
 // [*FailedError], which denies, [approval.ErrPass] in shadow mode, or the end of ctx. The review is
 // reported, see [approval.WithReviews].
 func (g *Guardian) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return approval.Decision{}, err
 	}
 	review := approval.Review{

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // ErrTooWide is the error of a proposal to allow what could be any command: a shell, an
@@ -108,5 +108,5 @@ func quoteString(s string) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		return "", errors.New("a word is not valid UTF-8 or has a NUL byte; write the rule by hand")
 	}
-	return strictjson.Quote(s), nil
+	return strict.Quote(s), nil
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -27,7 +27,7 @@ func (t *Tools) start(ctx context.Context, place *process.Place[*entry], q *Requ
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))
 	var failures <-chan string
 	if t.Watch != nil {
-		err = caller.Call("Watch", func() error { failures = t.Watch(watching, q.CallID); return nil })
+		err = strict.Call("Watch", func() error { failures = t.Watch(watching, q.CallID); return nil })
 	}
 	var s *sallyport.Session
 	if err == nil {

@@ -6,7 +6,7 @@ package unified
 import (
 	"path/filepath"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -39,7 +39,7 @@ func (t *Tools) grants(q *Request, dir string) ([]sandbox.Grant, error) {
 		return badArgument("exec_command", "additional_permissions", reason, err)
 	}
 	var a additional
-	if err := strictjson.Unmarshal(q.Additional, &a); err != nil {
+	if err := strict.Unmarshal(q.Additional, &a); err != nil {
 		return nil, bad(err, "it has network.enabled, file_system.read and file_system.write")
 	}
 	if a.Network != nil && a.Network.Enabled {

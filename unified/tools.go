@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -106,7 +106,7 @@ const NetworkDenied = "Network access was denied by the Codex sandbox network pr
 // [ErrInterrupted] then. After any other error nothing runs. Errors are [*Error] values of the kinds
 // [ErrArgument], [ErrUnavailable], [ErrTooMany], [ErrCreate] with the error of the Runner, and [ErrFailed].
 func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	c, err := t.command(&q)
@@ -139,7 +139,7 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 // The errors are [*Error] values of the kinds [ErrArgument], [ErrUnavailable], [ErrUnknownProcess],
 // [ErrStdinClosed], [ErrNoInterrupt], [ErrWrite], [ErrFailed], and [ErrInterrupted] for the end of ctx.
 func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.check(); err != nil {
@@ -255,7 +255,7 @@ func (t *Tools) List() []Info {
 // had ended or is being ended. A call that waits for the process returns its exit code.
 // After an error the process may still run.
 func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return false, err
 	}
 	t.mu.Lock()
@@ -380,5 +380,5 @@ func (t *Tools) emit(e Event) {
 	}
 	t.emitting.Lock()
 	defer t.emitting.Unlock()
-	_ = caller.Call("Events", func() error { t.Events(e); return nil })
+	_ = strict.Call("Events", func() error { t.Events(e); return nil })
 }

@@ -19,9 +19,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -61,7 +60,7 @@ func (e *FailedError) Unwrap() error { return e.Err }
 
 // Approve runs the program. Its process group is gone when it returns.
 func (a *Approver) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return approval.Decision{}, err
 	}
 	d, err := a.ask(ctx, r)
@@ -128,7 +127,7 @@ func (a *Approver) answer(s []byte, r *approval.Request,
 		Message  string `json:"message"`
 	}
 	var none approval.Decision
-	if err := strictjson.Unmarshal(s, &said); err != nil {
+	if err := strict.Unmarshal(s, &said); err != nil {
 		return none, failed("its output is no JSON object with a decision: %s", text.Line(err.Error()))
 	}
 	if said.Decision == "none" {

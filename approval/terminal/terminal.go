@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -31,7 +31,7 @@ type Approver struct {
 // Approve shows the question and waits for the answer. End of file, a hang-up and four other
 // answers deny.
 func (a *Approver) Approve(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return d, err
 	}
 	a.mu.Lock()

@@ -12,34 +12,34 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/run/waits"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // AwaitInput implements [executor.Process].
 func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
-	var look func() waits.Look
-	kind := func(k waits.Kind) executor.InputKind { return executor.InputKind(k) }
+	var look func() tasks.Look
+	kind := func(k tasks.Kind) executor.InputKind { return executor.InputKind(k) }
 	switch {
 	case c.Terminal() != nil:
-		look = func() waits.Look { return waits.Terminal(c.Terminal(), c.child.Processes()) }
+		look = func() tasks.Look { return tasks.Terminal(c.Terminal(), c.child.Processes()) }
 	case c.InputPipe() != nil:
-		look = func() waits.Look { return waits.Pipe(c.InputPipe(), c.child.Processes()) }
-		kind = func(waits.Kind) executor.InputKind { return executor.InputData }
+		look = func() tasks.Look { return tasks.Pipe(c.InputPipe(), c.child.Processes()) }
+		kind = func(tasks.Kind) executor.InputKind { return executor.InputData }
 	default: // it never waits for input
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	afterOutput := func() waits.Look {
+	afterOutput := func() tasks.Look {
 		l := look()
 		if l.Waiting && !c.Delivered() {
-			return waits.Look{Known: true, Why: "there is output that was not delivered yet"}
+			return tasks.Look{Known: true, Why: "there is output that was not delivered yet"}
 		}
 		return l
 	}
-	found, err := waits.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
+	found, err := tasks.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 			return 0, context.Cause(ctx)
 		case <-timer.C:
 		}
-		ports, err := waits.ListeningPorts(c.child.Processes(), own)
+		ports, err := tasks.ListeningPorts(c.child.Processes(), own)
 		if err != nil && ctx.Err() == nil && len(c.child.Processes()) > 0 {
 			return 0, fmt.Errorf("cannot tell the ports of the process: %w",
 				errors.Join(err, errors.ErrUnsupported))
@@ -83,7 +83,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 
 // whileRunning returns a context that also ends with the command. For a nil one it has ended.
 func (c *command) whileRunning(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(err)
 		return ctx, cancel

@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
@@ -64,7 +64,7 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 // begin counts a start, unless the Executor is closed. The context that it returns ends with the
 // Executor as well; done must be called.
 func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), err error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
 	if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), e
 
 // startIn is Start in a shared sandbox, or with nil in one of its own.
 func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec) (*command, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -35,7 +35,7 @@ type openShare struct {
 
 // Start is [executor.Executor.Start].
 func (s *Sharing) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	const tries = 2 // the holder of the first one may just have been killed

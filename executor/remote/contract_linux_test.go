@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor/remote"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -65,7 +65,7 @@ func serveWeb(t testing.TB, s *execserver.Server) string {
 	return strings.Replace(web.URL, "http", "ws", 1)
 }
 
-var ours = executortest.Traits{Resize: true, CloseInput: true, Signals: true, Typed: true, Trees: true}
+var ours = e2e.Traits{Resize: true, CloseInput: true, Signals: true, Typed: true, Trees: true}
 
 // TestContract: this machine, a server in this process and one behind a socket keep the same
 // promises.
@@ -73,21 +73,21 @@ func TestContract(t *testing.T) {
 	t.Run("local", func(t *testing.T) {
 		all := ours
 		all.Inherit = true
-		executortest.Run(t, all, func(t *testing.T) executor.Executor {
+		e2e.Run(t, all, func(t *testing.T) executor.Executor {
 			e := new(local.Executor)
 			closed(t, e)
 			return e
 		})
 	})
 	t.Run("in process", func(t *testing.T) {
-		executortest.Run(t, ours, func(t *testing.T) executor.Executor {
+		e2e.Run(t, ours, func(t *testing.T) executor.Executor {
 			e := remote.New(remote.Options{Dial: newServer(t).Dial})
 			closed(t, e)
 			return e
 		})
 	})
 	t.Run("remote", func(t *testing.T) {
-		executortest.Run(t, ours, func(t *testing.T) executor.Executor {
+		e2e.Run(t, ours, func(t *testing.T) executor.Executor {
 			e := remote.New(remote.Options{URL: serveWeb(t, newServer(t)), Token: "secret"})
 			closed(t, e)
 			return e

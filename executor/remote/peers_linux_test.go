@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -61,7 +61,7 @@ func servePeer(t *testing.T) string {
 // TestPeer: the contract at the peer's server, as far as its protocol goes.
 func TestPeer(t *testing.T) {
 	url := servePeer(t)
-	executortest.Run(t, executortest.Traits{}, func(t *testing.T) executor.Executor {
+	e2e.Run(t, e2e.Traits{}, func(t *testing.T) executor.Executor {
 		e := remote.New(remote.Options{URL: url})
 		closed(t, e)
 		return e

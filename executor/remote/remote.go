@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Options say which exec-server an Executor uses.
@@ -97,7 +97,7 @@ func New(opts Options) *Executor {
 
 // connect returns the client, which it makes first, and again after a session was lost.
 func (e *Executor) connect(ctx context.Context) (*wire.Client, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	select {
@@ -229,7 +229,7 @@ func (e *Executor) resumed() {
 // cannot be known, the error is [executor.ErrEndUnknown] and an *Error of ClassTransport, and what may
 // run is ended as soon as the server can be told. The process is never started twice.
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

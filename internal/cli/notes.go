@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -57,9 +57,9 @@ func (r *report) tmpLine(res *sallyport.Result) string {
 	if err != nil {
 		return ""
 	}
-	for _, name := range suggest.TmpPaths(res.Args) {
+	for _, name := range reach.TmpPaths(res.Args) {
 		name = path.Clean(name)
-		if _, err := os.Lstat(name); err == nil && suggest.InPrivateTmp(&policy, res.Dir, name) {
+		if _, err := os.Lstat(name); err == nil && reach.InPrivateTmp(&policy, res.Dir, name) {
 			return "probably missing inside: " + text.Word(name) + ", because /tmp is private; use --tmp host"
 		}
 	}

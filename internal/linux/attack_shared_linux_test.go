@@ -22,9 +22,9 @@ import (
 // of that, or a number in the attacker's own process namespace for a control.
 func sharedAttacks() map[string]attack {
 	return map[string]attack{
-		"reach-read":     func(kv map[string]string) outcome { return reach(kv["file"], unix.O_RDONLY) },
-		"reach-write":    func(kv map[string]string) outcome { return reach(kv["file"], unix.O_WRONLY|unix.O_CREAT) },
-		"reach-list":     func(kv map[string]string) outcome { return reach(kv["file"], unix.O_RDONLY|unix.O_DIRECTORY) },
+		"reach-read":     func(kv map[string]string) outcome { return openByAll(kv["file"], unix.O_RDONLY) },
+		"reach-write":    func(kv map[string]string) outcome { return openByAll(kv["file"], unix.O_WRONLY|unix.O_CREAT) },
+		"reach-list":     func(kv map[string]string) outcome { return openByAll(kv["file"], unix.O_RDONLY|unix.O_DIRECTORY) },
 		"through-link":   throughLink,
 		"proc-of-pid":    func(kv map[string]string) outcome { return procFiles("/proc/"+kv["pid"], kv["listed"] != "") },
 		"proc-of-all":    procOfAll,
@@ -83,8 +83,8 @@ func hostNamespaces(*neighbors, string) []string {
 	return []string{"host=" + strings.Join(roots, " ")}
 }
 
-// reach opens a file by every way that a process knows to it.
-func reach(file string, flags int) outcome {
+// openByAll opens a file by every way that a process knows to it.
+func openByAll(file string, flags int) outcome {
 	roots := []string{"", "/proc/self/root", "/proc/thread-self/root", "/proc/self/cwd/" + farUp,
 		"/proc/1/root", "/proc/1/cwd/" + farUp}
 	tasks, err := filepath.Glob("/proc/[0-9]*")
@@ -126,7 +126,7 @@ func throughLink(kv map[string]string) outcome {
 		return bad("%v", err)
 	}
 	defer os.Remove(name)
-	v := reach(name, unix.O_RDONLY)
+	v := openByAll(name, unix.O_RDONLY)
 	if v.word == wordBreach {
 		return v
 	}

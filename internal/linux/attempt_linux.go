@@ -12,7 +12,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
-	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
@@ -278,9 +277,9 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	if a.shared != nil && a.shared.demux != nil {
 		a.member = a.shared.demux.Join()
 	}
-	var monitor *bwrap.Monitor
+	var monitor *BubblewrapMonitor
 	if p.Pipes {
-		if monitor, err = bwrap.Open(&files); err != nil {
+		if monitor, err = OpenBubblewrap(&files); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -24,8 +23,8 @@ type Child struct {
 	held
 	host     *Host
 	proc     *launch.Process
-	monitor  *bwrap.Monitor // nil at other levels
-	terminal *os.File       // the master end; nil without one
+	monitor  *BubblewrapMonitor // nil at other levels
+	terminal *os.File           // the master end; nil without one
 	sandbox  executor.Sandbox
 	ownPIDs  bool    // it has a process namespace that the reaper is in
 	shared   *Shared // nil for a sandbox of its own
@@ -42,7 +41,7 @@ type Child struct {
 	outgrown error          // why the tree could not be killed
 }
 
-func (h *Host) newChild(p *plan.Plan, explain bool, proc *launch.Process, monitor *bwrap.Monitor) *Child {
+func (h *Host) newChild(p *plan.Plan, explain bool, proc *launch.Process, monitor *BubblewrapMonitor) *Child {
 	c := &Child{
 		host: h, proc: proc, monitor: monitor,
 		sandbox: p.Sandbox(explain), ownPIDs: p.Script.Namespaces&launch.NewPID != 0,

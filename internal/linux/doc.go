@@ -13,4 +13,12 @@
 // The package decides nothing: the policy says what a command may access, and the plan how
 // that is enforced. It reads no output. What it cannot enforce it refuses with a
 // *sandbox.UnsupportedError; it never runs a command with less.
+//
+// Where this program may not make user namespaces itself but bubblewrap may, it starts commands through that.
+// [FindBubblewrap] looks for a bubblewrap that only root can change, and runs it once with every option that
+// a machine may refuse. For a command, [OpenBubblewrap] replaces the standard descriptors by pipes and opens
+// the pipe of bubblewrap's status. When the launcher has started it, [BubblewrapMonitor.Follow] reads that
+// status, signals the command past bubblewrap's own processes, and names what the command leaves behind.
+// Package plan writes bubblewrap's options. No other program is run than the one that was found, and never
+// one that PATH names.
 package linux

@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -82,7 +82,7 @@ func (a *attempt) explainTmp(err error) error {
 		return known
 	}
 	res, err := a.spec.Policy.Resolve()
-	if err != nil || !suggest.InPrivateTmp(&res, a.spec.Dir, step.Step.Path) {
+	if err != nil || !reach.InPrivateTmp(&res, a.spec.Dir, step.Step.Path) {
 		return known
 	}
 	return &executor.StartError{Program: start.Program, NotFound: true,

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
-	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
@@ -50,7 +49,7 @@ type Host struct {
 	sealErr  error
 
 	bwrapOnce sync.Once
-	bwrap     *bwrap.Program
+	bwrap     *Bubblewrap
 	bwrapLack *sandbox.UnsupportedError
 
 	making  sync.Mutex // guards files and bundles, and is held while they are made
@@ -91,8 +90,8 @@ func (h *Host) Facts() *plan.Host {
 }
 
 // findBwrap returns the system's bubblewrap, or why it cannot be used. It looks once.
-func (h *Host) findBwrap() (*bwrap.Program, *sandbox.UnsupportedError) {
-	h.bwrapOnce.Do(func() { h.bwrap, h.bwrapLack = bwrap.Find() })
+func (h *Host) findBwrap() (*Bubblewrap, *sandbox.UnsupportedError) {
+	h.bwrapOnce.Do(func() { h.bwrap, h.bwrapLack = FindBubblewrap() })
 	return h.bwrap, h.bwrapLack
 }
 

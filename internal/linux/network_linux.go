@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -210,7 +210,7 @@ func (a *attempt) nameServer(r *plan.Request) {
 	a.server = server
 	r.Names = &plan.Names{Server: server}
 	if !server.Addr().IsLoopback() {
-		r.Names.Route = sockets.LocalRoutes(server.Addr())
+		r.Names.Route = tasks.LocalRoutes(server.Addr())
 	}
 }
 
@@ -225,7 +225,7 @@ func (a *attempt) redirect(r *plan.Request) {
 	}
 	r.Redirect = &plan.Redirect{
 		Routes: routes(!h.onlyIPv4),
-		Rules: sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort,
+		Rules: tasks.Rules(tasks.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort,
 			Local: a.reaches.LocalPorts()}),
 		IPv6: !h.onlyIPv4,
 	}
@@ -233,9 +233,9 @@ func (a *attempt) redirect(r *plan.Request) {
 
 // routes are the messages after which every address is one of the command's network.
 func routes(ipv6 bool) [][]byte {
-	out := [][]byte{sockets.Routes(unix.AF_INET)}
+	out := [][]byte{tasks.Routes(unix.AF_INET)}
 	if ipv6 {
-		out = append(out, sockets.Routes(unix.AF_INET6))
+		out = append(out, tasks.Routes(unix.AF_INET6))
 	}
 	return out
 }

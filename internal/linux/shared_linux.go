@@ -25,8 +25,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/observer"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
-	"github.com/sallyport-dev/sallyport/internal/run/waits"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -200,7 +200,7 @@ func (s *Shared) take(sent *handovers, p *plan.Plan, spec *executor.Spec) (err e
 		return err
 	}
 	sockets.Routed = s.way.routed != nil
-	s.demux = access.NewDemux(sockets, waits.Holders)
+	s.demux = access.NewDemux(sockets, tasks.Holders)
 	s.rest = access.Serve(&s.host.proxy, s.demux.Rest(), spec)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -45,7 +45,7 @@ func (o object) member(name string) string {
 func (in *input) outermost(data []byte) object {
 	o := object{in: in}
 	var err error
-	if o.m, err = strictjson.Object(data); err != nil {
+	if o.m, err = strict.Object(data); err != nil {
 		o.fail("", err.Error())
 	}
 	return o

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -225,9 +225,9 @@ func entryText(e sandbox.Entry, spell func(string) (string, bool)) (text, reason
 		if !ok {
 			return "", "is not UTF-8"
 		}
-		text = `"path","path":` + strictjson.Quote(name)
+		text = `"path","path":` + strict.Quote(name)
 	case sandbox.PlaceGlob:
-		text = `"glob_pattern","pattern":` + strictjson.Quote(p.Path)
+		text = `"glob_pattern","pattern":` + strict.Quote(p.Path)
 	default:
 		if p.Raw != "" && !rawFits(p) {
 			return "", "has raw JSON of another place"
@@ -259,10 +259,10 @@ func specialText(p sandbox.Place) string {
 	case p.Raw != "":
 		return p.Raw // rawFits was checked
 	default:
-		text = `{"kind":"unknown","path":` + strictjson.Quote(":"+p.Token)
+		text = `{"kind":"unknown","path":` + strict.Quote(":"+p.Token)
 	}
 	if p.Subpath != "" {
-		text += `,"subpath":` + strictjson.Quote(p.Subpath)
+		text += `,"subpath":` + strict.Quote(p.Subpath)
 	}
 	return text + "}"
 }

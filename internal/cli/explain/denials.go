@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -141,7 +141,7 @@ func grantsOf(b *strings.Builder, r Record, ds []sandbox.Denial, home, here stri
 	}
 	var warned []string
 	for _, d := range ds {
-		if text := suggest.Warning(d.Wider, home); text != "" && d.Wider != outside &&
+		if text := reach.GrantWarning(d.Wider, home); text != "" && d.Wider != outside &&
 			!slices.Contains(warned, d.Wider) {
 			warned = append(warned, d.Wider)
 			fmt.Fprintf(b, "Wider than what was denied: %s.\n", Allow(d.Wider, home))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux"
-	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -105,7 +104,7 @@ func TestChecks(t *testing.T) {
 
 func TestLevels(t *testing.T) {
 	needAll(t)
-	if _, lack := bwrap.Find(); lack != nil {
+	if _, lack := linux.FindBubblewrap(); lack != nil {
 		testenv.Lack(t, testenv.Programs, lack.Error())
 	}
 	before := descriptors(t)

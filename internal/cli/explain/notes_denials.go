@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -77,7 +77,7 @@ func (g *denialGroup) line(home string) string {
 		s += ": the " + text.Line(g.rule) + " does not belong there"
 	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
 		s += "; denied by " + text.Word(g.rule)
-	case strings.HasSuffix(g.rule, protectsLinks), strings.HasPrefix(g.rule, suggest.NothingOpens):
+	case strings.HasSuffix(g.rule, protectsLinks), strings.HasPrefix(g.rule, reach.NothingOpens):
 		s += ": " + text.Line(g.rule)
 	}
 	return s
@@ -86,7 +86,7 @@ func (g *denialGroup) line(home string) string {
 // Allow are flags for people, with what they open beyond what was denied.
 func Allow(flags, home string) string {
 	text := shellGrant(flags)
-	if warning := suggest.Warning(flags, home); warning != "" {
+	if warning := reach.GrantWarning(flags, home); warning != "" {
 		text += " (" + warning + ")"
 	}
 	return text

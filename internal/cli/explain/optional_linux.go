@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/observer"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // The probes in this file are about what the default sandbox does not depend on.
@@ -75,7 +75,7 @@ func (d *doctor) proxy(context.Context) (string, error) {
 func (d *doctor) routes(context.Context) (string, error) {
 	const https = 443
 	return d.listens(netip.AddrPortFrom(netip.IPv4Unspecified(), https),
-		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)})
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: tasks.Routes(unix.AF_INET)})
 }
 
 // listens has a socket made behind some steps, in a network of its own.
@@ -119,9 +119,9 @@ func (d *doctor) inNetwork(listen *os.File, steps ...launch.Step) (*launch.StepE
 // redirect has the kernel lead connections of a network of its own away.
 func (d *doctor) redirect(context.Context) (string, error) {
 	step, err := d.inNetwork(nil,
-		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)},
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: tasks.Routes(unix.AF_INET)},
 		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER,
-			Data: sockets.Rules(sockets.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort})})
+			Data: tasks.Rules(tasks.Redirection{TCP: plan.RedirectPort, DNS: plan.NamesPort})})
 	switch {
 	case err != nil:
 		return "", err
@@ -175,7 +175,7 @@ func (d *doctor) cgroups(context.Context) (string, error) {
 
 // findBwrap tries the system's bubblewrap with every option that it would be used with.
 func findBwrap(context.Context) (string, error) {
-	p, lack := bwrap.Find()
+	p, lack := linux.FindBubblewrap()
 	if lack != nil {
 		return "", missing(lack.Have, lack.Hint+
 			" (it helps only where sallyport itself may not create user namespaces)")

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -98,14 +98,14 @@ func originalDestination(c net.Conn) (at netip.AddrPort, err error) {
 	return at, errors.Join(err, err2)
 }
 
-// TestRedirect: with messages of internal/linux/sockets every connection of a command comes to the socket
+// TestRedirect: with messages of internal/linux/tasks every connection of a command comes to the socket
 // that was made for it, with the address it was going to; a connection to its own loopback address
 // does not, and datagrams are refused at once.
 func TestRedirect(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	steps := []Step{{Op: OpLoopback}, {Op: OpNetlink, Value: unix.NETLINK_ROUTE,
-		Data: sockets.Routes(unix.AF_INET)}}
+		Data: tasks.Routes(unix.AF_INET)}}
 	listen := []string{"127.0.0.1:15001"}
 	// What a connection reads is the address that it was going to.
 	same := []string{"tcp 192.0.2.1:80", "tcp 8.8.8.8:443", "tcp 127.0.0.1:3000", "tcp 127.0.0.1:15001",
@@ -114,13 +114,13 @@ func TestRedirect(t *testing.T) {
 	l := launcher(t)
 	if hasIPv6(t, l) {
 		steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_ROUTE,
-			Data: sockets.Routes(unix.AF_INET6)})
+			Data: tasks.Routes(unix.AF_INET6)})
 		listen = append(listen, "[::1]:15001")
 		same = append(same, "tcp [2001:db8::1]:443", "tcp [::1]:3000")
 		refused = append(refused, "tcp [::1]:4000", "udp [2001:db8::1]:443")
 	}
 	steps = append(steps, Step{Op: OpNetlink, Value: unix.NETLINK_NETFILTER,
-		Data: sockets.Rules(sockets.Redirection{TCP: 15001, DNS: 15053, Local: []uint16{3000}})})
+		Data: tasks.Rules(tasks.Redirection{TCP: 15001, DNS: 15053, Local: []uint16{3000}})})
 	want := ""
 	for _, to := range same {
 		_, at, _ := strings.Cut(to, " ")
@@ -185,7 +185,7 @@ func sayDestinations(socket net.Listener) {
 func TestNetlinkErrors(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	route := sockets.Routes(unix.AF_INET)
+	route := tasks.Routes(unix.AF_INET)
 	silent := bytes.Clone(route)
 	silent[6] &^= unix.NLM_F_ACK
 	wrong := bytes.Clone(route)
@@ -219,8 +219,8 @@ func BenchmarkRedirect(b *testing.B) {
 		"without": {{Op: OpLoopback}},
 		"with": {
 			{Op: OpLoopback},
-			{Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: sockets.Routes(unix.AF_INET)},
-			{Op: OpNetlink, Value: unix.NETLINK_NETFILTER, Data: sockets.Rules(sockets.Redirection{TCP: 15001, DNS: 15053})},
+			{Op: OpNetlink, Value: unix.NETLINK_ROUTE, Data: tasks.Routes(unix.AF_INET)},
+			{Op: OpNetlink, Value: unix.NETLINK_NETFILTER, Data: tasks.Rules(tasks.Redirection{TCP: 15001, DNS: 15053})},
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -28,10 +28,10 @@ type connecting struct {
 	*request
 	sock   int // a duplicate of the task's
 	domain int
-	addr   *sockets.Address
+	addr   *tasks.Address
 
-	quick  bool          // a send must not wait
-	unsent *sockets.Send // one that would have waited
+	quick  bool        // a send must not wait
+	unsent *tasks.Send // one that would have waited
 }
 
 // judgeConnect answers a connect, or has it answered.
@@ -88,11 +88,11 @@ func (c *connecting) internet() syscall.Errno {
 		return 0 // the kernel knows the error
 	}
 	errno := c.unreachable(to)
-	if sockets.HandedIn(c.sock) {
+	if tasks.HandedIn(c.sock) {
 		errno = unix.EACCES
 	}
 	if errno != 0 {
-		_, name, _ := sockets.Protocol(c.sock)
+		_, name, _ := tasks.Protocol(c.sock)
 		_ = c.denySocket(sandbox.Connect, to.String(), name, errno) // denied also when the task has ended
 	}
 	return errno
@@ -104,7 +104,7 @@ func (r *request) unreachable(to netip.AddrPort) syscall.Errno {
 	if r.cfg.Redirected || to == r.cfg.Names || slices.Contains(r.cfg.Routed, to.Port()) {
 		return 0
 	}
-	return sockets.Unreachable(to)
+	return tasks.Unreachable(to)
 }
 
 // netlink allows binding a socket to the kernel only: for groups and other programs the
@@ -138,10 +138,10 @@ func (c *connecting) start() {
 // attempt connects, where that can take long when a thread is free. It returns later when
 // the judge asks first.
 func (c *connecting) attempt() syscall.Errno {
-	kind, _, _ := sockets.Protocol(c.sock)
+	kind, _, _ := tasks.Protocol(c.sock)
 	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
 	if quick && c.domain != unix.AF_UNIX {
-		return sockets.Connect(c.sock, c.addr)
+		return tasks.Connect(c.sock, c.addr)
 	}
 	select {
 	case c.connecting <- struct{}{}:
@@ -171,13 +171,13 @@ func (c *connecting) nonblocking() bool {
 // wait connects a socket that may block, and looks every interval whether the task
 // still waits. The time limit for sending is the one that the kernel uses for connecting;
 // it is put back. The command can change it in between, since it has the socket, too.
-func (c *connecting) wait(a *sockets.Address) (errno syscall.Errno) {
+func (c *connecting) wait(a *tasks.Address) (errno syscall.Errno) {
 	old, err := unix.GetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil || c.nonblocking() || c.limit() != nil {
-		return sockets.Connect(c.sock, a)
+		return tasks.Connect(c.sock, a)
 	}
 	defer func() { _ = unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
-	sockets.Interruptible(func() { errno = c.poll(a, time.Duration(old.Nano())) }, func() bool {
+	tasks.Interruptible(func() { errno = c.poll(a, time.Duration(old.Nano())) }, func() bool {
 		return !c.needed() && c.limit() == nil // the interrupted call starts again, with the limit
 	})
 	return errno
@@ -185,7 +185,7 @@ func (c *connecting) wait(a *sockets.Address) (errno syscall.Errno) {
 
 // limit has the kernel connect for one interval at most.
 func (c *connecting) limit() error {
-	short := unix.NsecToTimeval(sockets.Interval.Nanoseconds())
+	short := unix.NsecToTimeval(tasks.Interval.Nanoseconds())
 	return unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short)
 }
 
@@ -194,10 +194,10 @@ func (c *connecting) needed() bool { return c.ctx.Err() == nil && c.valid() }
 
 // poll connects again and again until the connection is there, has failed, took longer than
 // limit, unless that is zero, or is not needed any more.
-func (c *connecting) poll(a *sockets.Address, limit time.Duration) syscall.Errno {
+func (c *connecting) poll(a *tasks.Address, limit time.Duration) syscall.Errno {
 	begin := time.Now()
 	for {
-		errno := sockets.TryConnect(c.sock, a)
+		errno := tasks.TryConnect(c.sock, a)
 		switch {
 		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY &&
 			errno != unix.EINTR:
@@ -227,13 +227,13 @@ func (c *connecting) unix() syscall.Errno {
 // reach returns where a unix socket is that the command may reach: one in its own network by an
 // abstract name, or one by a path that it may write to and that belongs to one of its tasks. The
 // file is to be closed; -1 is none.
-func (c *connecting) reach() (to *sockets.Address, file int, errno syscall.Errno) {
+func (c *connecting) reach() (to *tasks.Address, file int, errno syscall.Errno) {
 	name := c.addr.Unix()
 	switch {
 	case c.addr.Family() != unix.AF_UNIX || name == "":
 		return c.addr, -1, 0 // EINVAL, or the end of a connection
 	case name[0] == '@':
-		if !c.cfg.PrivateNetwork || sockets.HandedIn(c.sock) {
+		if !c.cfg.PrivateNetwork || tasks.HandedIn(c.sock) {
 			return nil, -1, c.refuse(name, unix.EPERM)
 		}
 		if !c.reachesName() {
@@ -245,7 +245,7 @@ func (c *connecting) reach() (to *sockets.Address, file int, errno syscall.Errno
 	if file, errno = c.target(name); errno != 0 {
 		return nil, -1, errno
 	}
-	return sockets.FileAddress(file), file, 0
+	return tasks.FileAddress(file), file, 0
 }
 
 // target opens the socket that a path leads to for the task. What is judged is what was

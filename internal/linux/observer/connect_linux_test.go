@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // address returns a socket address of a family with what follows it.
-func address(family uint16, rest ...byte) *sockets.Address {
-	a := &sockets.Address{Len: 2 + len(rest)}
+func address(family uint16, rest ...byte) *tasks.Address {
+	a := &tasks.Address{Len: 2 + len(rest)}
 	binary.NativeEndian.PutUint16(a.Raw[:], family)
 	copy(a.Raw[2:], rest)
 	return a
@@ -39,7 +39,7 @@ func endedRequest(t *testing.T) *request {
 func TestConnectNetlink(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		addr *sockets.Address
+		addr *tasks.Address
 		want syscall.Errno
 	}{
 		{"the kernel", address(unix.AF_NETLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0},

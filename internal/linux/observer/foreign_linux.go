@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // A duplicate of a socket of the command shares its settings. Connecting it, and closing
@@ -84,6 +84,6 @@ func (s *Supervisor) release(fd int) {
 // closeForeign closes a duplicate. A close that lingers is interrupted: the kernel goes on
 // in the background then, as it does for a socket whose process has ended.
 func (s *Supervisor) closeForeign(fd int) {
-	sockets.Interruptible(func() { unix.Close(fd) }, func() bool { return true })
+	tasks.Interruptible(func() { unix.Close(fd) }, func() bool { return true })
 	<-s.foreign
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // A socket in a place that the command may write to can belong to a program outside: a
@@ -133,13 +133,13 @@ func (r *request) judgeListen() syscall.Errno {
 // command.
 func (r *request) keep(sock int) bool {
 	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && sockets.HandedIn(sock) {
+	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && tasks.HandedIn(sock) {
 		return false
 	}
 	if r.publishName(sock) {
 		return true
 	}
-	fd, errno := sockets.BoundFile(sock)
+	fd, errno := tasks.BoundFile(sock)
 	if errno == unix.EPERM {
 		fd, errno = r.boundName(sock)
 	}
@@ -206,11 +206,11 @@ func (s *Supervisor) young(fd int) bool {
 // the socket was bound to. The command can have put another file there, so device and number
 // are compared with those that the kernel has noted for the socket.
 func (r *request) boundName(sock int) (int, syscall.Errno) {
-	dev, ino, ok := sockets.Bound(sock)
+	dev, ino, ok := tasks.Bound(sock)
 	if !ok {
 		return -1, unix.ENOENT
 	}
-	p, lerr := r.find(atCwd, []byte(sockets.BoundTo(sock)), false)
+	p, lerr := r.find(atCwd, []byte(tasks.BoundTo(sock)), false)
 	if lerr != nil {
 		return -1, lerr.errno
 	}
@@ -241,7 +241,7 @@ func (r *request) onDevice(fd int, dev string) bool {
 // a socket is refused as the kernel does it, and so is a socket that the command has bound
 // and does not listen on yet: programs try again then. Everything else is denied.
 func (c *connecting) unknown(p *place, at string) syscall.Errno {
-	if errno := sockets.Probe(p.object); errno != 0 && errno != unix.EPROTOTYPE {
+	if errno := tasks.Probe(p.object); errno != 0 && errno != unix.EPROTOTYPE {
 		return errno
 	}
 	if c.isBinding(p) {

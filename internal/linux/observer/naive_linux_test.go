@@ -19,7 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -290,7 +290,7 @@ func TestRefusedStaysRefused(t *testing.T) {
 			defer unix.Close(sock)
 			r := selfRequest(t)
 			r.cfg.PrivateNetwork = true
-			to := &sockets.Address{Len: unix.SizeofSockaddrInet4}
+			to := &tasks.Address{Len: unix.SizeofSockaddrInet4}
 			to.Raw[0], to.Raw[3], to.Raw[4], to.Raw[7] = unix.AF_INET, 53, 192, 1
 			r.l = &listener{fd: -1} // no task waits there
 			if errno := (&connecting{request: r, sock: sock, addr: to}).internet(); errno == 0 {

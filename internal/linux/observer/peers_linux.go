@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // Peers are the commands of one shared sandbox. They reach each other's unix sockets only where they
 // have equal rights: through such a socket a process can pass an open descriptor, and with it
 // what only its own policy gives. The zero Peers is ready for use.
 type Peers struct {
-	sockets sockets.Registry // knows which sockets are whose
+	sockets tasks.Registry // knows which sockets are whose
 
 	mu      sync.Mutex
 	members []member
@@ -52,14 +52,14 @@ func (s *Supervisor) leave() {
 // publish tells the others of a socket that the command has bound.
 func (s *Supervisor) publish(l listening) {
 	if p := s.cfg.Peers; p != nil {
-		p.sockets.Bound(s, s.cfg.Group, sockets.File{Dev: l.dev, Ino: l.ino})
+		p.sockets.Bound(s, s.cfg.Group, tasks.File{Dev: l.dev, Ino: l.ino})
 	}
 }
 
 // forgetSocket gives up the file of a socket.
 func (s *Supervisor) forgetSocket(l listening) {
 	if p := s.cfg.Peers; p != nil {
-		p.sockets.Forget(sockets.File{Dev: l.dev, Ino: l.ino})
+		p.sockets.Forget(tasks.File{Dev: l.dev, Ino: l.ino})
 	}
 	unix.Close(l.fd)
 }
@@ -70,7 +70,7 @@ func (s *Supervisor) publishName(sock int) bool {
 	if p == nil {
 		return false
 	}
-	name, ok := sockets.AbstractName(sock)
+	name, ok := tasks.AbstractName(sock)
 	if ok {
 		p.sockets.Named(s, s.cfg.Group, name)
 	}
@@ -96,7 +96,7 @@ func (c *connecting) reachesName() bool {
 // equal rights has bound it.
 func (s *Supervisor) reachesFile(f *facts) bool {
 	p := s.cfg.Peers
-	return p != nil && p.sockets.ReachesFile(s.cfg.Group, sockets.File{Dev: f.dev, Ino: f.ino})
+	return p != nil && p.sockets.ReachesFile(s.cfg.Group, tasks.File{Dev: f.dev, Ino: f.ino})
 }
 
 // lookAtPeers has the other commands look at the sockets that they have bound and not listened on: datagram

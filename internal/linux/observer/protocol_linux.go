@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // A notification is struct seccomp_notif of linux/seccomp.h.
@@ -44,14 +44,14 @@ const (
 // A listener is the supervisor's end of a filter.
 type listener struct {
 	fd     int
-	waiter *sockets.Waiter // waits without a thread
+	waiter *tasks.Waiter // waits without a thread
 }
 
 // newListener takes over a descriptor.
 func newListener(fd int) (*listener, error) {
 	// Older kernels do without.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, syncWakeUp)
-	w, err := sockets.NewWaiter(fd)
+	w, err := tasks.NewWaiter(fd)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("observer: %w", err)

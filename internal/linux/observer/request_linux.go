@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -212,7 +212,7 @@ func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.answers.Go(func() {
-		t := time.NewTicker(sockets.Interval)
+		t := time.NewTicker(tasks.Interval)
 		defer t.Stop()
 		for r.valid() {
 			select {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -74,19 +74,19 @@ func (c *connecting) send() (int, syscall.Errno) {
 	args := &c.n.args
 	switch c.kind {
 	case kindSendTo:
-		m, errno := sockets.ReadBuffer(c.n.pid, args[1], args[2], args[4], args[5])
+		m, errno := tasks.ReadBuffer(c.n.pid, args[1], args[2], args[4], args[5])
 		return c.sendMessage(m, errno, int(int32(args[3])))
 	case kindSendMsg:
-		m, errno := sockets.ReadMessage(c.n.pid, args[1])
+		m, errno := tasks.ReadMessage(c.n.pid, args[1])
 		return c.sendMessage(m, errno, int(int32(args[2])))
 	}
-	count := int(min(args[2]&0xffffffff, sockets.MaxMessages))
+	count := int(min(args[2]&0xffffffff, tasks.MaxMessages))
 	for i := range count {
-		at := args[1] + uint64(i)*sockets.MessageSize
-		m, errno := sockets.ReadMessage(c.n.pid, at)
+		at := args[1] + uint64(i)*tasks.MessageSize
+		m, errno := tasks.ReadMessage(c.n.pid, at)
 		n, errno := c.sendMessage(m, errno, int(int32(args[3])))
 		if errno == 0 {
-			errno = c.tell(at+sockets.SentAt, n)
+			errno = c.tell(at+tasks.SentAt, n)
 		}
 		switch {
 		case errno != 0 && i > 0:
@@ -113,16 +113,16 @@ func (c *connecting) tell(at uint64, n int) syscall.Errno {
 }
 
 // sendMessage sends one message, to where its address leads, unless it could not be read.
-func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags int) (int, syscall.Errno) {
+func (c *connecting) sendMessage(m *tasks.Message, errno syscall.Errno, flags int) (int, syscall.Errno) {
 	switch {
 	case errno != 0:
 		return 0, errno
 	case c.quick && !m.Plain():
 		return 0, later
 	}
-	kind, _, _ := sockets.Protocol(c.sock)
+	kind, _, _ := tasks.Protocol(c.sock)
 	c.addr = m.To
-	c.unsent = &sockets.Send{
+	c.unsent = &tasks.Send{
 		Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
 		Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf,
 		As: c.asSender,
@@ -131,7 +131,7 @@ func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags 
 }
 
 // transmit judges the address of a message, and sends it.
-func (c *connecting) transmit(d *sockets.Send) (n int, errno syscall.Errno) {
+func (c *connecting) transmit(d *tasks.Send) (n int, errno syscall.Errno) {
 	attempt := func() (errno syscall.Errno) {
 		to, file, errno := c.receiver(d.Kind)
 		if errno != 0 {
@@ -146,7 +146,7 @@ func (c *connecting) transmit(d *sockets.Send) (n int, errno syscall.Errno) {
 	}
 	errno = attempt()
 	switch errno {
-	case sockets.NotNow:
+	case tasks.NotNow:
 		return 0, later
 	case later:
 		errno = c.settle(attempt)
@@ -159,7 +159,7 @@ func (c *connecting) transmit(d *sockets.Send) (n int, errno syscall.Errno) {
 
 // receiver judges the address of a message and returns the one to use; nil is none. The file is
 // to be closed; -1 is none.
-func (c *connecting) receiver(kind int) (to *sockets.Address, file int, errno syscall.Errno) {
+func (c *connecting) receiver(kind int) (to *tasks.Address, file int, errno syscall.Errno) {
 	switch {
 	case c.addr.Len == 0:
 		return nil, -1, 0

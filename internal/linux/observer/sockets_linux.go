@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -20,7 +20,7 @@ func (r *request) protocol() (kind int, name string, ok bool) {
 		return 0, "", false
 	}
 	defer r.release(own)
-	return sockets.Protocol(own)
+	return tasks.Protocol(own)
 }
 
 // denySocket is deny for an operation on an address.
@@ -78,14 +78,14 @@ func (r *request) judgeNames() syscall.Errno {
 }
 
 // message returns the address of one message of a call; an empty one where it has none.
-func (r *request) message(i uint64) (*sockets.Address, syscall.Errno) {
+func (r *request) message(i uint64) (*tasks.Address, syscall.Errno) {
 	switch r.kind {
 	case kindConnect:
-		return sockets.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
+		return tasks.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
 	case kindSendTo:
-		return sockets.ReadAddress(r.n.pid, r.n.args[4], r.n.args[5])
+		return tasks.ReadAddress(r.n.pid, r.n.args[4], r.n.args[5])
 	}
-	m, errno := sockets.ReadMessage(r.n.pid, r.n.args[1]+i*sockets.MessageSize)
+	m, errno := tasks.ReadMessage(r.n.pid, r.n.args[1]+i*tasks.MessageSize)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -95,7 +95,7 @@ func (r *request) message(i uint64) (*sockets.Address, syscall.Errno) {
 // judgeBind goes on for what the walls allow: they decide about a path, and a private
 // network has no addresses of other hosts.
 func (r *request) judgeBind() syscall.Errno {
-	a, errno := sockets.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
+	a, errno := tasks.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
 	if errno != 0 {
 		return 0
 	}
@@ -108,8 +108,8 @@ func (r *request) judgeBind() syscall.Errno {
 	}
 	const reserved = 1024 // ports below need a capability that the command lacks
 	switch {
-	case !sockets.Local(at.Addr()):
-		if !sockets.HasAddress(at.Addr()) {
+	case !tasks.Local(at.Addr()):
+		if !tasks.HasAddress(at.Addr()) {
 			return 0 // the same outside of the sandbox
 		}
 		errno = unix.EADDRNOTAVAIL

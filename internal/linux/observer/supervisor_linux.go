@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // A Supervisor answers the calls of one process tree. It has one goroutine at a time,
@@ -35,7 +35,7 @@ type Supervisor struct {
 	asking     chan struct{}  // holds a token for each call that waits for a ruling
 	foreign    chan struct{}  // holds a token for each duplicate of a socket of the command
 	connecting chan struct{}  // holds a token for each socket that is being connected
-	sender     *sockets.Sender
+	sender     *tasks.Sender
 
 	judging     sync.Mutex // guards the judge and what follows
 	root        int        // the tasks' root directory; -1 before it is known
@@ -92,7 +92,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN),
-		sender: sockets.NewSender(), root: -1, done: make(chan struct{}),
+		sender: tasks.NewSender(), root: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign),
 		connecting: make(chan struct{}, maxConnects),
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -53,7 +53,7 @@ func TestLingeringSocket(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		(&connecting{request: r, sock: own, addr: &sockets.Address{}}).finish(0)
+		(&connecting{request: r, sock: own, addr: &tasks.Address{}}).finish(0)
 	}()
 	select {
 	case <-closed:
@@ -114,7 +114,7 @@ func connectForever(path string) error {
 	}
 	go func() { _ = unix.Connect(sock, &unix.SockaddrUnix{Name: path}) }()
 	none := unix.Timeval{}
-	for since := time.Now(); time.Since(since) < 4*sockets.Interval; {
+	for since := time.Now(); time.Since(since) < 4*tasks.Interval; {
 		limit, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 		if err != nil {
 			return err

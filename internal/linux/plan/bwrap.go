@@ -91,7 +91,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	if u := r.rule("/run"); u == nil || u.Kind == KindMissing {
 		b.sealed = append(b.sealed, "/run")
 	}
-	b.add("--file", fmt.Sprint(bwrapGate), "/dev/null") // internal/linux/bwrap has the reason
+	b.add("--file", fmt.Sprint(bwrapGate), "/dev/null") // internal/linux has the reason
 	for _, s := range append(b.sealed, "/dev", "/sys") {
 		b.add("--remount-ro", s)
 	}

@@ -87,7 +87,7 @@ const (
 )
 
 // A Redirect leads connections of a command with a managed network away that know of no proxy. Its
-// messages are those of internal/linux/sockets.
+// messages are those of internal/linux/tasks.
 type Redirect struct {
 	Routes [][]byte // for the families
 	Rules  []byte
@@ -98,7 +98,7 @@ type Redirect struct {
 // connections away: every address is here, and sockets at some ports of all addresses get what was
 // going there. The command cannot listen at these ports.
 type Routed struct {
-	Routes [][]byte // the messages of internal/linux/sockets, for the families
+	Routes [][]byte // the messages of internal/linux/tasks, for the families
 	IPv6   bool     // one of them is for IPv6
 	Ports  []uint16
 	Names  netip.AddrPort // where the command asks for names
@@ -108,7 +108,7 @@ type Routed struct {
 // Names is where a command without a network asks for names.
 type Names struct {
 	Server netip.AddrPort
-	Route  []byte // the message of internal/linux/sockets for its address; nil for a loopback address
+	Route  []byte // the message of internal/linux/tasks for its address; nil for a loopback address
 }
 
 // privateNetwork returns what a network namespace gets before the command is in it: its loopback

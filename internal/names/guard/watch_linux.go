@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // directoryEvents are what can happen to names in a directory, and to the directory.
@@ -23,7 +23,7 @@ const directoryEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | uni
 // thread and reads under the protector's lock, so that Finish can read first.
 type watcher struct {
 	fd     int
-	waiter *sockets.Waiter
+	waiter *tasks.Waiter
 	done   chan struct{} // closed when the goroutine has ended
 	quit   chan struct{} // closed when it is to end
 	buf    []byte
@@ -43,7 +43,7 @@ func startWatcher(k *Protector) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiter, err := sockets.NewWaiter(fd)
+	waiter, err := tasks.NewWaiter(fd)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err

@@ -1,9 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach knows which files commands can change: by what the policy of a run makes writable,
-// and by what other policies of the same user do. Whatever decides about runs, or is executed
-// outside of the sandbox, must be out of reach.
+// Package reach knows what commands can reach: which files they can change, whether they could change what an
+// approval rests on, and which grant would allow what they were denied.
+//
+// Files can be changed by what the policy of a run makes writable, and by what other policies of the same
+// user do. Whatever decides about runs, or is executed outside of the sandbox, must be out of reach.
 //
 // [New] makes a [Reach] for one run. [Reach.Of] looks at one path, [Reach.Program] at a program
 // with its interpreters, [Reach.Command] at a command with the scripts that it names, and
@@ -11,6 +13,18 @@
 //
 // The package looks and reports. What follows is decided by its callers: settings are refused, and
 // a command stays in its sandbox.
+//
+// [TakeLook] looks at the files that a command names, on this machine: each is opened once, and what the open
+// file holds counts. Before it reads them it tells the other runs of this user, so that commands that start
+// from then on in a sandbox get these files read-only. [Look.Start] looks whether one that started before
+// could have changed them, and whether their names still lead to what was read.
+//
+// [DeniedRun.Complete] fills in the rule and the grant of each denial that an executor reported. Where nothing
+// observed the command, [DeniedRun.Guess] first concludes from its exit code and output whether the sandbox
+// denied something. [SuggestGrants] returns the fewest grants for a list of denials. It looks at files only
+// to find out whether they exist, where symbolic links lead and which toolchains a workspace has, and only on
+// the machine on which the command ran. It suggests no grant that is not enough, that is wider than a policy
+// would be warned about, or that opens what a policy denies.
 package reach
 
 import (

@@ -11,13 +11,13 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Read implements [executor.Output]. It blocks for the system where bytes are in the
 // file.
 func (l *Log) Read(ctx context.Context, from uint64) (executor.Chunk, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return executor.Chunk{}, err
 	}
 	for at := from; ; {

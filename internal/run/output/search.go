@@ -10,7 +10,7 @@ import (
 	"regexp"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // Search implements [executor.Output].
 func (l *Log) Search(ctx context.Context, pattern *regexp.Regexp, most int) (executor.Found, error) {
-	if err := caller.Check(ctx); err != nil {
+	if err := strict.CheckContext(ctx); err != nil {
 		return executor.Found{}, err
 	}
 	if pattern == nil {

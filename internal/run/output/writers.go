@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The limits of a relay.
@@ -211,7 +211,7 @@ func (r *relay) run() {
 
 // write is w.Write; a panic is an error.
 func write(w io.Writer, p []byte) (n int, err error) {
-	err = caller.Call("the writer", func() (err error) {
+	err = strict.Call("the writer", func() (err error) {
 		n, err = w.Write(p)
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -57,7 +57,7 @@ func Guard(spec *executor.Spec) (*executor.Spec, *Calls) {
 
 // call calls f and notes if it does not return.
 func (c *Calls) call(name string, f func()) error {
-	err := caller.Call(name, func() error { f(); return nil })
+	err := strict.Call(name, func() error { f(); return nil })
 	if err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()

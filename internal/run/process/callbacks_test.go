@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -52,7 +52,7 @@ func TestGuard(t *testing.T) {
 				strings.Count(got, "\n") != 0 {
 				t.Errorf("%s: warnings %q", name+how, got)
 			}
-			if errors.As(err, new(*caller.PanicError)) != (name == "OnOutput") {
+			if errors.As(err, new(*strict.PanicError)) != (name == "OnOutput") {
 				t.Errorf("%s: %v", name+how, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A FeedFailure says why not all of an input reached a command. The nil and the zero Failure say that
@@ -68,7 +68,7 @@ var errCount = errors.New("the reader returned a count of bytes that it cannot h
 // read is input.Read. A panic is an error, and so are a count that cannot be and a reader that goes on with
 // nothing for ever.
 func read(input io.Reader, buf []byte) (n int, err error) {
-	err = caller.Call("Cmd.Stdin", func() (err error) {
+	err = strict.Call("Cmd.Stdin", func() (err error) {
 		const tries = 100 // as bufio
 		for range tries {
 			switch n, err = input.Read(buf); {

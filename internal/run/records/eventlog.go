@@ -15,7 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -36,7 +36,7 @@ const (
 // the event.
 func Write(log *slog.Logger, tool string, e *event.Event) {
 	if log != nil {
-		_ = caller.Call("Logger", func() error { write(log, tool, e); return nil })
+		_ = strict.Call("Logger", func() error { write(log, tool, e); return nil })
 	}
 }
 
@@ -46,7 +46,7 @@ func Ended(log *slog.Logger, e *event.Event, program, dir string) {
 		return
 	}
 	b, _ := e.Body.(event.Ended)
-	_ = caller.Call("Logger", func() error {
+	_ = strict.Call("Logger", func() error {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
 			slog.String("run", e.Run), callerID(e.CallerID), slog.String("program", program),
 			slog.String("dir", dir),

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The limits of a Queue.
@@ -133,12 +133,12 @@ func (m *Queue) run(idle chan struct{}) {
 		m.mu.Unlock()
 		var err error
 		if !gone {
-			err = caller.Call("the sink of events", func() error { m.Sink.Emit(e); return nil })
+			err = strict.Call("the sink of events", func() error { m.Sink.Emit(e); return nil })
 		}
 		m.mu.Lock()
 		m.taken = e.Seq
 		if err != nil {
-			m.err, m.gone = cmp.Or(m.err, err), !errors.Is(err, caller.ErrExit)
+			m.err, m.gone = cmp.Or(m.err, err), !errors.Is(err, strict.ErrExit)
 		}
 		if m.step != nil {
 			close(m.step)
@@ -151,7 +151,7 @@ func (m *Queue) run(idle chan struct{}) {
 // Await waits until the sink has returned from all that was emitted before the call. The error is the
 // cause of ctx, or Err.
 func (m *Queue) Await(ctx context.Context) error {
-	if err := caller.Check(ctx); err != nil || m == nil {
+	if err := strict.CheckContext(ctx); err != nil || m == nil {
 		return err
 	}
 	m.mu.Lock()

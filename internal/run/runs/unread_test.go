@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 )
 
 // A printer is an executor whose processes print in Start.
@@ -29,7 +29,7 @@ func (printer) Start(_ context.Context, spec *executor.Spec) (executor.Process, 
 // TestUnreadRun: a run without a reader, and one whose reader has left, take turns with others that print
 // much. One that is read does not.
 func TestUnreadRun(t *testing.T) {
-	turn := executortest.Floods(t)
+	turn := e2e.Floods(t)
 	gone, read := newReader(printer{}), newReader(printer{})
 	gone.leave()
 	for name, c := range map[string]struct {

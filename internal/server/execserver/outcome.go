@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -30,9 +30,9 @@ func (p *process) outcomeOf(exit *executor.Exit) json.RawMessage {
 }
 
 // suggestions finds what opens denials. Grants by name are none of the protocol.
-func (p *process) suggestions() *suggest.Run {
+func (p *process) suggestions() *reach.DeniedRun {
 	host, _ := p.session.server.exec.Host(p.session.server.life) // it never fails on this machine
-	return &suggest.Run{
+	return &reach.DeniedRun{
 		Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, OS: host.OS, Local: true,
 		Caches:   !p.spec.NoCaches,
 		Executor: &p.session.server.exec, Spec: p.spec,

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 )
 
 // TestUnreadProcess: a process whose session has no connection takes turns with others that print much.
 func TestUnreadProcess(t *testing.T) {
 	_, p := printing(t, "")
-	turn := executortest.Floods(t)
+	turn := e2e.Floods(t)
 	begin := time.Now()
 	for range 10 {
 		p.onOutput(executor.Stdout, make([]byte, chunkSize))

@@ -20,7 +20,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The kinds of authentication.
@@ -229,7 +229,7 @@ func (c *claims) UnmarshalJSON(text []byte) error {
 		Expires   *float64 `json:"exp"`
 		NotBefore *float64 `json:"nbf"`
 	}
-	return errors.Join(strictjson.Unmarshal(text, &times), strictjson.Unmarshal(text, &c.RegisteredClaims))
+	return errors.Join(strict.Unmarshal(text, &times), strict.Unmarshal(text, &c.RegisteredClaims))
 }
 
 // keyOf returns the secret for a token whose header says one algorithm, once, and has no demands that are not
@@ -244,7 +244,7 @@ func keyOf(secret []byte) jwt.Keyfunc {
 		var header struct {
 			Critical json.RawMessage `json:"crit"`
 		}
-		if err := strictjson.Unmarshal(text, &header); err != nil {
+		if err := strict.Unmarshal(text, &header); err != nil {
 			return nil, err
 		}
 		if header.Critical != nil {

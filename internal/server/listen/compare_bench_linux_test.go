@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
-	"github.com/sallyport-dev/sallyport/internal/test/bench"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -237,9 +237,9 @@ func (r *racer) drain(id string, size int, over bool) error {
 }
 
 // variants returns a variant for each server and kind of client; binary ones only of ours.
-func variants(b *testing.B, list []rival, binary bool, work func(*racer) error) []bench.Variant {
+func variants(b *testing.B, list []rival, binary bool, work func(*racer) error) []e2e.Variant {
 	b.Helper()
-	var vs []bench.Variant
+	var vs []e2e.Variant
 	add := func(s rival, quick, binary bool) {
 		name := s.name + " ordinary"
 		if quick {
@@ -253,7 +253,7 @@ func variants(b *testing.B, list []rival, binary bool, work func(*racer) error) 
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = r.close() })
-		vs = append(vs, bench.Variant{Name: name, Run: func() error { return work(r) }})
+		vs = append(vs, e2e.Variant{Name: name, Run: func() error { return work(r) }})
 	}
 	for _, s := range list {
 		for _, quick := range []bool{false, true} {
@@ -267,19 +267,19 @@ func variants(b *testing.B, list []rival, binary bool, work func(*racer) error) 
 }
 
 // report reports the medians, and ours as a share of the peer's with the same client.
-func report(b *testing.B, rounds int, vs []bench.Variant) {
+func report(b *testing.B, rounds int, vs []e2e.Variant) {
 	b.Helper()
 	for b.Loop() {
-		times, err := bench.Rounds(rounds, vs)
+		times, err := e2e.Rounds(rounds, vs)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for i, v := range vs {
-			b.Logf("%-22s %10.3f ms", v.Name, float64(bench.Middle(times[i]).Microseconds())/1e3)
+			b.Logf("%-22s %10.3f ms", v.Name, float64(e2e.Middle(times[i]).Microseconds())/1e3)
 			words := strings.Fields(v.Name)
-			peer := slices.IndexFunc(vs, func(v bench.Variant) bool { return v.Name == "peer "+words[1] })
+			peer := slices.IndexFunc(vs, func(v e2e.Variant) bool { return v.Name == "peer "+words[1] })
 			if words[0] == "ours" && peer >= 0 {
-				b.ReportMetric(bench.Ratio(times[i], times[peer]), strings.Join(words[1:], "-")+"-x")
+				b.ReportMetric(e2e.Ratio(times[i], times[peer]), strings.Join(words[1:], "-")+"-x")
 			}
 		}
 	}
@@ -384,7 +384,7 @@ func BenchmarkCompareOutput(b *testing.B) {
 // of output was read again takes at most 20 ms.
 func BenchmarkCompareResume(b *testing.B) {
 	const size = 1 << 20
-	var vs []bench.Variant
+	var vs []e2e.Variant
 	for _, s := range rivals(b) {
 		r, err := race(s.url, true, false, "")
 		if err != nil {
@@ -398,7 +398,7 @@ func BenchmarkCompareResume(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = r.close() })
-		vs = append(vs, bench.Variant{Name: s.name + " quick-ack", Run: func() error {
+		vs = append(vs, e2e.Variant{Name: s.name + " quick-ack", Run: func() error {
 			if err := r.close(); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A ClientTarget says which server a Client connects to.
@@ -44,7 +44,7 @@ func ClientLines(dial func(context.Context) (io.ReadWriteCloser, error)) func(co
 		case c == nil:
 			return nil, errors.New("Dial returned no connection")
 		}
-		return LinesOn(caller.Conn("the connection of Dial", c)), nil
+		return LinesOn(strict.Conn("the connection of Dial", c)), nil
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // A server plays one side of each connection with a function of its own.
@@ -424,7 +424,7 @@ func TestDialFails(t *testing.T) {
 func TestDialNoReturn(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
 		dial := func(context.Context) (Stream, error) { fail(); return nil, nil }
-		var failed *caller.PanicError
+		var failed *strict.PanicError
 		if _, err := Connect(t.Context(), ClientTarget{Dial: dial}, ClientOptions{Name: "test"}); !errors.As(err, &failed) ||
 			failed.Where != "Dial" {
 			t.Errorf("%s: %v", name, err)

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The pauses between two attempts to resume. The first attempt is made at once.
@@ -197,7 +197,7 @@ func (c *Client) open(ctx context.Context, session string) (*Conn, *InitializeRe
 		}
 	}
 	var stream Stream
-	err := caller.Call("Dial", func() (err error) {
+	err := strict.Call("Dial", func() (err error) {
 		stream, err = dial(ctx)
 		return err
 	})

@@ -8,14 +8,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Decode reads the parameters of a method, or an answer, of a message that package jsonrpc has
 // decoded. The rules of each member are in the tags of the message, see [strictjson.Decode].
 func Decode[T any](text json.RawMessage) (*T, error) {
 	v := new(T)
-	return v, strictjson.Decode(text, v)
+	return v, strict.Decode(text, v)
 }
 
 // DecodeNothing reads the parameters of a method without any: absent, null or an object.
@@ -23,7 +23,7 @@ func DecodeNothing(params json.RawMessage) (struct{}, error) {
 	if len(params) == 0 || params[0] == 'n' || params[0] == '{' {
 		return struct{}{}, nil
 	}
-	return struct{}{}, fmt.Errorf("invalid type: %s, expected unit", strictjson.TypeName(params))
+	return struct{}{}, fmt.Errorf("invalid type: %s, expected unit", strict.TypeName(params))
 }
 
 // DecodeSignal reads the parameters of process/signal. Known reports whether the server can send

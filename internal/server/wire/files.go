@@ -6,7 +6,7 @@ package wire
 import (
 	"errors"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // File is the file that a request is about. It is the parameters of fs/readFile, fs/getMetadata,
@@ -36,7 +36,7 @@ type WriteFile struct {
 }
 
 // Data returns the bytes to write, or why they are not base64, which is an error of its own.
-func (w *WriteFile) Data() ([]byte, error) { return strictjson.Base64([]byte(w.Encoded)) }
+func (w *WriteFile) Data() ([]byte, error) { return strict.Base64([]byte(w.Encoded)) }
 
 // Open are the parameters of fs/open.
 type Open struct {

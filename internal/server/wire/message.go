@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // The bounds of one message.
@@ -24,18 +24,18 @@ const (
 
 // scan is [strictjson.Scan] for a message, with errors in the words that clients know.
 func scan(data []byte, member func(name, value []byte)) error {
-	err := strictjson.Scan(data, strictjson.Limits{Depth: maxDepth, Values: MaxValues}, member)
-	var twice *strictjson.RepeatedError
+	err := strict.Scan(data, strict.Limits{Depth: maxDepth, Values: MaxValues}, member)
+	var twice *strict.RepeatedError
 	switch {
 	case errors.As(err, &twice):
 		return fmt.Errorf("duplicate JSON object key `%s` at byte %d", twice.Name, twice.At)
-	case errors.Is(err, strictjson.ErrUTF8):
+	case errors.Is(err, strict.ErrUTF8):
 		return errors.New("invalid UTF-8")
-	case errors.Is(err, strictjson.ErrNoObject):
+	case errors.Is(err, strict.ErrNoObject):
 		return errors.New("expected a JSON-RPC object")
-	case errors.Is(err, strictjson.ErrDepth):
+	case errors.Is(err, strict.ErrDepth):
 		return fmt.Errorf("nested more than %d deep", maxDepth)
-	case errors.Is(err, strictjson.ErrValues):
+	case errors.Is(err, strict.ErrValues):
 		return fmt.Errorf("more than %d JSON values", MaxValues)
 	}
 	return err
@@ -213,7 +213,7 @@ func (m *Message) decodeCall(method, trace []byte) error {
 		return nil
 	}
 	m.Trace = new(Trace)
-	if strictjson.Decode(trace, m.Trace) != nil {
+	if strict.Decode(trace, m.Trace) != nil {
 		return errors.New("invalid trace context")
 	}
 	return nil
@@ -221,7 +221,7 @@ func (m *Message) decodeCall(method, trace []byte) error {
 
 func decodeText(value []byte, to *string) error {
 	if value[0] != '"' {
-		return fmt.Errorf("invalid type: %s, expected a string", strictjson.TypeName(value))
+		return fmt.Errorf("invalid type: %s, expected a string", strict.TypeName(value))
 	}
 	return json.Unmarshal(value, to)
 }
@@ -231,7 +231,7 @@ func decodeError(value []byte) (*Error, error) {
 		return nil, errors.New("missing field `error`")
 	}
 	e := new(Error)
-	return e, strictjson.Decode(value, e)
+	return e, strict.Decode(value, e)
 }
 
 // Request encodes a request.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/strictjson"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // Start are the parameters of process/start.
@@ -48,7 +48,7 @@ func (s *Start) UnmarshalJSON(text []byte) error {
 		Snapshot    json.RawMessage `json:"shellSnapshot"`
 		Credentials json.RawMessage `json:"credentialProviders"`
 	}
-	if err := strictjson.Decode(text, &p); err != nil {
+	if err := strict.Decode(text, &p); err != nil {
 		return err
 	}
 	*s = Start(p.plain)
@@ -123,7 +123,7 @@ func (s *Sandbox) UnmarshalJSON(text []byte) error {
 		Context  json.RawMessage `json:"policyContext"`
 		Override *string         `json:"sandboxOverride"`
 	}
-	err := strictjson.Decode(text, &p)
+	err := strict.Decode(text, &p)
 	*s = Sandbox(p.plain)
 	s.Unsupported = appendNames(nil, []member{
 		{"useLegacyLandlock", p.Landlock}, {"policyContext", given(p.Context) && !s.isContext(p.Context)},

@@ -18,7 +18,7 @@ var ourFlag = regexp.MustCompile(` --(rw|ro|deny|grant|tmp|net|allow|level|profi
 // flagRooms know the command line: they are it, or write what it reads.
 var flagRooms = []string{
 	"internal/cli/", "internal/cli/explain/", "internal/cli/args/", "internal/cli/sessions/",
-	"internal/cli/explain/", "internal/test/bench/", "internal/test/testenv/", "internal/cli/explain/",
+	"internal/cli/explain/", "internal/test/e2e/", "internal/test/testenv/", "internal/cli/explain/",
 	"internal/cli/args/",
 	"internal/run/runs/needs.go", // why a run cannot join a named sandbox
 	// the table of named grants, for doctor, and the reasons of its rules

@@ -42,10 +42,9 @@ const (
 var layers = map[string]int{
 	"internal/names/gitstate": layerText,
 	"internal/quietlog":       layerText,
-	"internal/strictjson":     layerText,
 
-	"internal/caller":           layerTables,
 	"internal/command/programs": layerTables,
+	"internal/strict":           layerTables,
 
 	"internal/command/script": layerScripts,
 
@@ -54,10 +53,9 @@ var layers = map[string]int{
 	"internal/linux/launch":    layerWords,
 	"internal/linux/rlimit":    layerWords,
 	"internal/linux/seccomp":   layerWords,
-	"internal/linux/sockets":   layerWords,
 	"internal/names/git":       layerWords,
 	"internal/overlay":         layerWords,
-	"internal/run/waits":       layerWords,
+	"internal/linux/tasks":     layerWords,
 	"internal/safefile":        layerTables,
 	"internal/test/testenv":    layerWords,
 	"internal/text":            layerText,
@@ -87,7 +85,6 @@ var layers = map[string]int{
 	"internal/server/files":    layerFacts,
 	"network/inspect":          layerFacts,
 
-	"internal/linux/bwrap":  layerRooms,
 	"internal/linux/caches": layerRooms,
 	"internal/linux/limits": layerRooms,
 	"internal/names/guard":  layerRooms,
@@ -99,20 +96,17 @@ var layers = map[string]int{
 	"internal/linux/observer": layerReach,
 	"internal/names/protect":  layerState,
 	"internal/names/reach":    layerReach,
-	"internal/names/suggest":  layerReach,
 
-	"approval/program":          layerHosts,
-	"internal/command/identity": layerHosts,
-	"internal/linux":            layerHosts,
-	"internal/otheros":          layerHosts,
+	"approval/program": layerHosts,
+	"internal/linux":   layerHosts,
+	"internal/otheros": layerHosts,
 
-	"audit":                      layerLocal,
-	"executor/local":             layerLocal,
-	"executor/remote":            layerLocal,
-	"internal/settings/trust":    layerLocal,
-	"internal/test/executortest": layerLocal,
-	"recording":                  layerLocal,
-	"telemetry":                  layerLocal,
+	"audit":                   layerLocal,
+	"executor/local":          layerLocal,
+	"executor/remote":         layerLocal,
+	"internal/settings/trust": layerLocal,
+	"recording":               layerLocal,
+	"telemetry":               layerLocal,
 
 	rootRoom: layerRoot,
 
@@ -138,19 +132,16 @@ var layers = map[string]int{
 
 	"cmd/sallyport":          layerMain,
 	"internal/test/archtest": layerMain,
-	"internal/test/bench":    layerMain,
 	"internal/test/e2e":      layerMain,
 	"internal/test/suites":   layerMain,
 }
 
 // testOnly are rooms that only test files may import.
 var testOnly = map[string]bool{
-	"internal/test/archtest":     true,
-	"internal/test/bench":        true,
-	"internal/test/executortest": true,
-	"internal/test/suites":       true,
-	"internal/test/e2e":          true,
-	"internal/test/testenv":      true,
+	"internal/test/archtest": true,
+	"internal/test/suites":   true,
+	"internal/test/e2e":      true,
+	"internal/test/testenv":  true,
 }
 
 // doors and sinks are the rooms of those kinds.
@@ -178,7 +169,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
 			"internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args",
-			"cmd/sallyport", "internal/test/bench", "internal/test/archtest", "internal/run/runs"},
+			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
 	},
@@ -228,8 +219,8 @@ var walls = []wall{
 		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
 	},
 	{
-		from: []string{anyRoom}, apart: []string{"internal/test/testenv", "internal/test/bench",
-			"internal/test/archtest", "internal/test/suites", "internal/test/executortest"},
+		from: []string{anyRoom}, apart: []string{"internal/test/testenv", "internal/test/e2e",
+			"internal/test/archtest", "internal/test/suites"},
 		to:     []string{"testing/...", "flag"},
 		reason: "a package that links package testing or flag puts their flags into every program that imports it",
 	},
@@ -305,14 +296,13 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux/bwrap", "internal/linux/caches",
-	"internal/dirs", "internal/otheros", "internal/cli/explain", "internal/server/files",
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
+	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux",
-	"internal/linux/observer", "internal/linux/sockets", "internal/run/output",
-	"internal/overlay", "internal/run/process", "internal/names/protect",
-	"internal/server/listen", "internal/names/grants", "internal/settings/trust",
-	"internal/run/tty", "rules/files"}
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/tasks", "internal/run/output", "internal/overlay",
+	"internal/run/process", "internal/names/protect", "internal/server/listen",
+	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +14,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	e2e.PlayBenchmark()
 	playDriver()
 	testenv.DefaultSignals()
 	testenv.MostlyWait()
+	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.bench=") }) {
+		os.Exit(m.Run()) // benchmarks do not wait for what they leave behind
+	}
 	goleak.VerifyTestMain(m)
 }
 

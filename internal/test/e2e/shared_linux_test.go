@@ -20,7 +20,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/test/executortest"
+	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -213,7 +213,7 @@ func TestSharedApart(t *testing.T) {
 		}
 	}
 	fake := &sallyport.Runner{Policy: sandbox.ReadOnly(),
-		Executor: &executortest.Fake{Play: func(*executor.Spec, *executortest.FakeProcess) {}}}
+		Executor: &e2e.Fake{Play: func(*executor.Spec, *e2e.FakeProcess) {}}}
 	defer fake.Close()
 	if _, err := fake.Open(t.Context(), sallyport.SandboxOptions{}); !errors.Is(err, sallyport.ErrNoSandbox) {
 		t.Error(err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -58,10 +58,10 @@ func TestStreamErrors(t *testing.T) {
 		{"an output that fails", "echo x", func(c *sallyport.Cmd) { c.Stdout = failingWriter{errFull} }, errFull, "stdout_error", "no space left"},
 		{"an error output that fails", "echo x >&2", func(c *sallyport.Cmd) { c.Stderr = failingWriter{errFull} }, errFull, "stderr_error", "no space left"},
 		{"an output that panics", "echo x", func(c *sallyport.Cmd) { c.Stdout = noReturn(func() { panic("no writer") }) }, nil, "stdout_error", "the writer panicked"},
-		{"an output that ends its goroutine", "echo x", func(c *sallyport.Cmd) { c.Stdout = noReturn(runtime.Goexit) }, caller.ErrExit, "stdout_error", "Goexit"},
+		{"an output that ends its goroutine", "echo x", func(c *sallyport.Cmd) { c.Stdout = noReturn(runtime.Goexit) }, strict.ErrExit, "stdout_error", "Goexit"},
 		{"an input that panics", "cat", func(c *sallyport.Cmd) { c.Stdin = noReturn(func() { panic("no reader") }) }, nil, "stdin_error", "Cmd.Stdin panicked"},
-		{"an input that ends its goroutine", "cat", func(c *sallyport.Cmd) { c.Stdin = noReturn(runtime.Goexit) }, caller.ErrExit, "stdin_error", "Goexit"},
-		{"on a terminal, too", "cat", func(c *sallyport.Cmd) { c.Stdin, c.TTY = noReturn(runtime.Goexit), new(sallyport.Size) }, caller.ErrExit, "stdin_error", "Goexit"},
+		{"an input that ends its goroutine", "cat", func(c *sallyport.Cmd) { c.Stdin = noReturn(runtime.Goexit) }, strict.ErrExit, "stdin_error", "Goexit"},
+		{"on a terminal, too", "cat", func(c *sallyport.Cmd) { c.Stdin, c.TTY = noReturn(runtime.Goexit), new(sallyport.Size) }, strict.ErrExit, "stdin_error", "Goexit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := sh(test.script)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -63,7 +63,7 @@ func TestSuggestionsWork(t *testing.T) {
 				Access: sandbox.Access{Op: sandbox.Write, Path: filepath.Join(base, test.path)},
 				Source: sandbox.Notified,
 			}}
-			r := &suggest.Run{
+			r := &reach.DeniedRun{
 				Policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), Dir: base + "/w", Env: env,
 				Local: true, Named: true, Caches: true,
 			}

@@ -1,0 +1,113 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// NothingOpens begins the rule of a denial that nothing opens which would be suggested: the sandbox is
+// not built with it, or protects the path beyond the policy.
+const NothingOpens = "no grant opens it: "
+
+// maxPlans bounds how often is planned for one run, a few milliseconds each. What is not proved is not
+// suggested.
+const maxPlans = 32
+
+// A proof returns why flags do not allow an access; nil is that they do.
+type proof func(flags string, a sandbox.Access) error
+
+// prove takes back what is not enough, or puts a narrower grant that is in its place: what enforces a policy
+// plans the command with the flags. Mostly one plan with all of them says that all do.
+func (r *DeniedRun) prove(denials []sandbox.Denial) {
+	why := r.proof()
+	var flags []string
+	var open []*sandbox.Denial
+	for i := range denials {
+		d := &denials[i]
+		if _, ok := sandbox.ParseGrants(cmp.Or(d.Grant, d.Wider)); ok && isFile(d.Op) &&
+			d.Path != "" && why != nil {
+			open, flags = append(open, d), append(flags, cmp.Or(d.Grant, d.Wider))
+		}
+	}
+	enough := true
+	for _, d := range open {
+		enough = enough && why(strings.Join(flags, " "), d.Access) == nil
+	}
+	for i := 0; i < len(open) && !enough; i++ {
+		r.settle(open[i], why)
+	}
+}
+
+// settle leaves a denial with flags that are enough, if there are any.
+func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
+	flags := cmp.Or(d.Grant, d.Wider)
+	refused := why(flags, d.Access)
+	if refused == nil {
+		return
+	}
+	g := r.asGrant(d)
+	for g.Path != "/" && !r.files.exists(g.Path) {
+		g.Path = path.Dir(g.Path)
+	}
+	narrower := g.String()
+	failed, _ := sandbox.ParseGrants(flags)
+	switch {
+	case len(failed) > 1 || failed[0].Path == "" || !inside(g.Path, failed[0].Path) ||
+		why(narrower, d.Access) != nil:
+		d.Grant, d.Wider = "", ""
+		d.Rule = NothingOpens + "with " + flags + ", " + text.Line(refused.Error())
+	case d.Grant != "" && (g.Path == d.Path || !hidden(g.Path)) &&
+		GrantWarning(narrower, r.variable("HOME")) == "" && r.opens(g, d.Access):
+		d.Grant = narrower
+	default:
+		d.Grant, d.Wider = "", narrower
+	}
+}
+
+// proof is nil where nothing is known of what a sandbox would enforce. Each of its plans is made once.
+func (r *DeniedRun) proof() proof {
+	behind := r.Executor
+	for {
+		w, ok := behind.(interface{ Unwrap() executor.Executor })
+		if !ok {
+			break
+		}
+		behind = w.Unwrap()
+	}
+	e, ok := behind.(interface {
+		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
+	})
+	if !ok || r.Spec == nil || r.files == nil || r.Policy.Mode() != sandbox.Managed {
+		return nil
+	}
+	known := map[string]proof{}
+	return func(flags string, a sandbox.Access) error {
+		if known[flags] == nil {
+			closes, err := func(sandbox.Access) error { return nil },
+				fmt.Errorf("as one of more than %d, it was not tried", maxPlans)
+			if len(known) < maxPlans {
+				spec := *r.Spec
+				grants, _ := sandbox.ParseGrants(flags)
+				spec.Policy = r.Policy.With(grants...)
+				closes, err = e.Opens(context.Background(), &spec)
+			}
+			known[flags] = func(_ string, a sandbox.Access) error {
+				if err != nil {
+					return fmt.Errorf("the command would not start: %w", err)
+				}
+				return closes(a)
+			}
+		}
+		return known[flags](flags, a)
+	}
+}
