@@ -76,6 +76,8 @@ type lowering struct {
 	files    []slot // that hold descriptors of trees and places, or 0
 	place    slot   // scratch: the place that a step works on
 	copied   slot   // scratch: a copy of it
+	alone    bool   // the table of descriptors is no other task's
+	left     []slot // that hold descriptors which are left open, see leave
 
 	dies          bool    // the script has OpDieWithParent
 	ownNetwork    bool    // a network namespace is made for it
@@ -215,6 +217,36 @@ func (l *lowering) examine(file slot, id ID) *unix.Statx_t {
 
 // close closes what a slot holds, which is then 0.
 func (l *lowering) close(s slot) { l.call("close", unix.SYS_CLOSE, held(s)).store(s) }
+
+// maxLeft is how many descriptors are left open.
+const maxLeft = 100
+
+// leave is close for a place or a tree, which allows nothing that the task does not have: the program that
+// it executes gets none, for all are closed at once before that, and would be by the execution. Until then
+// those of the last steps stay open, which saves a call for each.
+func (l *lowering) leave(s slot) {
+	if !l.alone || len(l.left) == maxLeft {
+		l.close(s)
+		return
+	}
+	l.left = append(l.left, s)
+}
+
+// closeLeft closes what was left open.
+func (l *lowering) closeLeft() {
+	for _, s := range l.left {
+		l.close(s)
+	}
+	l.left = nil
+}
+
+// newPlace returns a slot for a place that is left open.
+func (l *lowering) newPlace() slot {
+	if !l.alone {
+		return l.place
+	}
+	return l.newSlot()
+}
 
 // above gives what a slot holds a number that OpStdio does not overwrite before it is
 // used, also where the caller has closed 0 to 2, and closes the old one.

@@ -33,6 +33,7 @@ const firstKept = 3
 // any, done is notBegun.
 func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	l := newLowering(f, len(s.Steps)-max(done, 0))
+	l.alone = true // or is soon: by then no step of these is performed
 	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
 	l.ownNetwork = s.Namespaces&NewNet != 0
 	if s.Namespaces&^namespaceMask != 0 {
@@ -149,6 +150,9 @@ func (l *lowering) lowerTask(s *Step) bool {
 	case OpNewGroup:
 		l.newGroup()
 	case OpLimit:
+		if s.Resource == unix.RLIMIT_NOFILE && s.Soft < 1<<12 {
+			l.closeLeft() // what is opened later needs low numbers
+		}
 		l.call("prlimit64", unix.SYS_PRLIMIT64, num(0), num(s.Resource),
 			pin(l, &unix.Rlimit{Cur: s.Soft, Max: s.Hard}), num(0))
 	case OpJoin:

@@ -183,3 +183,53 @@ func TestLayout(t *testing.T) {
 		})
 	}
 }
+
+// TestLeft: places and trees are left to the one call that closes all, unless they are too many, a limit
+// leaves no numbers for what is opened next, or the table of descriptors is another task's, too.
+func TestLeft(t *testing.T) {
+	const attached = 4 // each takes a tree and a place
+	for name, c := range map[string]struct {
+		trees int
+		limit uint64
+		want  int // calls that close one descriptor
+	}{
+		"few":        {trees: attached},
+		"high limit": {trees: attached, limit: 1 << 20},
+		"low limit":  {trees: attached, limit: 64, want: 3 * attached},
+		"many":       {trees: maxLeft, want: 2 * maxLeft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s Script
+			for i := 1; i <= c.trees; i++ {
+				s.Steps = append(s.Steps, Step{Op: OpClone, Tree: i, Path: "/a"},
+					Step{Op: OpAttach, Tree: i, Path: "/b"})
+			}
+			if c.limit > 0 {
+				s.Steps = append(s.Steps, Step{Op: OpLimit, Resource: unix.RLIMIT_NOFILE, Soft: c.limit,
+					Hard: c.limit})
+			}
+			s.Steps = append(s.Steps, Step{Op: OpStartCommand}, Step{Op: OpCloseFiles},
+				Step{Op: OpExec, Path: "/x"})
+			l, err := lower(&s, fds{}, false, notBegun)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for _, o := range l.origin {
+				if o.name == "close" {
+					got++
+				}
+			}
+			if got != c.want {
+				t.Errorf("%d calls close one descriptor, not %d", got, c.want)
+			}
+		})
+	}
+	low := newLowering(fds{}, 2) // as for a preforked task
+	low.lowerStep(&Step{Op: OpClone, Tree: 1, Path: "/a"})
+	low.lowerStep(&Step{Op: OpAttach, Tree: 1, Path: "/b"})
+	if len(low.left) > 0 {
+		t.Error("what other tasks share is left open")
+	}
+}

@@ -120,9 +120,10 @@ func (l *lowering) clone(s *Step) {
 		l.call("open_tree", unix.SYS_OPEN_TREE, num(unix.AT_FDCWD), l.text(s.Path),
 			num(flags|unix.AT_SYMLINK_NOFOLLOW)).store(into)
 	default:
-		l.open(s.Path, s.ID, unix.O_PATH, l.place)
-		l.call("open_tree", unix.SYS_OPEN_TREE, held(l.place), l.text(""), num(flags)).store(into)
-		l.close(l.place)
+		place := l.newPlace()
+		l.open(s.Path, s.ID, unix.O_PATH, place)
+		l.call("open_tree", unix.SYS_OPEN_TREE, held(place), l.text(""), num(flags)).store(into)
+		l.leave(place)
 	}
 }
 
@@ -144,27 +145,32 @@ func (l *lowering) attach(s *Step) {
 	if s.Own {
 		l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), num(unix.AT_FDCWD), l.text(s.Path),
 			num(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		l.close(t)
+		l.leave(t)
 		return
 	}
-	l.open(s.Path, s.ID, unix.O_PATH, l.place)
-	l.moveTo(t)
+	place := l.newPlace()
+	l.open(s.Path, s.ID, unix.O_PATH, place)
+	l.moveTo(t, place)
 }
 
-// moveTo attaches a tree to the open place, and closes both.
-func (l *lowering) moveTo(t slot) {
-	l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), held(l.place), l.text(""), num(moveByFile))
-	l.close(l.place)
-	l.close(t)
+// moveTo attaches a tree to an open place, and needs both no more.
+func (l *lowering) moveTo(t, place slot) {
+	l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), held(place), l.text(""), num(moveByFile))
+	l.leave(place)
+	l.leave(t)
 }
 
 // pinMount copies the mount of a directory and puts the copy over the directory, both by
 // the one descriptor that was compared.
 func (l *lowering) pinMount(s *Step) {
-	l.open(s.Path, s.ID, unix.O_PATH|unix.O_DIRECTORY, l.place)
-	l.call("open_tree", unix.SYS_OPEN_TREE, held(l.place), l.text(""),
-		num(cloneTree|unix.AT_RECURSIVE)).store(l.copied)
-	l.moveTo(l.copied)
+	place, copied := l.newPlace(), l.copied
+	if l.alone {
+		copied = l.newSlot()
+	}
+	l.open(s.Path, s.ID, unix.O_PATH|unix.O_DIRECTORY, place)
+	l.call("open_tree", unix.SYS_OPEN_TREE, held(place), l.text(""),
+		num(cloneTree|unix.AT_RECURSIVE)).store(copied)
+	l.moveTo(copied, place)
 }
 
 // filesystem makes a file system of a kind and mounts it detached.

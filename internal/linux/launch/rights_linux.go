@@ -131,7 +131,7 @@ func (l *lowering) landlock(r *Ruleset) {
 		l.landlockRule(set, r.Handled, &r.Rules[i])
 	}
 	l.call("landlock_restrict_self", unix.SYS_LANDLOCK_RESTRICT_SELF, held(set), num(0))
-	l.close(set)
+	l.leave(set)
 }
 
 func (l *lowering) landlockRule(set slot, handled uint64, u *Rule) {
@@ -157,7 +157,7 @@ func (l *lowering) landlockRule(set slot, handled uint64, u *Rule) {
 	at := arg{v: uintptr(unsafe.Pointer(&attr[0]))}
 	add := l.call("landlock_add_rule", unix.SYS_LANDLOCK_ADD_RULE, held(set), num(pathBeneath), at, num(0))
 	if opened {
-		l.close(file)
+		l.leave(file)
 		return
 	}
 	// Landlock does not watch such a file (one in memory).
