@@ -32,7 +32,7 @@ func Clean() []Report {
 	first := Candidates()[0]
 	err := safefile.CheckOwn(first)
 	if err == nil {
-		err = checkWay(first)
+		_, err = checkWay(first)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r := Report{State: first}
@@ -68,13 +68,13 @@ func (r *Report) sort() {
 // tmpDirs removes the private /tmp directories whose owner is dead.
 func (r *Report) tmpDirs(state string) {
 	path := filepath.Join(state, tmpDir)
-	root, err := safefile.OpenTreePath(state)
+	root, err := safefile.OpenOwn(state)
 	if err != nil {
 		r.fail(state, err)
 		return
 	}
 	defer root.Close()
-	all, err := safefile.OpenTree(root, tmpDir)
+	own, err := root.Open(tmpDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -82,6 +82,7 @@ func (r *Report) tmpDirs(state string) {
 		r.fail(path, err)
 		return
 	}
+	all := own.Into()
 	defer all.Close()
 	r.sweep(all, path, nil)
 }
@@ -90,7 +91,7 @@ func (r *Report) tmpDirs(state string) {
 const sweepTime = time.Second
 
 // sweepSoon is sweep for a start.
-func (r *Report) sweepSoon(all *os.Root, path string) {
+func (r *Report) sweepSoon(all *os.File, path string) {
 	late := make(chan struct{})
 	defer time.AfterFunc(sweepTime, func() { close(late) }).Stop()
 	r.sweep(all, path, late)
@@ -100,14 +101,8 @@ func (r *Report) sweepSoon(all *os.Root, path string) {
 // The lock of that is held while it looks who holds one, not while it removes. Only names that
 // makeTmp gives are touched. What cannot be removed gets another name, and only a sweep without a
 // time, where late is nil, looks at it again: it does not delay every later start.
-func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
-	dir, err := all.Open(".")
-	if err != nil {
-		r.fail(path, err)
-		return
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+func (r *Report) sweep(all *os.File, path string, late <-chan struct{}) {
+	names, err := all.Readdirnames(-1)
 	if err != nil {
 		r.fail(path, err)
 	}
@@ -117,7 +112,7 @@ func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
 		case !ours(n):
 			r.Unknown = append(r.Unknown, guard.Left{Path: at, Why: "not a name that sallyport gives"})
 		case late == nil || !strings.HasPrefix(n, stuckPrefix):
-			if !r.sweepOne(dir, all, n, at, late) {
+			if !r.sweepOne(all, n, at, late) {
 				return
 			}
 		}
@@ -126,13 +121,13 @@ func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
 
 // sweepOne removes one private /tmp, unless a living process holds it. It reports whether the next
 // one can be looked at.
-func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string, late <-chan struct{}) bool {
-	if err := safefile.WaitLock(dir); err != nil {
+func (r *Report) sweepOne(all *os.File, name, path string, late <-chan struct{}) bool {
+	if err := safefile.WaitLock(all); err != nil {
 		r.fail(path, err)
 		return false
 	}
-	f := r.take(dir, name, path)
-	if err := safefile.Lock(dir, unix.LOCK_UN); err != nil {
+	f := r.take(all, name, path)
+	if err := safefile.Lock(all, unix.LOCK_UN); err != nil {
 		r.fail(path, err)
 		return false
 	}
@@ -140,11 +135,12 @@ func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string, late <-
 		return true
 	}
 	defer f.Close()
-	switch err := safefile.RemoveTreeUntil(all, name, late); {
+	switch err := safefile.RemoveTreeIn(all, name, late); {
 	case err == nil:
 		r.TmpDirs = append(r.TmpDirs, path)
 	case !errors.Is(err, safefile.ErrLate):
-		_ = all.Rename(name, stuckPrefix+strings.TrimPrefix(name, runPrefix)) // else it is tried again
+		fd := int(all.Fd()) // where it cannot be renamed it is tried again
+		_ = unix.Renameat(fd, name, fd, stuckPrefix+strings.TrimPrefix(name, runPrefix))
 		r.fail(path, err)
 	}
 	return true

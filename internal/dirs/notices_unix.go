@@ -41,7 +41,7 @@ func PublishNotice(dir string, b NoticeDir, n *Notice) (*PublishedNotice, error)
 	}
 	defer root.Close()
 	name := newID()
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|safefile.NoWait, 0o600)
 	if err != nil {
 		return nil, noticeError(err)
 	}
@@ -93,7 +93,7 @@ func (p *PublishedNotice) Withdraw() {
 // other list later. An error says that nothing is known.
 func Notices(dir string, b NoticeDir) ([]Notice, error) {
 	list := filepath.Join(dir, string(b))
-	at, err := os.Open(list)
+	at, err := os.OpenFile(list, os.O_RDONLY|safefile.NoWait, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -65,20 +65,22 @@ func Protected() (dirs, missing []string) {
 // Dir returns the state directory, without symbolic links in its name. It is made if it is
 // missing, for this user alone. The error is about the first candidate.
 func Dir() (string, error) {
-	return first(func(*os.Root, string) error { return nil })
+	return first(func(*safefile.Own, string) error { return nil })
 }
 
 // first makes the candidates, and returns the first for which f has no error.
-func first(f func(root *os.Root, dir string) error) (string, error) {
+func first(f func(root *safefile.Own, dir string) error) (string, error) {
 	var why error
 	for _, d := range Candidates() {
-		var root *os.Root
-		err := checkWay(d)
+		var root *safefile.Own
+		real, err := checkWay(d)
 		if err == nil {
-			root, err = safefile.MakeDirs(d)
+			root, err = safefile.MakeOwn(d)
 		}
 		if err == nil {
-			d = realPath(d)
+			if d = real; d == "" {
+				d = realPath(root.Path)
+			}
 			err = f(root, d)
 			root.Close()
 			if err == nil {
@@ -98,7 +100,10 @@ func first(f func(root *os.Root, dir string) error) (string, error) {
 func Existing() []string {
 	var out []string
 	for _, d := range Candidates() {
-		if safefile.CheckOwn(d) == nil && checkWay(d) == nil {
+		if safefile.CheckOwn(d) != nil {
+			continue
+		}
+		if _, err := checkWay(d); err == nil {
 			out = append(out, realPath(d))
 		}
 	}
@@ -107,14 +112,15 @@ func Existing() []string {
 
 // checkWay refuses a state directory of root's that another user could replace, because a
 // directory on the way to it, or one that holds a link on the way, is that user's: as with a
-// HOME that sudo(8) has kept. Other users trust those above them with more than this.
-func checkWay(dir string) error {
+// HOME that sudo(8) has kept. Other users trust those above them with more than this. It returns the
+// directory without symbolic links in its name, or nothing where it has not looked.
+func checkWay(dir string) (string, error) {
 	if !systemRoot() {
-		return nil
+		return "", nil
 	}
 	real, links, err := hostfacts.Walk(filepath.Dir(dir), nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	ways := []string{real}
 	for _, l := range links {
@@ -124,11 +130,12 @@ func checkWay(dir string) error {
 		for ; at != "/"; at = filepath.Dir(at) {
 			var st unix.Stat_t
 			if err := unix.Lstat(at, &st); err == nil && st.Uid != 0 {
-				return &safefile.ForeignError{Path: dir, Why: "another user owns " + at + " on the way to it"}
+				return "", &safefile.ForeignError{Path: dir,
+					Why: "another user owns " + at + " on the way to it"}
 			}
 		}
 	}
-	return nil
+	return filepath.Join(real, filepath.Base(dir)), nil
 }
 
 // realPath resolves the links on the way to a state directory, whose own name is none.
@@ -140,7 +147,7 @@ func realPath(dir string) string {
 // lives, so that a later start can tell a crash from a run.
 type Tmp struct {
 	Path   string
-	parent *os.Root
+	parent *os.File
 	lock   *os.File
 }
 
@@ -154,7 +161,7 @@ const (
 // NewTmp makes a private /tmp in the first state directory that takes one, and returns
 // both. The error is about the first candidate.
 func NewTmp() (state string, tmp *Tmp, err error) {
-	state, err = first(func(root *os.Root, dir string) (err error) {
+	state, err = first(func(root *safefile.Own, dir string) (err error) {
 		tmp, err = makeTmp(root, dir)
 		return err
 	})
@@ -171,11 +178,12 @@ func TmpError(err error) error {
 
 // makeTmp makes a private /tmp in the state directory dir, which is open, and removes those
 // whose owner is dead.
-func makeTmp(root *os.Root, dir string) (*Tmp, error) {
-	all, err := safefile.MakeDir(root, tmpDir)
+func makeTmp(root *safefile.Own, dir string) (*Tmp, error) {
+	own, err := root.Make(tmpDir)
 	if err != nil {
 		return nil, err
 	}
+	all := own.Into()
 	tmp, err := newTmp(all, filepath.Join(dir, tmpDir))
 	if err != nil {
 		return nil, errors.Join(err, all.Close())
@@ -183,30 +191,33 @@ func makeTmp(root *os.Root, dir string) (*Tmp, error) {
 	return tmp, nil
 }
 
-func newTmp(all *os.Root, path string) (*Tmp, error) {
+func newTmp(all *os.File, path string) (*Tmp, error) {
 	new(Report).sweepSoon(all, path) // what cannot be removed is left for doctor --clean
 	// The lock of the parent keeps a sweep from removing a directory that was created
 	// but not yet locked.
-	parent, err := all.Open(".")
-	if err != nil {
+	if err := safefile.WaitLock(all); err != nil {
 		return nil, err
 	}
-	defer parent.Close()
-	if err := safefile.WaitLock(parent); err != nil {
-		return nil, err
+	t := &Tmp{Path: filepath.Join(path, runPrefix+newID()), parent: all}
+	err := t.make()
+	return t, errors.Join(err, safefile.Lock(all, unix.LOCK_UN))
+}
+
+// make makes the directory and locks it.
+func (t *Tmp) make() error {
+	fd, name := int(t.parent.Fd()), filepath.Base(t.Path)
+	if err := unix.Mkdirat(fd, name, 0o700); err != nil {
+		return &os.PathError{Op: "mkdir", Path: t.Path, Err: err}
 	}
-	name := runPrefix + newID()
-	if err := all.Mkdir(name, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := all.Open(name)
+	lock, err := safefile.OpenTreeDir(t.parent, name)
 	if err == nil {
 		err = safefile.Lock(lock, unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
-		return nil, errors.Join(err, all.Remove(name))
+		return errors.Join(err, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR))
 	}
-	return &Tmp{Path: filepath.Join(path, name), parent: all, lock: lock}, nil
+	t.lock = lock
+	return nil
 }
 
 // Lock takes the lock of this user's processes that has a name, as [safefile.WaitLock] does, which bounds
@@ -222,7 +233,7 @@ func Lock(name string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	f, err := root.OpenFile(name+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := root.OpenFile(name+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|safefile.NoWait, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +246,7 @@ func Lock(name string) (*os.File, error) {
 // Remove removes the directory. It waits for no process: the commands that used it have
 // ended.
 func (t *Tmp) Remove() error {
-	err := safefile.RemoveTree(t.parent, filepath.Base(t.Path))
+	err := safefile.RemoveTreeIn(t.parent, filepath.Base(t.Path), nil)
 	return errors.Join(err, t.lock.Close(), t.parent.Close())
 }
 

@@ -58,7 +58,7 @@ func TestSweepEnds(t *testing.T) {
 	if err := os.MkdirAll(at+"/run-1/dir", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	all, err := os.OpenRoot(at)
+	all, err := os.Open(at)
 	if err != nil {
 		t.Fatal(err)
 	}

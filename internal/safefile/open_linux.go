@@ -6,7 +6,9 @@ package safefile
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,10 +19,73 @@ import (
 // for [Patience] where another program holds a lease on the file. The error is an
 // [*fs.PathError]: [ErrNotPlain] for anything else, [ErrLeased], or the system's.
 func Open(path string) (*os.File, error) {
-	failed := func(err error) error { return &fs.PathError{Op: "open", Path: path, Err: err} }
+	fd, _, err := openPlain(path)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Read returns what a file begins with, which [Open] would open: as many bytes as most, and whether there
+// are more.
+func Read(path string, most int64) (text []byte, more bool, err error) {
+	fd, size, err := openPlain(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer unix.Close(fd)
+	text, err = read(fd, min(size, most)+1, most+1)
+	if err != nil {
+		err = &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	if more = int64(len(text)) > most; more {
+		text = text[:most]
+	}
+	return text, more, err
+}
+
+// ReadSystem returns the content of a file that only the system or this user writes, such as one below
+// /proc. It is [os.ReadFile] without the preparations for a file that has to be waited for, which are half
+// of its calls.
+func ReadSystem(path string) ([]byte, error) {
+	fd, err := open(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	const usual = 4 << 10
+	text, err := read(fd, usual, math.MaxInt64)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return text, nil
+}
+
+// read reads to the end of a file, or as many bytes as most. About as many are expected.
+func read(fd int, about, most int64) ([]byte, error) {
+	text := make([]byte, 0, about)
+	for int64(len(text)) < most {
+		text = slices.Grow(text, 1)
+		n, err := unix.Read(fd, text[len(text):min(int64(cap(text)), most)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case n <= 0 || err != nil:
+			return text, err
+		default:
+			text = text[:len(text)+n]
+		}
+	}
+	return text, nil
+}
+
+// openPlain is Open without the rest of package os, and returns the size as well.
+func openPlain(path string) (fd int, size int64, err error) {
+	failed := func(err error) (int, int64, error) {
+		return -1, 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
 	place, err := open(path, unix.O_PATH)
 	if err != nil {
-		return nil, failed(err)
+		return failed(err)
 	}
 	defer unix.Close(place)
 	var st unix.Stat_t
@@ -28,18 +93,18 @@ func Open(path string) (*os.File, error) {
 		err = ErrNotPlain
 	}
 	if err != nil {
-		return nil, failed(err)
+		return failed(err)
 	}
 	// The link leads to what was looked at, whatever has the name now.
 	name := "/proc/self/fd/" + strconv.Itoa(place)
-	fd, err := open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err = open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		fd, err = wait(place)
 	}
 	if err != nil {
-		return nil, failed(err)
+		return failed(err)
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return fd, st.Size, nil
 }
 
 // wait opens a file, which place describes, when the lease on it is given up.

@@ -6,6 +6,7 @@
 package safefile
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -31,6 +32,24 @@ func Open(path string) (*os.File, error) {
 	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotPlain}
 }
+
+// Read returns what a file begins with, which [Open] would open: as many bytes as most, and whether there
+// are more.
+func Read(path string, most int64) (text []byte, more bool, err error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	text, err = io.ReadAll(io.LimitReader(f, most+1))
+	if more = int64(len(text)) > most; more {
+		text = text[:most]
+	}
+	return text, more, err
+}
+
+// ReadSystem is [os.ReadFile], for a file that only the system or this user writes.
+func ReadSystem(path string) ([]byte, error) { return os.ReadFile(path) }
 
 // Names returns 1: how many names a file has is looked at where it is closed to commands, on Linux.
 func Names(*os.File) uint64 { return 1 }

@@ -32,13 +32,18 @@ func RemoveTree(parent *os.Root, name string) error { return RemoveTreeUntil(par
 // RemoveTreeUntil is [RemoveTree] until late is closed: the error is [ErrLate] then, and what is left
 // can be removed by another call. A nil late never is.
 func RemoveTreeUntil(parent *os.Root, name string, late <-chan struct{}) error {
-	dir, err := parent.Open(".")
+	dir, err := parent.OpenFile(".", os.O_RDONLY|NoWait, 0)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	return RemoveTreeIn(dir, name, late)
+}
+
+// RemoveTreeIn is [RemoveTreeUntil] for an open directory.
+func RemoveTreeIn(dir *os.File, name string, late <-chan struct{}) error {
 	if err := removeAt(int(dir.Fd()), name, late); err != nil {
-		return &os.PathError{Op: "remove", Path: filepath.Join(parent.Name(), name), Err: err}
+		return &os.PathError{Op: "remove", Path: filepath.Join(dir.Name(), name), Err: err}
 	}
 	return nil
 }

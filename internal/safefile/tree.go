@@ -50,7 +50,7 @@ func CheckOwn(path string) error {
 		return &ForeignError{Path: path, Why: why}
 	}
 	if !closed(info) {
-		return wide(path, info)
+		return wide(path, info.Mode())
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func openTree(parent *os.Root, name string, narrow bool) (*os.Root, error) {
 	case !closed(info) && narrow:
 		err = root.Chmod(".", 0o700)
 	case !closed(info):
-		err = wide(path, info)
+		err = wide(path, info.Mode())
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -121,20 +121,26 @@ func openTree(parent *os.Root, name string, narrow bool) (*os.Root, error) {
 	return root, nil
 }
 
-func wide(path string, info fs.FileInfo) error {
-	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in",
-		info.Mode().Perm())}
+func wide(path string, mode fs.FileMode) error {
+	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", mode.Perm())}
 }
+
+// Why something is no directory of this user's.
+const (
+	whyLink    = "it is a symbolic link"
+	whyNone    = "it is no directory"
+	whyForeign = "it belongs to another user"
+)
 
 // strange returns why something is not a directory of this user's; empty if it is one.
 func strange(info fs.FileInfo) string {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return "it is a symbolic link"
+		return whyLink
 	case !info.IsDir():
-		return "it is no directory"
+		return whyNone
 	case foreign(info):
-		return "it belongs to another user"
+		return whyForeign
 	}
 	return ""
 }

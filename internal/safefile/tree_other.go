@@ -10,6 +10,9 @@ import (
 	"os"
 )
 
+// NoWait is for systems on which package os tries to wait for files.
+const NoWait = 0
+
 // The profile of a user is closed to others here, and modes say nothing.
 func foreign(fs.FileInfo) bool { return false }
 

@@ -6,8 +6,10 @@ package safefile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,8 +110,17 @@ func descend(dir string, n int, outside string) error {
 	return root.Close()
 }
 
+// An opener opens a directory of our own.
+type opener func(path string) (io.Closer, error)
+
 // TestOpenTree opens what is ours, and nothing else.
 func TestOpenTree(t *testing.T) {
+	testOpeners(t, []opener{func(path string) (io.Closer, error) { return OpenTreePath(path) }},
+		[]opener{func(path string) (io.Closer, error) { return MakeDirs(path) }})
+}
+
+// testOpeners tests those that open a directory, and those that make it as well.
+func testOpeners(t *testing.T, opening, making []opener) {
 	testenv.RunAsOrdinary(t)
 	for name, tt := range map[string]struct {
 		make   func(path string) error
@@ -132,9 +143,13 @@ func TestOpenTree(t *testing.T) {
 			if err := CheckOwn(path); (err == nil) != tt.open {
 				t.Errorf("Check: %v, want success: %v", err, tt.open)
 			}
-			for i, open := range []func(string) (*os.Root, error){OpenTreePath, MakeDirs} {
-				root, err := open(path)
-				if want := []bool{tt.open, tt.narrow}[i]; (err == nil) != want {
+			for i, open := range slices.Concat(opening, making) {
+				dir, err := open(path)
+				want := tt.open
+				if i >= len(opening) {
+					want = tt.narrow
+				}
+				if (err == nil) != want {
 					t.Errorf("%d: %v, want success: %v", i, err, want)
 				}
 				var strange *ForeignError
@@ -142,8 +157,8 @@ func TestOpenTree(t *testing.T) {
 					(!errors.As(err, &strange) || !strings.Contains(err.Error(), tt.why)) {
 					t.Errorf("%d: %v, want %q", i, err, tt.why)
 				}
-				if root != nil {
-					root.Close()
+				if err == nil {
+					dir.Close()
 				}
 			}
 		})

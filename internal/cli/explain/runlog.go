@@ -62,7 +62,7 @@ func AppendRecord(dir string, r Record) error {
 func appendLine(dir *os.Root, line []byte) error {
 	const attempts = 3 // other processes may fill the new one meanwhile; then it gets larger
 	for attempt := range attempts {
-		f, err := dir.OpenFile(fileName, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		f, err := dir.OpenFile(fileName, os.O_WRONLY|os.O_APPEND|os.O_CREATE|safefile.NoWait, 0o600)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // What of the system's own directories a command gets to see. The lists are data
@@ -122,8 +123,8 @@ func landlockABI() int {
 // so it is asked for and not assumed.
 func lastCap() uint64 {
 	known, unknown := uint64(0), uint64(64)
-	for unknown-known > 1 {
-		c := (known + unknown) / 2
+	const usual = unix.CAP_LAST_CAP // most kernels know this one and no higher one
+	for c := uint64(usual); unknown-known > 1; c = max((known+min(unknown, usual))/2, known+1) {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0); err != nil {
 			unknown = c
 		} else {
@@ -135,7 +136,7 @@ func lastCap() uint64 {
 
 // OneLine reads a short file of the kernel's; empty when it cannot be read.
 func OneLine(name string) string {
-	b, err := os.ReadFile(name)
+	b, err := safefile.ReadSystem(name)
 	if err != nil {
 		return ""
 	}

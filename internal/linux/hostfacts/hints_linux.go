@@ -5,11 +5,12 @@ package hostfacts
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // NamespaceHint looks at the usual reasons.
@@ -32,7 +33,7 @@ func NamespaceHint() string {
 
 // SeccompFiltered reports whether this process is under a filter itself.
 func SeccompFiltered() bool {
-	b, err := os.ReadFile("/proc/self/status")
+	b, err := safefile.ReadSystem("/proc/self/status")
 	if err != nil {
 		return false
 	}
@@ -123,7 +124,7 @@ func coveredProc(mountinfo string) []string {
 // ProcHave says why a fresh /proc is refused.
 func ProcHave() string {
 	const have = "the kernel refuses one because parts of the outer /proc are covered, as they are in containers"
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	b, err := safefile.ReadSystem("/proc/self/mountinfo")
 	if covered := coveredProc(string(b)); err == nil && len(covered) > 0 {
 		return have + " (" + strings.Join(covered, ", ") + ")"
 	}

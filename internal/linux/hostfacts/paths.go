@@ -42,6 +42,9 @@ func Value(env []string, name string) (string, bool) {
 
 // Deepest resolves the symbolic links of the part of a path that exists.
 func Deepest(name string) string {
+	if _, direct := Direct(name); direct && filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
 	rest := ""
 	for at := name; ; at = filepath.Dir(at) {
 		if real, err := filepath.EvalSymlinks(at); err == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // Groups makes the control groups of one host. The zero Groups looks for them when the
@@ -52,8 +53,8 @@ func (g *Groups) find() *tree {
 			g.tree = new(tree)
 			return
 		}
-		own, _ := os.ReadFile("/proc/self/cgroup") // without it nothing is found, and why says so
-		mounts, _ := os.ReadFile("/proc/self/mountinfo")
+		own, _ := safefile.ReadSystem("/proc/self/cgroup") // without it nothing is found, and why says so
+		mounts, _ := safefile.ReadSystem("/proc/self/mountinfo")
 		g.tree = find(system{
 			own: string(own), mounts: string(mounts),
 			mkdir: func(dir string) error { return syscall.Mkdir(dir, 0o755) },
@@ -157,7 +158,7 @@ func self() owner {
 	if unix.Stat("/proc/self/ns/pid", &st) == nil {
 		o.namespace = st.Ino
 	}
-	stat, _ := os.ReadFile("/proc/self/stat") // where it cannot be read, 0 identifies as well
+	stat, _ := safefile.ReadSystem("/proc/self/stat") // where it cannot be read, 0 identifies as well
 	o.started, _ = parseStarted(string(stat))
 	return o
 }
@@ -167,7 +168,7 @@ func (o owner) alive() bool {
 	if o.namespace != self().namespace {
 		return true
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.pid))
+	stat, err := safefile.ReadSystem(fmt.Sprintf("/proc/%d/stat", o.pid))
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
@@ -447,7 +448,7 @@ func (t *tree) close() error {
 
 // read returns a short file of a group; empty when it cannot be read.
 func read(dir, name string) string {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	b, err := safefile.ReadSystem(filepath.Join(dir, name))
 	if err != nil {
 		return ""
 	}

@@ -4,7 +4,6 @@
 package git
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,26 +19,11 @@ var errTooBig = errors.New("it is too big")
 // ReadFile returns the content of a regular file of at most limit bytes. Nothing else is
 // opened.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := safefile.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > limit {
-		return nil, errTooBig
-	}
-	var text bytes.Buffer
-	// an index can have megabytes, which growing would copy again and again
-	text.Grow(int(info.Size()) + bytes.MinRead)
-	_, err = text.ReadFrom(io.LimitReader(f, limit+1))
-	if err == nil && int64(text.Len()) > limit {
+	text, more, err := safefile.Read(path, limit)
+	if err == nil && more {
 		err = errTooBig
 	}
-	return text.Bytes(), err
+	return text, err
 }
 
 // absent reports whether the error says that nothing has a name: also if one of the

@@ -283,10 +283,6 @@ const mostRead = 64 << 10
 
 // begin returns the beginning of a regular file. It does not wait for the writer of a named pipe.
 func begin(path string, most int) ([]byte, error) {
-	f, err := safefile.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, int64(most)))
+	text, _, err := safefile.Read(path, int64(most))
+	return text, err
 }

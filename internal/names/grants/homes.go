@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // userDatabase is read once: homes of users do not move.
 var userDatabase = sync.OnceValue(func() string {
-	users, _ := os.ReadFile("/etc/passwd") // empty after an error
+	users, _ := safefile.ReadSystem("/etc/passwd") // empty after an error
 	return string(users)
 })
 

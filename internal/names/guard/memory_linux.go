@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -244,6 +245,9 @@ func (k *Protector) settle(name string) (found []Found, notes []string, err erro
 // Remains returns the names of what runs remember that go on, or were killed and may have planted
 // something. Nil is nothing.
 func (k *Protector) Remains() []string {
+	if _, err := os.Lstat(filepath.Join(k.State, journalDir)); err != nil {
+		return nil // as in most states
+	}
 	dir, err := openBelow(k.State, journalDir, false)
 	if err != nil {
 		return nil

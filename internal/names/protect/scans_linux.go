@@ -95,7 +95,7 @@ func (s *Scans) secrets(home string) []grants.Store {
 	if k == nil {
 		k = new(grants.KnownSecrets)
 		s.file("secrets\x00"+home, func(name string) {
-			if text, err := os.ReadFile(name); err == nil {
+			if text, err := safefile.ReadSystem(name); err == nil {
 				k = grants.ReadKnownSecrets(text)
 			}
 		})
@@ -131,13 +131,13 @@ func (s *Scans) first(subject string) bool {
 // file calls f with the name of the file about a subject, by descriptor: the state directory may
 // lie where another command can exchange it. Without that directory nothing is called.
 func (s *Scans) file(subject string, f func(name string)) {
-	dir, err := s.open()
+	dir, err := s.open("scans")
 	if err != nil {
 		return
 	}
 	defer dir.Close()
 	sum := sha256.Sum256([]byte(subject))
-	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16])))
+	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.FD, hex.EncodeToString(sum[:16])))
 }
 
 // Copy returns a file of the state directory with a text, which no command sees unless it is mounted. It is
@@ -149,12 +149,12 @@ func (s *Scans) Copy(text []byte) (plan.Spot, error) {
 	if spot, err := hostfacts.Look(at); err == nil && spot.Kind == plan.KindFile {
 		return spot, nil
 	}
-	dir, err := s.openDirectory("copies")
+	dir, err := s.open("copies")
 	if err != nil {
 		return plan.Spot{}, err
 	}
 	defer dir.Close()
-	path := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	path := fmt.Sprintf("/proc/self/fd/%d", dir.FD)
 	prune(path)
 	if err := safefile.Replace(filepath.Join(path, name), text); err != nil {
 		return plan.Spot{}, err
@@ -162,19 +162,12 @@ func (s *Scans) Copy(text []byte) (plan.Spot, error) {
 	return hostfacts.Look(at)
 }
 
-// open opens the directory of the files.
-func (s *Scans) open() (*os.File, error) { return s.openDirectory("scans") }
-
-func (s *Scans) openDirectory(name string) (*os.File, error) {
-	state, err := safefile.OpenTreePath(s.State)
+// open opens a directory of files.
+func (s *Scans) open(name string) (*safefile.Own, error) {
+	state, err := safefile.OpenOwn(s.State)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Close()
-	scans, err := safefile.MakeDir(state, name)
-	if err != nil {
-		return nil, err
-	}
-	defer scans.Close()
-	return scans.Open(".")
+	return state.Make(name)
 }

@@ -4,14 +4,13 @@
 package reach
 
 import (
-	"os"
-
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // mountTable reads what is mounted where. Without the table no file has other paths.
 func mountTable() table {
-	text, _ := os.ReadFile("/proc/self/mountinfo")
+	text, _ := safefile.ReadSystem("/proc/self/mountinfo")
 	return hostfacts.NewMountTable(hostfacts.ParseMounts(string(text)))
 }
 

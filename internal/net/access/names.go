@@ -4,23 +4,17 @@
 package access
 
 import (
-	"io"
 	"net/netip"
-	"os"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // NameServer returns the address at which programs of this machine ask for names: the first of
 // /etc/resolv.conf, as resolv.conf(5) describes it, and 127.0.0.1 without one. It is false where that
 // is an address with a zone, or not one.
 func NameServer() (netip.AddrPort, bool) {
-	f, err := os.Open("/etc/resolv.conf")
-	if err != nil {
-		return nameServer("")
-	}
-	defer f.Close()
-	const most = 4 << 10 // bytes: the line is among the first
-	text, _ := io.ReadAll(io.LimitReader(f, most))
+	text, _ := safefile.ReadSystem("/etc/resolv.conf") // empty after an error
 	return nameServer(string(text))
 }
 
