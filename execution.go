@@ -189,12 +189,18 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 
 // warnings lists parts of the policy that are likely not meant.
 func (x *execution) warnings(home string) []string {
-	var real func(string) string
-	if x.host.Local { // else the paths are those of another machine
-		real = hostfacts.RealPath
+	if !x.host.Local {
+		return x.policy.Warnings(home, nil) // the paths are those of another machine
+	}
+	known := make(map[string]string) // some are asked for twice
+	real := func(name string) string {
+		if known[name] == "" {
+			known[name] = hostfacts.RealPath(name)
+		}
+		return known[name]
 	}
 	out := x.policy.Warnings(home, real)
-	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
+	if x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
 		out = append(out, text.Word(x.dir)+
 			" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}

@@ -96,7 +96,7 @@ func (r *report) note(lines ...string) {
 // warn prints before a run what is likely a mistake. With --json and --jsonl it
 // is in the object.
 func (r *report) warn(policy sandbox.Policy, dir string) {
-	if r.o.Captures() {
+	if r.o.Captures() || r.o.Quiet {
 		return
 	}
 	for _, n := range r.config.Notes {

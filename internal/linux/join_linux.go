@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/caches"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -36,6 +37,9 @@ func (s *Shared) gone() bool {
 
 // make plans the launch. In a shared sandbox the command begins with mounts that fit, if there are some.
 func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
+	if a.level == plan.LevelNone {
+		return plan.Make(hostfacts.Unconfined(), r)
+	}
 	facts := a.host.Facts()
 	if a.shared == nil {
 		return plan.Make(facts, r)

@@ -203,8 +203,11 @@ func (a *attempt) nameServer(r *plan.Request) {
 	h.mu.Lock()
 	unnamed := h.unnamed
 	h.mu.Unlock()
+	if unnamed || a.level != plan.LevelNative || a.spec.Policy.Network() != sandbox.NetworkNone {
+		return
+	}
 	server, ok := access.NameServer()
-	if unnamed || !ok || a.level != plan.LevelNative || a.spec.Policy.Network() != sandbox.NetworkNone {
+	if !ok {
 		return
 	}
 	a.server = server

@@ -216,7 +216,10 @@ const maxDetected = 6
 // A dir outside of workspace is looked at without those above it; if dir is deep,
 // some directories in the middle are left out.
 func Detect(workspace, dir string) []Toolchain {
-	dirs := between(workspace, dir)
+	var dirs []listed
+	for _, d := range between(workspace, dir) {
+		dirs = append(dirs, list(d))
+	}
 	var found []Toolchain
 	for _, t := range table() {
 		if marked(dirs, t.Markers) {
@@ -226,15 +229,36 @@ func Detect(workspace, dir string) []Toolchain {
 	return found
 }
 
-func marked(dirs, markers []string) bool {
-	for _, d := range dirs {
-		for _, m := range markers {
-			if exists(d + string(filepath.Separator) + m) {
-				return true
-			}
-		}
+// A listed directory is one that is searched for markers.
+type listed struct {
+	path  string
+	names []string // nil if there are too many, or it cannot be listed
+}
+
+// list lists a directory, which is faster than to look for each marker.
+func list(dir string) listed {
+	f, err := os.OpenFile(dir, os.O_RDONLY|safefile.NoWait, 0)
+	if err != nil {
+		return listed{path: dir}
 	}
-	return false
+	defer f.Close()
+	const most = 256
+	names, err := f.Readdirnames(most)
+	if len(names) == most || err != nil {
+		names = nil
+	}
+	return listed{dir, names}
+}
+
+func (d *listed) has(name string) bool {
+	if d.names == nil {
+		return exists(filepath.Join(d.path, name))
+	}
+	return slices.Contains(d.names, name)
+}
+
+func marked(dirs []listed, markers []string) bool {
+	return slices.ContainsFunc(dirs, func(d listed) bool { return slices.ContainsFunc(markers, d.has) })
 }
 
 func exists(name string) bool {

@@ -37,6 +37,13 @@ var (
 	RunShows = [...]string{"/run/current-system"}
 )
 
+// Unconfined is what a plan for full access needs, which builds no sandbox. With it no sandbox can be planned.
+func Unconfined() *plan.Host {
+	return &plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH, Missing: []plan.Missing{{
+		Need: "a sandbox", Have: "this machine was not looked at", Hint: "report this as a defect of sallyport",
+	}}}
+}
+
 // Gather looks at the host. It starts nothing: what only a try can tell,
 // such as whether user namespaces are allowed, the first launch tells.
 func Gather() *plan.Host {

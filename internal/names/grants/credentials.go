@@ -102,9 +102,9 @@ func (s *SecretSearch) granted(kind string) bool {
 // would be in, because most stores are not there.
 type directories struct {
 	home  string
-	names *storeNames // nil if there are too many, or they cannot be listed
-	below [len(listedDirs)]*storeNames
-	git   *[]string // gets the texts of git's settings; nil: they are not needed
+	names *storeNames                  // nil if there are too many, or they cannot be listed
+	below [len(listedDirs)]*storeNames // where the home has the directory
+	git   *[]string                    // gets the texts of git's settings; nil: they are not needed
 }
 
 // storeNames are those in a directory, in lower case: a file system may take any letter case for the same.
@@ -124,12 +124,14 @@ func bit(name string) (at, shift int) {
 	return n >> 6 & 63, n & 63
 }
 
-var listedDirs = [...]string{".config/", ".local/share/", ".local/state/"}
+var listedDirs = [...]string{".config/", ".local/share/", ".local/state/", ".cache/", ".claude/"}
 
 func newDirectories(home string) *directories {
 	d := &directories{home: home, names: listed(home)}
 	for i, dir := range listedDirs {
-		d.below[i] = listed(filepath.Join(home, dir))
+		if has(d.names, dir) {
+			d.below[i] = listed(filepath.Join(home, dir))
+		}
 	}
 	return d
 }
@@ -237,13 +239,13 @@ func (f *file) store(kind, path string) (found []Store, text string) {
 // at returns the path of a name in the home, a link that leads nowhere included; "" if nothing has it.
 // Shut says that this could not be found out: the path is that of the directory that is closed then.
 func (d *directories) at(name string) (path string, shut bool) {
+	if !has(d.names, name) {
+		return "", false
+	}
 	for i, dir := range listedDirs {
 		if rest, below := strings.CutPrefix(name, dir); below && !has(d.below[i], rest) {
 			return "", false
 		}
-	}
-	if !has(d.names, name) {
-		return "", false
 	}
 	path = filepath.Join(d.home, name)
 	at := there(path)

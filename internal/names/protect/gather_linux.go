@@ -47,6 +47,7 @@ type inspection struct {
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
 	scans       *Scans  // may be nil
+	early       *early  // the search for nested repositories that is under way, or nil
 	partial     bool    // the search for nested repositories ended at its bound
 	seen        seen    // of what may appear and is then named
 	warnings    []string
@@ -77,6 +78,7 @@ func gather(r *Request) (*inspection, error) {
 		work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named}, scans: r.Scans,
 	}
+	g.searchEarly(r.Policy)
 	g.readMounts(r.Table)
 	if r.Mounts { // at another level nothing hides them, and the result says so
 		g.copying = r.Copies
@@ -198,9 +200,39 @@ func (g *inspection) protectRoot(root string, w sandbox.WritableRoot) error {
 	if err := g.protectAbove(root); err != nil {
 		return err
 	}
-	found := git.Scan(root, git.Limit{})
+	found := g.search(root)
 	g.seen.roots = append(g.seen.roots, searched{root, found})
 	return g.protectNested(root, found)
+}
+
+// An early search is one that began before its root was looked at.
+type early struct {
+	root  string
+	found chan git.Found
+}
+
+// searchEarly begins the search for nested repositories in the root of the working directory, which takes
+// longest in a large tree, while the rest is looked at.
+func (g *inspection) searchEarly(policy *sandbox.Resolved) {
+	for _, w := range policy.Writable {
+		root, ok := g.resolved[w.Root]
+		if !g.mounts || !ok || !hostfacts.Below(g.dir, root) || g.rules[root].Kind != plan.KindDirectory ||
+			slices.Contains([]string{"/", "/tmp", "/dev", "/proc", "/sys"}, root) {
+			continue // protectAll may leave it out
+		}
+		g.early = &early{root, make(chan git.Found, 1)}
+		go func(e *early) { e.found <- git.Scan(e.root, git.Limit{}) }(g.early)
+		return
+	}
+}
+
+// search searches a root for nested repositories, or waits for the search that is under way.
+func (g *inspection) search(root string) git.Found {
+	if e := g.early; e != nil && e.root == root {
+		g.early = nil
+		return <-e.found
+	}
+	return git.Scan(root, git.Limit{})
 }
 
 // add adds a rule.
