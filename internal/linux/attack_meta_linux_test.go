@@ -129,6 +129,7 @@ func modeAttacks() map[string]attack {
 			}
 			return denied("the bit went with the first byte")
 		},
+		"set-gid-swap": func(kv map[string]string) outcome { return swapSetGID(kv["ws"]) },
 		"device-own": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) {
@@ -141,6 +142,45 @@ func modeAttacks() map[string]attack {
 				})
 		},
 	}
+}
+
+// swapSetGID gives a directory the set-gid bit while a file takes its place.
+func swapSetGID(ws string) outcome {
+	dir, file := ws+"/swap-dir", ws+"/swap-file"
+	if err := unix.Mkdir(dir, 0o755); err != nil {
+		return bad("%v", err)
+	}
+	if err := put(file, os.O_CREATE); err != nil {
+		return bad("%v", err)
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, file, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	const rounds = 300
+	for range rounds {
+		_ = unix.Chmod(dir, 0o2755)
+	}
+	close(stop)
+	<-ended
+	for _, name := range []string{dir, file} {
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			return bad("%v", err)
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&unix.S_ISGID != 0 {
+			return breach("a set-gid file")
+		}
+	}
+	return denied("no file has the bit")
 }
 
 // setFlags sets the flag "no dump" of a file, one that does no harm.

@@ -40,6 +40,12 @@ func child(args []string) int {
 			fmt.Println(text)
 			return 0
 		}
+	case "modes":
+		var text string
+		if text, err = modes(args[1]); err == nil {
+			fmt.Println(text)
+			return 0
+		}
 	case "connect":
 		var c net.Conn
 		if c, err = net.Dial("unix", args[1]); err == nil {

@@ -45,6 +45,7 @@ const (
 //	m    type and mode of mknod(2)
 //	x    flags of renameat2(2)
 //	u    owner of chown(2), whose group comes next
+//	M    mode of chmod(2)
 //	-    not judged
 type layout struct {
 	kind kind
@@ -63,8 +64,8 @@ var layouts = [...]layout{
 	unix.SYS_SYMLINKAT:     {kindMake, "sdn"},
 	unix.SYS_LINKAT:        {kindLink, "dnDPl"},
 	unix.SYS_TRUNCATE:      {kindTruncate, "p"},
-	unix.SYS_FCHMODAT:      {kindChange, "dp"},
-	unix.SYS_FCHMODAT2:     {kindChange, "dp-f"},
+	unix.SYS_FCHMODAT:      {kindChange, "dpM"},
+	unix.SYS_FCHMODAT2:     {kindChange, "dpMf"},
 	unix.SYS_FCHOWNAT:      {kindChange, "dpu-f"},
 	unix.SYS_UTIMENSAT:     {kindChange, "dt-f"},
 	unix.SYS_SETXATTR:      {kindChange, "p"},
@@ -73,7 +74,7 @@ var layouts = [...]layout{
 	unix.SYS_LREMOVEXATTR:  {kindChange, "n"},
 	unix.SYS_SETXATTRAT:    {kindChange, "dpf"},
 	unix.SYS_REMOVEXATTRAT: {kindChange, "dpf"},
-	unix.SYS_FCHMOD:        {kindTouch, "d"},
+	unix.SYS_FCHMOD:        {kindTouch, "dM"},
 	unix.SYS_FCHOWN:        {kindTouch, "du"},
 	unix.SYS_FSETXATTR:     {kindTouch, "d"},
 	unix.SYS_FREMOVEXATTR:  {kindTouch, "d"},
@@ -107,7 +108,7 @@ type call struct {
 	dir2   int32
 	path2  uint64
 	flags  uint64 // of open(2)
-	mode   uint64 // of a file that it creates
+	mode   uint64 // of a file that it creates, or of chmod(2)
 	within bool   // openat2(2) restricts the way to the file
 	follow bool   // a symbolic link at the end of path is followed
 	bare   bool   // an empty path means the descriptor itself
@@ -115,6 +116,7 @@ type call struct {
 	special  bool // what it makes is neither a file nor a directory
 	exchange bool // both names of a rename change places
 
+	chmod        bool // it gives the file a mode
 	chown        bool // it gives the file to owner and group, of which ^0 changes nothing
 	owner, group uint32
 	oddFlags     bool // it has flags that fchownat(2) does not know
@@ -168,6 +170,8 @@ func decode(n *notification) call {
 			c.special = kind != 0 && kind != unix.S_IFREG
 		case 'x':
 			c.exchange = a&unix.RENAME_EXCHANGE != 0
+		case 'M':
+			c.chmod, c.mode = true, a
 		case 'u':
 			c.chown, c.owner, c.group = true, uint32(a), uint32(n.args[i+1])
 		case 'r':

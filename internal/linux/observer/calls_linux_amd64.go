@@ -18,7 +18,7 @@ var legacyLayouts = [...]layout{
 	unix.SYS_MKNOD:     {kindMake, "nm"},
 	unix.SYS_SYMLINK:   {kindMake, "sn"},
 	unix.SYS_LINK:      {kindLink, "nP"},
-	unix.SYS_CHMOD:     {kindChange, "p"},
+	unix.SYS_CHMOD:     {kindChange, "pM"},
 	unix.SYS_CHOWN:     {kindChange, "pu"},
 	unix.SYS_UTIME:     {kindChange, "p"},
 	unix.SYS_UTIMES:    {kindChange, "p"},

@@ -72,10 +72,11 @@ func (r *request) answer(errno syscall.Errno) error {
 // judge decides about the call. The result is zero to let it go on, the errno of a
 // denial, or later. The caller holds judging.
 func (r *request) judge() syscall.Errno {
-	if errno := r.judgeRefused(); errno != 0 {
+	r.made, r.fd, r.again = false, -1, 0
+	if errno := r.judgeRefused(); errno != 0 || r.made {
 		return errno
 	}
-	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
+	r.call = decode(&r.n)
 	if len(r.bindings) > 0 && r.kind != kindListen {
 		r.keepBound(false)
 	}
@@ -148,8 +149,8 @@ func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	return errno
 }
 
-// judgeRefused answers a call that the filter refuses; zero for others. Nothing that a task can
-// change is looked at.
+// judgeRefused answers a call that the filter refuses; zero for others, and for the set-gid bit of
+// a directory. Nothing else that a task can change is looked at.
 func (r *request) judgeRefused() syscall.Errno {
 	if r.cfg.Refusals == nil {
 		return 0
@@ -157,6 +158,11 @@ func (r *request) judgeRefused() syscall.Errno {
 	refused, ok := r.cfg.Refusals.Refused(r.n.arch, uint32(r.n.nr), r.n.args)
 	if !ok {
 		return 0
+	}
+	if r.call = decode(&r.n); r.chmod && r.mode&setIDs == unix.S_ISGID {
+		if errno, is := r.judgeDirectoryMode(); is {
+			return errno
+		}
 	}
 	errno := syscall.Errno(refused.Errno)
 	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter,

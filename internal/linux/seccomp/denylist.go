@@ -374,9 +374,9 @@ func pairRules(open map[string]bool, o Options) []Rule {
 
 // modeRules deny device nodes, and set-uid and set-gid bits: a command that real root
 // runs could otherwise leave a set-uid program of root in its workspace. The bits are
-// denied for directories too, since a mode does not tell what it is for; mkdir needs no
-// rule, because the kernel drops the bits there. The kernel takes modes and flags as 32
-// bits or less.
+// denied for directories too, since a mode does not tell what it is for: a supervisor, which
+// can tell, gives directories the set-gid bit itself. mkdir needs no rule, because the kernel
+// drops the bits there. The kernel takes modes and flags as 32 bits or less.
 func modeRules(open map[string]bool) []Rule {
 	rules := []Rule{
 		denyIf("mknod", bits(1, modeDevMask, MaskedEq, modeDev)),

@@ -45,7 +45,7 @@ func Openings() []Opening {
 		{openNUMA, "move the memory of processes between NUMA nodes"},
 		{openPerf, "performance counters and tracing (perf), as far as the kernel lets an ordinary user"},
 		{openPtrace, "trace processes and read or write their memory, as far as they are visible to the command"},
-		{openSetuid, "set-uid and set-gid bits on files and directories; run by root, a command can leave a program that makes others root"},
+		{openSetuid, "set-uid and set-gid bits on files (directories may have the latter without it); run by root, a command can leave a program that makes others root"},
 		{openUnix, "unix sockets by path and name, so also local services that the command can see (dbus, docker, ssh-agent)"},
 		{openUserfaultfd, "handle page faults in the program (userfaultfd)"},
 		{openUserns, "new user and other namespaces (browsers); mounts in them stay denied; much more of the kernel can be attacked"},
