@@ -172,6 +172,7 @@ func swapSetGID(ws string) outcome {
 	close(stop)
 	<-ended
 	for _, name := range []string{dir, file} {
+		defer os.Remove(name)
 		var st unix.Stat_t
 		if err := unix.Lstat(name, &st); err != nil {
 			return bad("%v", err)

@@ -149,6 +149,9 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		if err := a.addSettings(r); err != nil {
 			return nil, err
 		}
+		if err := a.addIncludes(r); err != nil {
+			return nil, err
+		}
 	}
 	if r.Entry, err = a.bounds.At(a.level, writable(r), a.shared != nil); err != nil {
 		return nil, err

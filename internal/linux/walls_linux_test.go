@@ -125,6 +125,11 @@ func procMask(s *launch.Step) bool {
 		slices.Contains(hostfacts.Gather().ProcMasks, path.Base(s.Path))
 }
 
+// netSetting is a setting of the network, which would be the host's.
+func netSetting(s *launch.Step) bool {
+	return s.Op == launch.OpSetting && strings.HasPrefix(s.Path, "sys/net/")
+}
+
 // noOwnProc leaves out the fresh /proc, which a task without a process namespace
 // of its own may not mount.
 func noOwnProc(s *launch.Step) bool {
@@ -140,7 +145,7 @@ func missingWalls() []missingWall {
 		{name: "seccomp", change: dropOp(launch.OpSeccomp), attacks: "unshare-user pair-datagram clone3 key-add set-uid-own netlink-uevent lease filtered"},
 		{name: "seal", change: each(sealWritable), attacks: "chmod fchmod utimes setxattr chmod-directory"},
 		{name: "seal and landlock", change: all(each(sealWritable), dropOp(launch.OpLandlock)), attacks: "create append through-root through-cwd"},
-		{name: "network namespace", change: all(dropSpaces(launch.NewNet), dropOp(launch.OpLoopback, launch.OpListen, launch.OpNetlink)), attacks: "tcp4 tcp6 udp4 ns-net"},
+		{name: "network namespace", change: all(dropSpaces(launch.NewNet), drop(netSetting), dropOp(launch.OpLoopback, launch.OpListen, launch.OpNetlink)), attacks: "tcp4 tcp6 udp4 ns-net"},
 		{name: "ipc namespace", change: dropSpaces(launch.NewIPC), attacks: "shm sem msg mq ns-ipc"},
 		{name: "uts namespace", change: dropSpaces(launch.NewUTS), attacks: "ns-uts"},
 		{name: "cgroup namespace", change: dropSpaces(launch.NewCgroup), attacks: "ns-cgroup"},

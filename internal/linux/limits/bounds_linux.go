@@ -106,7 +106,9 @@ func (b *Bounds) At(level string, writable []string, shared bool) (plan.Entry, e
 		executor.ByWatch) {
 		b.watch.memory = b.want.Memory
 	}
-	if b.want.CPUs > 0 && b.hold(executor.LimitCPUs, b.want.CPUs, g.by(cpu), executor.ByAffinity) {
+	if b.want.CPUs > 0 {
+		b.hold(executor.LimitCPUs, b.want.CPUs, g.by(cpu), executor.ByAffinity)
+		// beside a group, too: programs count the processors that they may use, and see no quota
 		step, err := b.affinity()
 		if err != nil {
 			return e, err

@@ -166,3 +166,22 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+// TestProcessorsAreSeen: beside a control group with a quota the command is kept to as many processors,
+// which is what programs count.
+func TestProcessorsAreSeen(t *testing.T) {
+	f := newFake(t)
+	f.write(f.group("app", "cpu"), "cgroup.subtree_control", "cpu\n")
+	groups := &Groups{tree: find(f.system("/app"), me)}
+	groups.once.Do(func() {})
+	b := New(groups, executor.Resources{CPUs: 1})
+	defer b.Release()
+	e, err := b.At(plan.LevelNative, nil, false)
+	if err != nil || !cmp.Equal(ops(e.Command), []launch.Op{launch.OpAffinity}) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	held, _, _ := b.Finish(launch.Usage{})
+	if len(held) != 1 || held[0].By != executor.ByCgroupV2 {
+		t.Errorf("%+v", held)
+	}
+}

@@ -138,6 +138,32 @@ func (r *request) failsAnyway(p *place, creates bool) bool {
 	return p.exists && p.is(unix.S_IFREG) && !r.writableByMode(&p.facts)
 }
 
+// ruleOthers is the rule of files that root could change outside.
+const ruleOthers = "belongs to another user, over whose files root has no rights inside"
+
+// ofOthers reports whether the owner and mode of a file, or of the directory in which it is created,
+// deny a write that root may make outside: inside it has no rights over files of other users.
+func (r *request) ofOthers(p *place, creates bool) bool {
+	f, name, dir := &p.facts, p.name, p.dir
+	switch {
+	case !r.chowns || !r.hasMounts() || os.Geteuid() != 0:
+		return false
+	case creates && !p.named() || !creates && (!p.exists || r.kind != kindOpen && r.kind != kindTruncate):
+		return false // what is judged elsewhere
+	case creates:
+		f, name = &p.parent, ""
+	case !p.named():
+		dir, name = p.object, ""
+	}
+	if f.uid == 0 || r.writableByMode(f) {
+		return false
+	}
+	// the kernel's own answer, which looks at lists of access rights, too
+	return asCommand(func() syscall.Errno {
+		return asErrno(unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH))
+	}) == unix.EACCES
+}
+
 // ruled asks the judge about a place that the mounts allow. The path is that of a denial,
 // else it may be empty.
 func (r *request) ruled(op sandbox.Op, p *place, creates bool) (string, syscall.Errno) {
@@ -199,6 +225,10 @@ func (r *request) directoryOf(p *place) directory {
 func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Errno {
 	if errno == 0 {
 		path, errno := r.ruled(sandbox.Write, p, creates)
+		if errno == 0 && r.ofOthers(p, creates) {
+			return r.deny(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: r.pathOf(p)},
+				Rule: ruleOthers, NoGrant: true}, unix.EACCES)
+		}
 		return r.denyFile(sandbox.Write, path, errno)
 	}
 	path := r.pathOf(p)

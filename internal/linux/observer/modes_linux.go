@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// The set-gid bit of a directory gives nobody rights: what is made in it gets its group. That of a
+// The set-gid bit of a directory gives no rights away: what is made in it gets its group. That of a
 // file does, and a filter cannot tell the two apart. So the supervisor changes the mode of what it
 // has opened itself and seen to be a directory; no such call is continued.
 

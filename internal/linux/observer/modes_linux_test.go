@@ -36,12 +36,14 @@ var modeCalls = []struct {
 	{"below a file", func() error { return chmodAt("f/x", 0o2755, 0) }, unix.ENOTDIR},
 	{"file", func() error { return chmodAt("f", 0o2755, 0) }, unix.EPERM},
 	{"link to a file", func() error { return chmodAt("to-f", 0o2755, 0) }, unix.EPERM},
-	{"link itself", func() error { return chmodAt("to-d", 0o2755, unix.AT_SYMLINK_NOFOLLOW) }, unix.EPERM},
+	{"link itself", func() error { return chmodAt("to-d", 0o2755, noFollow) }, unix.EPERM},
 	{"descriptor of a file", func() error { return chmodFD("f", unix.O_RDONLY) }, unix.EPERM},
 	{"file by /proc", func() error { return chmodByProc("f") }, unix.EPERM},
 	{"set-uid bit of a directory", func() error { return chmodAt("d", 0o6755, 0) }, unix.EPERM},
 	{"behind a wall", func() error { return chmodAt("../other", 0o2755, 0) }, unix.EACCES},
 }
+
+const noFollow = unix.AT_SYMLINK_NOFOLLOW
 
 // chmodAt calls chmod, or fchmodat2 where there are flags.
 func chmodAt(name string, mode uint32, flags int) error {

@@ -180,19 +180,12 @@ func (d *Routed) steps() []launch.Step {
 
 // weaker says what is missing without rules of the kernel.
 func (d *Routed) weaker() []string {
-	const privileged = 1024 // a command can listen at no port below in any case
-	var all, own []string
+	var all []string
 	for _, port := range d.Ports {
 		all = append(all, strconv.Itoa(int(port)))
-		if port >= privileged {
-			own = append(own, strconv.Itoa(int(port)))
-		}
 	}
 	out := []string{"programs that do not use the proxy reach hosts at these ports only: " +
-		strings.Join(all, ", ") + ": " + d.Why}
-	if len(own) > 0 {
-		out = append(out, "the command cannot listen at ports that entries name: "+strings.Join(own, ", "))
-	}
+		strings.Join(all, ", ") + ", where the command cannot listen: " + d.Why}
 	if !d.IPv6 {
 		out = append(out, noIPv6)
 	}
@@ -226,6 +219,11 @@ func (n *Names) steps() (steps []launch.Step) {
 
 // environ returns the environment of the command.
 func (r *Request) environ() []string {
+	return environ.WithMemory(r.networkEnviron(), r.Spec.Resources.Memory)
+}
+
+// networkEnviron returns it as it is for the network of the policy.
+func (r *Request) networkEnviron() []string {
 	switch r.network() {
 	case sandbox.NetworkHost:
 		return r.Env

@@ -73,7 +73,8 @@ func run(s *launch.Script, points []Point) (*model, error) {
 }
 
 func (m *model) step(s launch.Step, points []Point) error {
-	if _, ok := m.trees[s.Tree]; ok && s.Op != launch.OpSetTree && s.Op != launch.OpAttach {
+	if _, ok := m.trees[s.Tree]; ok && s.Op != launch.OpSetTree && s.Op != launch.OpAttach &&
+		s.Op != launch.OpSetting {
 		return fmt.Errorf("the tree is made twice")
 	}
 	switch s.Op {

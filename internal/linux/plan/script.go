@@ -435,6 +435,9 @@ func (n *nativePlan) makeProc() int {
 		visible = 1
 	}
 	settings := n.watchSettings()
+	if n.req.Shared == nil && n.req.network() != sandbox.NetworkHost {
+		settings = append(settings, lowPorts("sys/net/"))
+	}
 	if pings(n.req.Spec) {
 		settings = append(settings, launch.Step{Path: "sys/net/ipv4/ping_group_range",
 			Data:  fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID),
@@ -473,6 +476,13 @@ func (n *nativePlan) watchSettings() []launch.Step {
 		}
 	}
 	return out
+}
+
+// lowPorts lets everyone listen at ports below 1024 of a network namespace of its own, where that
+// gives nothing away: no other machine, and no program outside, reaches them.
+func lowPorts(net string) launch.Step {
+	return launch.Step{Path: net + "ipv4/ip_unprivileged_port_start", Data: []byte("0"),
+		Label: "ports below 1024, in a network of its own"}
 }
 
 // pings reports whether a command gets ping sockets in a network namespace of its own.

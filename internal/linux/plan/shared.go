@@ -42,6 +42,7 @@ const (
 	maskTree
 	// HolderTrees is how many there are.
 	HolderTrees = maskTree
+	procTree    = maskTree + 1 // which is not sent
 )
 
 // SharedNamespaces are those of a shared sandbox by their names in /proc/PID/ns, in the order in which
@@ -89,6 +90,11 @@ func Holder(h *Host, r *Request) (*Plan, error) {
 		launch.Step{Op: launch.OpSetTree, Tree: maskTree, Set: launch.AttrReadOnly},
 		launch.Step{Op: launch.OpShare, Tree: sharedMemoryTree},
 		launch.Step{Op: launch.OpShare, Tree: maskTree})
+	if r.network() != sandbox.NetworkHost {
+		ports := lowPorts("sys/net/")
+		ports.Op, ports.Tree = launch.OpSetting, procTree
+		add(launch.Step{Op: launch.OpProc, Tree: procTree}, ports)
+	}
 	add(privateNetwork(r)...)
 	add(
 		launch.Step{Op: launch.OpCaps, Label: "none left"},
