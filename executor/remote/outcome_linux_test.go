@@ -238,12 +238,13 @@ func repository(t *testing.T, dir string) {
 	}
 }
 
-// movable makes a directory with a .git that is a symbolic link, which no sandbox around it can protect.
-func movable(t *testing.T, dir string) {
+// unreadable makes a directory with a repository whose configuration cannot be read, so that no sandbox around
+// it knows what to protect.
+func unreadable(t *testing.T, dir string) {
 	t.Helper()
-	repository(t, filepath.Join(dir, "real"))
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o700),
-		os.Symlink("../real/.git", filepath.Join(dir, "work", ".git"))); err != nil {
+	repository(t, dir)
+	config := filepath.Join(dir, ".git", "config")
+	if err := errors.Join(os.WriteFile(config, nil, 0o600), os.Truncate(config, 17<<20)); err != nil { // too big
 		t.Fatal(err)
 	}
 }
@@ -267,8 +268,12 @@ func TestRetryGrant(t *testing.T) {
 				repository(t, filepath.Join(base, "many", "deep", "down", strconv.Itoa(i)))
 			}
 		}, "a", "", ""},
-		{"one beside it that cannot be protected", func(t *testing.T, base, _ string) { movable(t, filepath.Join(base, "beside", "it")) }, "a", "run123456", ""},
-		{"one in it", func(t *testing.T, _, shut string) { movable(t, shut) }, "a", "-", "needs a fixed place for"},
+		{"one beside it that cannot be protected", func(t *testing.T, base, _ string) {
+			unreadable(t, filepath.Join(base, "beside", "it"))
+		}, "a", "run123456", ""},
+		{"one in it", func(t *testing.T, _, shut string) {
+			unreadable(t, shut)
+		}, "a", "-", "cannot be read"},
 		{"a file in one", func(t *testing.T, _, shut string) {
 			repository(t, shut)
 			if err := os.WriteFile(filepath.Join(shut, ".git", "index"), nil, 0o600); err != nil {

@@ -208,6 +208,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		Services: a.services.FoundServices,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
 		Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
+		Links: a.level == plan.LevelNative,
 		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: grants.Homes(),
 		Scans: own.scans, Table: &own.mounts,
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -97,14 +98,100 @@ func (o *once) Done() <-chan struct{} {
 	return o.Context.Done()
 }
 
-// TestProtectedLinks refuses protected names that lead elsewhere, because the
-// command could lead them elsewhere again.
+// linkedNames are workspaces where a protected name is a symbolic link, with what must be closed there.
+var linkedNames = []struct {
+	name   string
+	links  map[string]string // by their paths
+	dirs   []string
+	closed []string // paths that cannot be written, made or removed
+}{
+	{
+		"to a directory beside it", map[string]string{".codex": "dir"}, nil,
+		[]string{"dir/new", ".codex/new"},
+	},
+	{
+		"to a protected name", map[string]string{".agents": ".claude"}, []string{".claude"},
+		[]string{".claude/new"},
+	},
+	{
+		"from a name that others obey", map[string]string{".claude": ".agents"}, []string{".agents"},
+		[]string{".agents/new"},
+	},
+	{"to an editor's settings", map[string]string{".vscode": "dir"}, nil, []string{"dir/new"}},
+	{"out of the workspace", map[string]string{".idea": "../out", ".agents": "../out"}, nil, nil},
+	{
+		"leading nowhere", map[string]string{".agents": "none", ".vscode": "../none", ".codex": "a/b/c"}, nil,
+		[]string{"none", "a/b/c"},
+	},
+	{
+		"by two links", map[string]string{".agents": "way/x", "way": "dir"}, []string{"dir/x"},
+		[]string{"dir/x/new"},
+	},
+	{"in a circle", map[string]string{".agents": ".codex", ".codex": ".agents"}, nil, nil},
+	{"to the workspace itself", map[string]string{".agents": "."}, nil, nil},
+	{
+		"a git directory", map[string]string{".git": "real"}, []string{"real/objects", "real/refs", "real/hooks"},
+		[]string{"real/hooks/post-checkout", "real/config", ".git/config"},
+	},
+	{"a git directory that is missing", map[string]string{".git": "real"}, nil, []string{"real"}},
+	{
+		"a nested git directory", map[string]string{"dir/.git": "../real"}, []string{"real/objects", "real/refs"},
+		[]string{"real/config"},
+	},
+	{
+		"a directory in a protected one", map[string]string{".claude/skills": "../dir"}, []string{".claude"},
+		[]string{".claude/new"},
+	},
+}
+
+// TestProtectedLinks: a protected name that is a symbolic link stays as it is, what it leads to is closed,
+// and commands run.
 func TestProtectedLinks(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for _, name := range []string{".git", ".codex"} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range linkedNames {
+		t.Run(c.name, func(t *testing.T) {
 			a := newArena(t)
 			must(t, os.RemoveAll(a.ws+"/.git"))
+			must(t, os.RemoveAll(a.ws+"/.codex"))
+			for _, d := range c.dirs {
+				must(t, os.MkdirAll(a.ws+"/"+d, 0o755))
+				if filepath.Base(d) == "objects" {
+					write(t, a.ws+"/real/HEAD", "ref: refs/heads/main\n")
+				}
+			}
+			for link, target := range c.links {
+				must(t, os.Symlink(target, a.ws+"/"+link))
+			}
+			for _, name := range c.closed {
+				attack := `mkdir -p "$(dirname "$1")" 2>/dev/null
+					{ echo x >"$1" || mkdir "$1" || ln -s /etc "$1"; } 2>/dev/null
+					[ -e "$1" ] && echo "made $1"; true`
+				if res := mustRun(t, a, &job{args: sh(attack, name)}); res.out != "" {
+					t.Error(res.out)
+				}
+			}
+			for link, target := range c.links {
+				attack := `cd "$(dirname "$1")"; n=$(basename "$1"); mkdir evil
+					ln -sfn /tmp "$n"; mv -T evil "$n"; rm -f "$n"; mv "$n" away; ln -s /tmp y; mv -T y "$n"
+					cd ..; mv "$(basename "$OLDPWD")" moved`
+				_, err := a.run(t, &job{args: sh(attack, link)})
+				must(t, err)
+				if got, err := os.Readlink(a.ws + "/" + link); err != nil || got != target {
+					t.Errorf("%s leads to %q now: %v", link, got, err)
+				}
+			}
+		})
+	}
+}
+
+// TestProtectedLinksRefused: where nothing can be mounted over a symbolic link, one at a protected name
+// ends the start, because the command could lead it elsewhere.
+func TestProtectedLinksRefused(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, name := range []string{".git", ".codex", ".vscode"} {
+		t.Run(name, func(t *testing.T) {
+			a := atLevel(t, plan.LevelBwrap)
+			must(t, os.RemoveAll(a.ws+"/"+name))
 			must(t, os.Symlink("dir", a.ws+"/"+name))
 			_, err := a.run(t, &job{args: sh(`:`)})
 			var no *sandbox.UnsupportedError
@@ -269,9 +356,36 @@ func TestPlantedRoots(t *testing.T) {
 	if !errors.As(err, &no) {
 		t.Errorf("a planted root: %v", err)
 	}
-	q := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/planted/canary", sandbox.LevelDeny))
+	q := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/planted/canary", sandbox.LevelRead))
 	if _, err = a.run(t, &job{policy: &q, args: sh(`:`)}); !errors.As(err, &no) {
-		t.Errorf("a denied path behind a planted link: %v", err)
+		t.Errorf("a path that is read-only behind a planted link: %v", err)
+	}
+}
+
+// TestDeniedLinks: a denied path that is a symbolic link, or lies behind one, hides what it leads to, and
+// the link stays for later runs.
+func TestDeniedLinks(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, c := range []struct{ name, denied string }{{"link", "secret"}, {"behind", "way/canary"}} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newArena(t)
+			must(t, os.Symlink("../out/canary", a.ws+"/secret"))
+			must(t, os.Symlink(a.out, a.ws+"/way"))
+			p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.denied, sandbox.LevelDeny))
+			link, _, _ := strings.Cut(c.denied, "/")
+			res := mustRun(t, a, &job{policy: &p, args: sh(
+				`cat "$1" "$2"; rm -f "$3"; mv "$3" x; ln -sfn /etc "$3"; true`,
+				a.ws+"/"+c.denied, a.out+"/canary", link)})
+			if res.out != "" {
+				t.Errorf("read %q", res.out)
+			}
+			if _, err := os.Readlink(a.ws + "/" + link); err != nil {
+				t.Error(err)
+			}
+			if got, _ := os.Readlink(a.ws + "/" + link); got == "/etc" {
+				t.Error("the link was replaced")
+			}
+		})
 	}
 }
 

@@ -185,22 +185,7 @@ var settingsRefusals = []struct {
 		write(t, a.ws+"/.config/sallyport/config.toml", "")
 		return []string{a.ws + "/.config/sallyport/config.toml"}
 	}},
-	{"a link on the way", plan.LevelNative, "/.config", func(t *testing.T, a *arena) []string {
-		must(t, os.MkdirAll(a.out+"/dir/sallyport", 0o755))
-		must(t, os.Symlink(a.out+"/dir", a.ws+"/.config"))
-		return nil
-	}},
-	{"a link at its name", plan.LevelNative, "/.config/sallyport", func(t *testing.T, a *arena) []string {
-		must(t, os.Mkdir(a.ws+"/.config", 0o755))
-		must(t, os.Symlink(a.out, a.ws+"/.config/sallyport"))
-		return nil
-	}},
-	{"a link that leads nowhere", plan.LevelNative, "/.config/sallyport", func(t *testing.T, a *arena) []string {
-		must(t, os.Mkdir(a.ws+"/.config", 0o755))
-		must(t, os.Symlink("none", a.ws+"/.config/sallyport"))
-		return nil
-	}},
-	{"a loop", plan.LevelNative, "/.config", func(t *testing.T, a *arena) []string {
+	{"a loop", plan.LevelNative, "too many levels of symbolic links", func(t *testing.T, a *arena) []string {
 		must(t, os.Symlink(".config", a.ws+"/.config"))
 		return nil
 	}},
@@ -248,6 +233,33 @@ func TestSettingsRefused(t *testing.T) {
 			}
 			if _, err := os.Lstat(a.ws + "/ran"); err == nil {
 				t.Error("it ran")
+			}
+		})
+	}
+}
+
+// TestSettingsBehindLinks: links on the way to the settings stay as they are, and so do the settings.
+func TestSettingsBehindLinks(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, c := range []struct{ name, link, target, settings string }{
+		{"on the way", ".config", "OUT/dir", "OUT/dir/sallyport"},
+		{"on the way, in the workspace", ".config", "dir", "WS/dir/sallyport"},
+		{"at its name", ".config/sallyport", "OUT/dir", "OUT/dir"},
+		{"leading nowhere", ".config/sallyport", "none", "WS/.config/none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newArena(t)
+			t.Setenv("HOME", a.ws)
+			r := strings.NewReplacer("OUT", a.out, "WS", a.ws)
+			must(t, os.MkdirAll(filepath.Dir(a.ws+"/"+c.link), 0o755))
+			must(t, os.Symlink(r.Replace(c.target), a.ws+"/"+c.link))
+			mustRun(t, a, &job{args: sh(`rm -f "$1"; mv "$1" x; ln -sfn /tmp "$1"; rm -rf .config; mv .config y
+				mkdir -p "$2"; echo evil >"$2/config.toml"; true`, c.link, r.Replace(c.settings))})
+			if got, err := os.Readlink(a.ws + "/" + c.link); err != nil || got != r.Replace(c.target) {
+				t.Errorf("the link leads to %q: %v", got, err)
+			}
+			if _, err := os.Lstat(r.Replace(c.settings) + "/config.toml"); err == nil {
+				t.Error("settings were made")
 			}
 		})
 	}

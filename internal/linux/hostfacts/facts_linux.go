@@ -89,7 +89,7 @@ func Gather() *plan.Host {
 func spots(names []string) []plan.Spot {
 	var out []plan.Spot
 	for _, n := range names {
-		if s, err := Look(n); err == nil && s.Kind != plan.KindOther {
+		if s, err := Look(n); err == nil && (s.Kind == plan.KindDirectory || s.Kind == plan.KindFile) {
 			out = append(out, s)
 		}
 	}

@@ -35,6 +35,8 @@ func SpotOf(real string, st *syscall.Stat_t) plan.Spot {
 		s.Kind = plan.KindDirectory
 	case syscall.S_IFREG:
 		s.Kind = plan.KindFile
+	case syscall.S_IFLNK:
+		s.Kind = plan.KindLink
 	default:
 		s.Kind = plan.KindOther
 	}

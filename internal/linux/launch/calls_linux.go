@@ -191,8 +191,11 @@ func (l *lowering) compareBits(at unsafe.Pointer, want, bits uint64) {
 }
 
 // open opens path through no symbolic link, and compares its identity when there is
-// one to compare with.
+// one to compare with. With an identity the path may be a link itself, which is what is opened.
 func (l *lowering) open(path string, id ID, flags uint64, into slot) {
+	if id != (ID{}) {
+		flags |= unix.O_NOFOLLOW
+	}
 	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	l.call("openat2", unix.SYS_OPENAT2, num(unix.AT_FDCWD), l.text(path), pin(l, how),

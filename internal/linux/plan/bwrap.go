@@ -184,6 +184,11 @@ func (b *bwrapPlan) place(u Rule) {
 		b.plan.Points = append(b.plan.Points, Point{Below: t.Source.Path, Path: below(u.Path, t.At),
 			Dir: u.Kind == KindDirectory})
 	}
+	if u.Kind == KindLink { // bubblewrap would mount over what it leads to
+		b.fail("the symbolic link "+u.Path+" as it is", "bubblewrap cannot mount over one",
+			"replace it by what it leads to")
+		return
+	}
 	switch u.Level {
 	case sandbox.LevelWrite:
 		b.add("--bind", u.Path, u.Path)

@@ -48,10 +48,11 @@ const (
 	KindMissing Kind = iota
 	KindDirectory
 	KindFile  // regular file
+	KindLink  // symbolic link: only the rules that keep one as it is are about it
 	KindOther // device, pipe, socket
 )
 
-// A Spot is a path with what was found there. The path has no symbolic link in it.
+// A Spot is a path with what was found there. The path has no symbolic link in it, but may be one.
 type Spot struct {
 	Path string    `json:"path"`
 	Kind Kind      `json:"kind"`

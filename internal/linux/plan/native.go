@@ -167,6 +167,9 @@ func (n *nativePlan) place(r Rule) {
 	if (covered || isCover) && r.Level == sandbox.LevelDeny || isCover && r.Level == sandbox.LevelRead {
 		return // nothing of the host's is visible there
 	}
+	if r.Kind == KindLink && (covered || isCover || r.Level != sandbox.LevelRead) {
+		return // the host's is not visible, or what is behind it has a rule of its own
+	}
 	m := mount{at: r.Path, why: r.Why}
 	if !covered && !isCover {
 		m.id = r.ID // the mount goes over a file of the host's

@@ -26,6 +26,7 @@ import (
 func (r *Repository) Protected(o Outside) ([]Path, error) {
 	read := r.read(o)
 	var l list
+	l.symlinks(r.links, "the git directory")
 	if !r.Bare {
 		l.add(Path{Path: r.Link, IsDir: !r.Pointer, Why: "git directory"})
 	}
@@ -95,13 +96,13 @@ func Writable(name string) bool {
 func (r *Repository) Shut(o Outside) ([]Path, error) {
 	read := r.read(o)
 	var l list
+	l.symlinks(r.links, "the git directory")
 	if r.Pointer {
 		l.add(Path{Path: r.Link, Why: "git directory"})
 	}
 	if r.DirMissing || r.CommonMissing {
 		r.addGitDirs(&l)
 	}
-	l.symlinks(r.links, "the git directory")
 	hooks, _ := r.hookPaths(read.said.hooks)
 	l.add(slices.Concat(read.own.paths, read.said.paths, hooks)...)
 	if !r.CommonMissing {

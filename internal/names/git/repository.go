@@ -31,7 +31,7 @@ type Repository struct {
 	Dir    string // git directory of this work tree, resolved: Link, or where Link points
 	Common string // git directory that linked work trees share, resolved; Dir if there is no commondir
 
-	Pointer       bool // Link is a file that names Dir
+	Pointer       bool // Link is a file that names Dir, or a symbolic link
 	Bare          bool // Work is a git directory itself
 	DirMissing    bool // nothing exists at Dir; git refuses to work until something does
 	CommonMissing bool // nothing exists at Common
@@ -78,7 +78,7 @@ const (
 // Open looks at the directory work: at its .git, or at the directory itself if that
 // is a bare repository. It returns nil and no error if it is neither, or if the
 // directory does not exist; it does not look at the directories above. It returns a
-// [*LinkError] if .git is a symbolic link or a device, or if a file that names
+// [*LinkError] if .git is a device, or if a file that names
 // another directory is unreadable, broken, or names a file (git does not follow
 // chains). A directory that is named but missing is no error.
 func Open(work string) (*Repository, error) {
@@ -112,11 +112,34 @@ func OpenReal(work string) (*Repository, error) {
 			return nil, err
 		}
 	case mode == fs.ModeSymlink:
-		return nil, &LinkError{Path: r.Link, Why: "is a symbolic link, whose target can be exchanged"}
+		r.Pointer = true
+		if err := r.linked(); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, &LinkError{Path: r.Link, Why: "is neither a directory nor a file"}
 	}
 	return r.withCommon()
+}
+
+// linked finds Dir where Link is a symbolic link, which git follows.
+func (r *Repository) linked() error {
+	at, err := follow(r.Work, linkName)
+	r.links = append(r.links, at.links...)
+	switch {
+	case err != nil:
+		return &LinkError{Path: r.Link, Why: "is a symbolic link that cannot be followed", Err: err}
+	case at.closed:
+		return &LinkError{Path: r.Link, Why: "leads behind " + at.real + ", which cannot be entered",
+			Err: fs.ErrPermission}
+	case !at.missing && at.mode.IsRegular():
+		r.Dir, r.DirMissing, err = r.pointed(r.Work, linkName, "gitdir: ")
+		return err
+	case !at.missing && !at.mode.IsDir():
+		return &LinkError{Path: r.Link, Why: "leads to what is neither a directory nor a file"}
+	}
+	r.Dir, r.DirMissing = at.real, at.missing
+	return nil
 }
 
 // openBare returns the repository whose git directory is dir, which is resolved, or

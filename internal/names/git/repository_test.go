@@ -60,8 +60,6 @@ func TestOpen(t *testing.T) {
 		{name: "bare by commondir", files: map[string]string{"work/HEAD": "", "work/commondir": "../real", "real/x": ""},
 			want: &Repository{Work: "TOP/work", Dir: "TOP/work", Common: "TOP/real", Bare: true}},
 		{name: "HEAD alone", files: map[string]string{"work/HEAD": "", "work/objects/": ""}},
-		{name: "symbolic link", files: map[string]string{"work/.git": "-> ../real", "real/HEAD": ""}, err: "symbolic link"},
-		{name: "dangling link", files: map[string]string{"work/.git": "-> ../gone"}, err: "symbolic link"},
 		{name: "empty pointer", files: map[string]string{"work/.git": ""}, err: "does not begin"},
 		{name: "pointer without a name", files: map[string]string{"work/.git": "gitdir: \n"}, err: "names nothing"},
 		{name: "pointer without its blank", files: map[string]string{"work/.git": "gitdir:../real\n"}, err: "does not begin"},
@@ -108,6 +106,41 @@ func furnish(t *testing.T, dir string, files map[string]string, inRoom *strings.
 			continue
 		}
 		put(t, dir+"/"+name, inRoom.Replace(text))
+	}
+}
+
+func TestOpenLinks(t *testing.T) {
+	for _, test := range []struct {
+		name, link, dir string
+		missing, fails  bool
+	}{
+		{name: "to a directory", link: "../real", dir: "/real"},
+		{name: "to a pointer", link: "../file", dir: "/work/inner"},
+		{name: "dangling", link: "../gone", dir: "/gone", missing: true},
+		{name: "in a circle", link: ".git", fails: true},
+		{name: "to a named pipe", link: "../pipe", fails: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := tempDir(t)
+			put(t, dir+"/real/HEAD", "")
+			put(t, dir+"/work/inner/HEAD", "")
+			put(t, dir+"/file", "gitdir: inner\n")
+			if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
+				t.Fatal(err)
+			}
+			link(t, test.link, dir+"/work/.git")
+			got, err := Open(dir + "/work")
+			if test.fails {
+				if got != nil || err == nil {
+					t.Errorf("%+v, %v", got, err)
+				}
+				return
+			}
+			if err != nil || !got.Pointer || got.Dir != dir+test.dir || got.Common != got.Dir ||
+				got.DirMissing != test.missing {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

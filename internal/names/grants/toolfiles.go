@@ -22,8 +22,7 @@ type ToolName struct {
 	// Tracked says that it is a file of the project that git changes in daily work, such as
 	// instructions: where git may write, it may be changed, and is then named.
 	Tracked bool
-	// Linked says that a link is usual there: what it leads to is protected. A link at another name is
-	// refused.
+	// Linked says that a link is usual there, so it is not refused where a sandbox cannot keep it as it is.
 	Linked bool
 }
 

@@ -6,7 +6,6 @@ package protect
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,7 +61,7 @@ type claim struct {
 
 // gather finds out what exists at the paths of a policy.
 func gather(r *Request) (*inspection, error) {
-	rules, err := newRuleset(r.Policy, false, r.Scans.match)
+	rules, err := newRuleset(r.Policy, false, r.Links || !r.Mounts, r.Scans.match)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +259,26 @@ func (g *inspection) protect(real string) error {
 	if err := notProtectable(real, st.Mode()); err != nil {
 		return err
 	}
+	if st.Mode()&fs.ModeSymlink != 0 {
+		return g.closeTarget(real, whyName, hintLink)
+	}
 	return g.closePath(git.Path{Path: real, IsDir: true, Why: whyName})
+}
+
+// closeTarget keeps a symbolic link at a name as it is, and closes what it leads to where the command
+// could change that.
+func (g *inspection) closeTarget(name, why, hint string) error {
+	real, err := g.linked(name, why, hint)
+	if err != nil || real == "" || slices.Contains(g.roots, real) {
+		return err
+	}
+	at := git.Path{Path: real, Why: why}
+	if spot, err := g.lookAt(real); err != nil {
+		return uninspected(real, err, "")
+	} else if at.Missing = spot.Kind == plan.KindMissing; spot.Kind == plan.KindOther {
+		return nil
+	}
+	return g.close([]git.Path{at})
 }
 
 // readOnly makes a path read-only.
@@ -297,10 +315,8 @@ func (g *inspection) close(paths []git.Path) error {
 		switch {
 		case ruled, !g.writable(p.Path):
 		case p.Symlink:
-			return &sandbox.UnsupportedError{
-				Need: fmt.Sprintf("a fixed place for %s (%s)", p.Path, p.Why),
-				Have: "it is a symbolic link, which the command could change",
-				Hint: "replace the link by the directory or file itself",
+			if _, err := g.linked(p.Path, p.Why, hintLink); err != nil {
+				return err
 			}
 		case p.Missing:
 			g.claimMissing(p)
@@ -404,14 +420,5 @@ func (g *inspection) showResolver() {
 	}
 	if s, err := hostfacts.Look(real); err == nil && s.Kind == plan.KindFile {
 		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
-	}
-}
-
-// nearest returns the rule for a path or for the nearest directory above it.
-func (s *ruleset) nearest(name string) (plan.Rule, bool) {
-	for at := name; ; at = filepath.Dir(at) {
-		if r, ok := s.rules[at]; ok || at == "/" {
-			return r, ok
-		}
 	}
 }

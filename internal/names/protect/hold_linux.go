@@ -34,6 +34,8 @@ type Request struct {
 	// Alone says that the command has the rights of this user and, where this is root, none of
 	// root's over files of others: a user namespace maps this user alone.
 	Alone bool
+	// Links says that it can also be mounted over a symbolic link, which is kept as it is.
+	Links bool
 	// Copies says that a copy can be mounted over a file of settings with a secret, which is hidden
 	// otherwise.
 	Copies bool

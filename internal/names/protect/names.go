@@ -6,6 +6,7 @@
 package protect
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ import (
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
 // Stores of secrets in homes are hidden, and directories of settings are read-only.
 func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []plan.Pattern, error) {
-	s, err := newRuleset(policy, true, matchAnew)
+	s, err := newRuleset(policy, true, true, matchAnew)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,12 +107,32 @@ func (s *ruleset) protect(name string) error {
 		if err := notProtectable(real, st.Mode()); err != nil {
 			return err
 		}
+		if st.Mode()&fs.ModeSymlink != 0 {
+			return s.protectTarget(real, dir)
+		}
 	}
 	if rerr := s.restrict(real, sandbox.LevelRead, whyName); rerr != nil || err != nil ||
 		filepath.Base(real) != ".git" {
 		return rerr // restrict has returned the error of Lstat
 	}
 	return s.repository(dir)
+}
+
+// protectTarget adds a protected name that is a symbolic link, and what it leads to.
+func (s *ruleset) protectTarget(name, dir string) error {
+	target, err := s.linked(name, whyName, hintLink)
+	if err != nil || target == "" {
+		return err
+	}
+	if s.inRoot(target) && !slices.Contains(s.roots, target) {
+		if err := s.restrict(target, sandbox.LevelRead, whyName); err != nil {
+			return err
+		}
+	}
+	if filepath.Base(name) == ".git" {
+		return s.repository(dir)
+	}
+	return nil
 }
 
 // repository adds what the .git in a directory leads to, and the protected paths of git
@@ -132,7 +153,13 @@ func (s *ruleset) repository(work string) error {
 		if !s.inRoot(p.Path) {
 			continue // no command can write there; a rule would only make it visible
 		}
-		if err := s.restrict(p.Path, sandbox.LevelRead, p.Why); err != nil {
+		err := error(nil)
+		if p.Symlink {
+			err = s.fix([]plan.Link{{Path: p.Path}}, p.Why)
+		} else {
+			err = s.restrict(p.Path, sandbox.LevelRead, p.Why)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -115,6 +115,15 @@ func TestGatherNames(t *testing.T) {
 		{"a pattern behind a link, with a link that matches", []string{"d*/in", "d*/secret = x", "link -> d*", "d*/in/a.env -> ../secret"},
 			[]sandbox.Entry{sandbox.GlobEntry("link/**/*.env")},
 			[]string{"/d*/secret deny file", `/d\*/**/*.env deny`}},
+		{"links at protected names", []string{"w/x", "y", "w/.agents -> x", "w/.codex -> none", "w/.git -> ../y",
+			"w/.vscode -> x", "w/.sallyport -> .sallyport"}, []sandbox.Entry{write("w")},
+			[]string{"/w write directory", "/w/.agents read file", "/w/.codex read file", "/w/.git read file",
+				"/w/.sallyport read file", "/w/.vscode read file", "/w/none read missing",
+				"/w/x read directory", "/y read directory"}},
+		{"what is denied through a link", []string{"w/real", "w/l -> real"},
+			[]sandbox.Entry{write("w"), deny("w/l/x")},
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read missing",
+				"/w/.sallyport read missing", "/w/l read file", "/w/real/x deny missing"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,11 +148,9 @@ func TestGatherNamesRefuses(t *testing.T) {
 		is      func(error) bool
 	}{
 		{"a root through a link in a root", []string{"w", "x", "w/l -> ../x"}, []sandbox.Entry{write("w"), write("w/l")}, isUnsupported},
-		{"a carve-out through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.PathEntry("w/l/x", sandbox.LevelDeny)}, isUnsupported},
-		{"a pattern through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.GlobEntry("w/l/*")}, isUnsupported},
-		{"a protected name that is a link", []string{"w", "x", "w/.git -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
+		{"what is read-only through such a link", []string{"w/real", "w/l -> real"},
+			[]sandbox.Entry{write("w"), sandbox.PathEntry("w/l/x", sandbox.LevelRead)}, isUnsupported},
 		{"a protected name that is a pipe", []string{"w", "w/.git |"}, []sandbox.Entry{write("w")}, isUnsupported},
-		{"a link at a name that others run later", []string{"w", "x", "w/.vscode -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
 		{"a missing root", nil, []sandbox.Entry{write("w")}, isRootError},
 		{"a loop", []string{"a -> b", "b -> a"}, []sandbox.Entry{sandbox.PathEntry("a/x", sandbox.LevelDeny)}, isRootError},
 	}

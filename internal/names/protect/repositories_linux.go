@@ -236,7 +236,7 @@ func (g *inspection) ungrantable(r *git.Repository, own bool, paths []git.Path, 
 	}
 	for _, p := range paths {
 		inside := hostfacts.Below(p.Path, r.Dir) || hostfacts.Below(p.Path, r.Common)
-		if p.Symlink && (inside || g.level(p.Path) == sandbox.LevelWrite) {
+		if p.Symlink && !(g.mounts && g.fixes) && (inside || g.level(p.Path) == sandbox.LevelWrite) {
 			return fmt.Sprintf("%s (%s) is a symbolic link, which a command could change; replace it by what it points to", p.Path, p.Why)
 		}
 	}
@@ -388,10 +388,13 @@ func (g *inspection) protectUser() error {
 		return err
 	}
 	return g.close(slices.DeleteFunc(paths, func(p git.Path) bool {
-		if p.Symlink && g.level(p.Path) == sandbox.LevelWrite {
+		if !p.Symlink || g.fixes {
+			return false
+		}
+		if g.level(p.Path) == sandbox.LevelWrite {
 			g.warn(fmt.Errorf("%s (%s) is a symbolic link that the command can change", p.Path, p.Why))
 		}
-		return p.Symlink
+		return true
 	}))
 }
 

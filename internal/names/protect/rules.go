@@ -34,11 +34,15 @@ const (
 	// whySettings is for what decides about later runs.
 	whySettings = "settings of sallyport"
 	whyShut     = "cannot be listed"
+	whyLink     = "symbolic link on the way to what is closed"
 	whyNewRepo  = "a new git repository, whose hooks run outside the sandbox"
 )
 
 // maxMatches bounds how many files the deny patterns of a policy may match.
 const maxMatches = 8192
+
+// hintLink is for a symbolic link that cannot be kept as it is.
+const hintLink = "replace it by what it points to, or move it away"
 
 // A ruleset collects rules for what exists at the paths of a policy. No path in them has a
 // symbolic link.
@@ -48,6 +52,7 @@ const maxMatches = 8192
 // stores. Otherwise something is mounted over what exists.
 type ruleset struct {
 	byName   bool
+	fixes    bool // symbolic links can be kept as they are
 	find     finder
 	roots    []string          // writable roots
 	resolved map[string]string // the same, by their paths in the policy
@@ -78,10 +83,10 @@ func matchAnew(root, key string, want git.Wanted, most int) ([]string, error) {
 }
 
 // newRuleset returns the rules for the entries of a policy. Protected names, which every
-// policy has, are left to the caller.
-func newRuleset(policy *sandbox.Resolved, byName bool, find finder) (*ruleset, error) {
+// policy has, are left to the caller. Fixes says that symbolic links can be kept as they are.
+func newRuleset(policy *sandbox.Resolved, byName, fixes bool, find finder) (*ruleset, error) {
 	s := &ruleset{
-		byName: byName, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
+		byName: byName, fixes: fixes, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
 		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
 		copies: map[string]Copy{},
 	}
@@ -274,7 +279,8 @@ func (s *ruleset) match(name string) error {
 }
 
 // look resolves a path for which a rule is to have a level, and says what exists there. A
-// symbolic link that a command could change is an error.
+// symbolic link on the way that a command could change is kept as it is for what denies; for what
+// opens something it is an error, because an earlier command may have made it.
 func (s *ruleset) look(name string, level sandbox.Level) (plan.Spot, error) {
 	real, links, err := s.resolve(name)
 	var spot plan.Spot
@@ -288,10 +294,15 @@ func (s *ruleset) look(name string, level sandbox.Level) (plan.Spot, error) {
 		return spot, nil
 	}
 	if i := slices.IndexFunc(links, func(l plan.Link) bool { return s.inRoot(l.Path) }); i >= 0 {
-		return spot, &sandbox.UnsupportedError{
-			Need: "a fixed place for " + name,
-			Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", links[i].Path),
-			Hint: "name the directory or file itself",
+		if level != sandbox.LevelDeny || !s.fixes {
+			return spot, &sandbox.UnsupportedError{
+				Need: "a fixed place for " + name,
+				Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", links[i].Path),
+				Hint: "name the directory or file itself",
+			}
+		}
+		if err := s.fix(links, whyLink); err != nil {
+			return spot, err
 		}
 	}
 	if s.listed && level != sandbox.LevelDeny {
@@ -314,6 +325,15 @@ func (s *ruleset) lookAt(real string) (plan.Spot, error) {
 
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// nearest returns the rule for a path or for the nearest directory above it.
+func (s *ruleset) nearest(name string) (plan.Rule, bool) {
+	for at := name; ; at = filepath.Dir(at) {
+		if r, ok := s.rules[at]; ok || at == "/" {
+			return r, ok
+		}
+	}
 }
 
 // inRoot reports whether a command could replace what has this name.
@@ -373,16 +393,57 @@ func rebase(pattern, from, to string) string {
 	return b.String()
 }
 
+// fix keeps those of the symbolic links as they are that a command could change.
+func (s *ruleset) fix(links []plan.Link, why string) error {
+	for _, l := range links {
+		if !s.inRoot(l.Path) {
+			continue
+		}
+		spot, err := s.lookAt(l.Path)
+		if err != nil {
+			return uninspected(l.Path, err, "")
+		}
+		if s.byName {
+			spot.Kind = plan.KindFile
+		}
+		if spot.Kind != plan.KindMissing {
+			s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: why, Auto: true})
+		}
+	}
+	return nil
+}
+
+// linked returns where a protected name that is a symbolic link leads, and keeps the links on the way as
+// they are. It is empty where they go round in a circle.
+func (s *ruleset) linked(name, why, hint string) (real string, err error) {
+	if !s.fixes {
+		return "", &sandbox.UnsupportedError{
+			Need: "a directory or file at the protected name " + name,
+			Have: "it is a symbolic link, which the command could change: " +
+				"nothing can be mounted over it at this level",
+			Hint: hint,
+		}
+	}
+	real, links, err := s.resolve(name)
+	if errors.Is(err, syscall.ELOOP) {
+		real, err = "", nil
+	}
+	if err != nil {
+		return "", uninspected(name, err, "")
+	}
+	return real, s.fix(links, why)
+}
+
 // notProtectable returns an error for a protected name at which neither a directory nor a
-// file exists, or nil.
+// file exists, nor a symbolic link, or nil.
 func notProtectable(real string, mode fs.FileMode) error {
-	if mode.IsDir() || mode.IsRegular() {
+	if mode.IsDir() || mode.IsRegular() || mode&fs.ModeSymlink != 0 {
 		return nil
 	}
 	return &sandbox.UnsupportedError{
 		Need: "a directory or file at the protected name " + real, Have: "it is a " +
 			hostfacts.KindWord(mode),
-		Hint: "a link cannot be protected, because the command could change it; replace it by what it points to, or move it away",
+		Hint: "remove it, or move it away",
 	}
 }
 

@@ -44,7 +44,14 @@ func (g *inspection) closeSettings(r *Request) error {
 func (g *inspection) closeSetting(name string, makes bool, depth int) error {
 	real, links, exists, err := walkFast(name)
 	for _, l := range links {
-		if g.level(filepath.Dir(l.Path)) == sandbox.LevelWrite {
+		if g.level(filepath.Dir(l.Path)) != sandbox.LevelWrite {
+			continue
+		}
+		if g.mounts && g.fixes {
+			if err := g.fix([]plan.Link{l}, whySettings); err != nil {
+				return err
+			}
+		} else {
 			return &sandbox.UnsupportedError{
 				Need: "a fixed place for the settings in " + name,
 				Have: fmt.Sprintf("they are reached by the symbolic link %s, which the command could change", l.Path),

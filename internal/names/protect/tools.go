@@ -41,8 +41,10 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 			continue
 		}
 		spot := hostfacts.SpotOf(at.Path, at.Stat)
-		if spot.Kind == plan.KindOther && at.Linked {
-			s.protectLinked(at)
+		if spot.Kind == plan.KindLink {
+			if err := s.protectLinked(at); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		if spot.Kind == plan.KindOther {
@@ -56,19 +58,32 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 	return seen, nil
 }
 
-// protectLinked makes what a link leads to read-only, where the command could write to it. The link itself
-// can be replaced; what exists at the end is then named.
-func (s *ruleset) protectLinked(at grants.SeenTool) {
+// protectLinked keeps a link as it is and makes read-only what it leads to, where the command could
+// write to it. Where nothing can be mounted over links, one at a name where they are usual can be
+// replaced; what exists at the end is then named.
+func (s *ruleset) protectLinked(at grants.SeenTool) error {
 	real := hostfacts.RealPath(at.Path)
+	if s.fixes || !at.Linked {
+		hint := hintLink + orGrant(at)
+		target, err := s.linked(at.Path, whyLater+at.Grant, hint)
+		if err != nil || target == "" {
+			return err
+		}
+		real = target
+	}
 	spot, err := hostfacts.Look(real)
 	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) ||
 		!slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
-		return // it leads nowhere, or out of what the command can change
+		return nil //nolint:nilerr // it leads nowhere, or out of what the command can change
+	}
+	if above, ok := s.nearest(real); ok && above.Level == sandbox.LevelDeny {
+		return nil // a rule would show it
 	}
 	if s.byName {
 		spot.ID = launch.ID{}
 	}
 	s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
+	return nil
 }
 
 // isEnvironment reports whether a directory of direnv holds environments of Python, into which packages are
@@ -81,9 +96,7 @@ func isEnvironment(at grants.SeenTool) bool {
 	return len(found) > 0
 }
 
-// notLater returns the error for a name at which neither a directory nor a file exists. A link
-// cannot be protected: the command could change it, or an earlier one has made it so that
-// something else is protected.
+// notLater returns the error for a name at which there is neither a directory nor a file nor a link.
 func notLater(at grants.SeenTool) error {
 	what := "gone" // by now
 	if info, err := os.Lstat(at.Path); err == nil {
@@ -92,6 +105,11 @@ func notLater(at grants.SeenTool) error {
 	return &sandbox.UnsupportedError{
 		Need: "a directory or file at " + at.Path + ", which other programs run or obey later",
 		Have: "it is " + what,
-		Hint: fmt.Sprintf("replace it by what it points to, move it away, or use %s, with which it is not protected", sandbox.Grant{Name: at.Grant}),
+		Hint: "remove it, move it away" + orGrant(at),
 	}
+}
+
+// orGrant is the end of a hint about a name.
+func orGrant(at grants.SeenTool) string {
+	return fmt.Sprintf(", or use %s, with which it is not protected", sandbox.Grant{Name: at.Grant})
 }
