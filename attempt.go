@@ -77,8 +77,9 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Explain: x.cmd.Explain,
 		Stdout:  x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
-		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain,
-		Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnListen: x.listens, OnRecord: x.recorder(),
+		Retain: x.retain,
+		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(a.spec)
 	a.hostQuestions = x.hostQuestions(a)

@@ -175,6 +175,9 @@ type Cmd struct {
 	// an observer sees it, from any goroutine and while the command waits: it must not block.
 	// The denials of the Result come later, with rules, grants and counts.
 	OnDenied func(sandbox.Denial)
+	// OnListen, if not nil, is called with each port at which the command is about to listen in a network of
+	// its own, from any goroutine and while it waits: it must not block. Publish opens such a port.
+	OnListen func(port uint16)
 	// Explain prints how the command was launched into Sandbox.Script of the Result.
 	Explain bool
 }

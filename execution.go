@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -290,6 +291,20 @@ func (x *execution) setEnvironment() (err error) {
 	return err
 }
 
+// replaced says which variables that the caller has set by name have another value in a managed network.
+func (x *execution) replaced(a *attempt) []string {
+	if a.spec.Policy.Network() != sandbox.NetworkProxy {
+		return nil
+	}
+	names := environ.Replaced(maps.Keys(x.cmd.EnvPolicy.Set))
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"the managed network sets " + strings.Join(names, ", ") +
+		", so the values given are not used; localhost is the command itself without them, and " +
+		"network.upstream names another proxy"}
+}
+
 // argv returns the arguments to execute. A login shell reads the user's profile, which may
 // change variables that must win, so its script sets them again.
 func (x *execution) argv() []string {
@@ -299,6 +314,14 @@ func (x *execution) argv() []string {
 	args, last := slices.Clone(x.args), len(x.args)-1
 	args[last] = programs.ShellKindOf(args[0]).Export(x.own) + args[last]
 	return args
+}
+
+// listens tells that the command is about to listen at a port of its own network.
+func (x *execution) listens(port uint16) {
+	x.emit(event.Listening{Port: port})
+	if x.cmd.OnListen != nil {
+		x.cmd.OnListen(port)
+	}
 }
 
 // privateTmp reports whether the command sees a /tmp of its own.

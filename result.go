@@ -117,6 +117,9 @@ type Result struct {
 	// NetworkHosts are the hosts that the command reached through that proxy, with what went there
 	// and came back: at most executor.MaxNetworkHosts.
 	NetworkHosts []executor.NetworkHost
+	// NetworkFailures are the hosts that the policy of that proxy allows and that it could not reach, at most
+	// executor.MaxNetworkFailures.
+	NetworkFailures []executor.NetworkFailure
 
 	// New are files that other programs run or obey later, such as .vscode/tasks.json in a
 	// workspace, and git repositories, that appeared while the command ran. They are still
@@ -134,7 +137,7 @@ type Result struct {
 	// Approvals are the questions that were decided, in their order.
 	Approvals []event.ApprovalDecided
 	// Notices say what did not happen although it was asked about: a command that was not run
-	// again, a rule that was not remembered.
+	// again, a rule that was not remembered, a variable that the managed network sets.
 	Notices []string
 	// First is the result of the first attempt of a command that was run again; nil for others.
 	First *Result
@@ -195,9 +198,11 @@ func (x *execution) result(a *attempt) *Result {
 		Quarantined: exit.Quarantined,
 		HardLinks:   exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
 		NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
-		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
+		NetworkFailures: exit.NetworkFailures, OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
+		Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: x.sandboxOf(a.spec.Policy, exit.Sandbox),
-		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
+		Attempts: attempts, Approvals: x.approvals, First: x.first,
+		Notices:  append(x.noted, x.replaced(a)...),
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),
 		denials: a.denials, DenialsOmitted: exit.DenialsOmitted,
 	}
@@ -417,7 +422,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Rule:        r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals,
 		Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted,
 		NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
-		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
+		NetworkFailures: r.NetworkFailures, Survivors: len(r.Survivors),
+		SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks,
 		LinksOmitted:  r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
@@ -458,8 +464,8 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
-		Approvals: j.Approvals, Notices: j.Notices,
-		StdinErr: strict.Said(j.StdinError), StdoutErr: strict.Said(j.StdoutError),
+		NetworkFailures: j.NetworkFailures, Approvals: j.Approvals, Notices: j.Notices,
+		StdinErr: strict.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError),
 		StderrErr: strict.Said(j.StderrError),
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known

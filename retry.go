@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -104,23 +105,37 @@ func (a *attempt) wanted(ctx context.Context) (context.Context, context.CancelFu
 // missing returns the denials that are facts and matter, and what would allow them: the least
 // grants, or leaving the sandbox where no grant helps and the judge lets that be asked.
 func (x *execution) missing(a *attempt) (evidence []sandbox.Denial, required []string) {
-	var grants []sandbox.Grant
+	var wanted []sandbox.Grant
 	for _, d := range facts(a.denials) {
 		if d.NoGrant {
 			continue
 		}
 		evidence = append(evidence, d)
 		if gs, ok := sandbox.ParseGrants(d.Grant); ok {
-			grants = append(grants, gs...)
+			wanted = append(wanted, byHost(gs)...)
 		}
 	}
-	if len(grants) > 0 {
-		return evidence, approval.Requirements(false, grants)
+	if len(wanted) > 0 {
+		return evidence, approval.Requirements(false, wanted)
 	}
 	if len(evidence) == 0 || x.retry < judge.RetryOutside {
 		return nil, nil
 	}
 	return evidence, judge.Leaving(a.spec.Policy, x.runner.live.Policy())
+}
+
+// byHost returns grants with those of registries as their hosts, which is what policies grant.
+func byHost(gs []sandbox.Grant) (out []sandbox.Grant) {
+	for _, g := range gs {
+		hosts := grants.Hosts(g.Name)
+		for _, host := range hosts {
+			out = append(out, sandbox.Grant{Addr: host})
+		}
+		if hosts == nil {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // facts returns the denials that are facts and matter.

@@ -235,6 +235,17 @@ func (Denied) body()        {}
 // MarshalJSON returns the members of [sandbox.Denial].
 func (b Denied) MarshalJSON() ([]byte, error) { return encode(b.Denial) }
 
+// Listening says that the command is about to listen at a port of a network of its own, where the port could
+// be published. It can come before [Started].
+type Listening struct{ Port uint16 }
+
+// Kind returns "listening".
+func (Listening) Kind() string { return "listening" }
+func (Listening) body()        {}
+
+// MarshalJSON returns the member port.
+func (b Listening) MarshalJSON() ([]byte, error) { return encode(listening(b)) }
+
 // Network says what a managed network did with a request, or that a connection has ended: then it has
 // the member end. The first of them can come before [Started].
 type Network struct{ network.Record }

@@ -74,6 +74,7 @@ func bodies() []Body {
 			Rule: "*", PolicyVersion: 9, End: &network.End{Resolved: "r", Up: 1, Down: 2, MS: 3,
 				Cause: "idle"},
 		}},
+		Listening{5173},
 		Quarantined{executor.Quarantined{Path: "/a", MovedTo: "/b", Why: "w", Grant: "g"}},
 		Exited{}, Exited{137, 9, []executor.Survivor{{PID: 1, Name: "n", Command: "c"}}, time.Minute},
 		Survived{Survivors: make([]executor.Survivor, SurvivorsListed+3), By: executor.ByNamespace},

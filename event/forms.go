@@ -26,7 +26,8 @@ var forms = map[string]form{
 	"judged": judged{}, "approval_requested": requested{}, "approval_decided": decided{}, "retrying": retrying{},
 	"review_started": review{}, "review_completed": reviewed{}, "sandbox_outcome": outcome{}, "started": started{},
 	"output": output{}, "denied": denied{}, "network_decided": record{}, "network_closed": record{},
-	"quarantined": quarantined{}, "exited": exited{}, "survived": survived{}, "ended": ended{},
+	"listening": listening{}, "quarantined": quarantined{},
+	"exited": exited{}, "survived": survived{}, "ended": ended{},
 }
 
 // some turns an empty list into nil, as bodies have it.
@@ -194,6 +195,12 @@ func (f denied) value() (Body, error) { return Denied{sandbox.Denial(f)}, nil }
 type record network.Record
 
 func (f record) value() (Body, error) { return Network{network.Record(f)}, nil }
+
+type listening struct {
+	Port uint16 `json:"port"`
+}
+
+func (f listening) value() (Body, error) { return Listening(f), nil }
 
 type quarantined executor.Quarantined
 

@@ -158,6 +158,10 @@ type Spec struct {
 	// sees it, from any goroutine and while the process waits: it must not block. Rule and
 	// Grant may be missing. Nil is not called.
 	OnDenied func(sandbox.Denial)
+	// OnListen is called with each port of the process's own network at which it is about to listen, where an
+	// observer sees it and the port could be published: once, from any goroutine and while the process waits.
+	// It must not block. Nil is not called.
+	OnListen func(port uint16)
 	// OnRecord is called with each decision of the proxy and each end of a connection, one at a time,
 	// until the Process has ended, but at most MaxRecords times: it must not block. Nil is not called.
 	OnRecord func(network.Record)
@@ -315,6 +319,9 @@ type Exit struct {
 	// NetworkHosts are the hosts that the process reached through the proxy, in the order in which
 	// their first connection ended: at most MaxNetworkHosts. Nil where there was no proxy.
 	NetworkHosts []NetworkHost
+	// NetworkFailures are the hosts that the policy of the proxy allows, and that could not be reached, in
+	// the order in which they failed first: at most MaxNetworkFailures.
+	NetworkFailures []NetworkFailure
 	// HardLinks are files that the process opened for writing although they have further
 	// names, which may lie outside of the places that it may write to. HardLinksOmitted
 	// counts those that are not in HardLinks because there were too many.
@@ -363,6 +370,18 @@ type NetworkHost struct {
 	Connections int    `json:"connections"` // requests, where a connection carries several
 	Up          int64  `json:"bytes_up"`    // from the process
 	Down        int64  `json:"bytes_down"`
+}
+
+// MaxNetworkFailures is how many different hosts [Exit.NetworkFailures] lists.
+const MaxNetworkFailures = 50
+
+// NetworkFailure is a host that the policy allows and that the proxy could not reach.
+type NetworkFailure struct {
+	Host  string `json:"host"` // normalized
+	Port  uint16 `json:"port"`
+	Name  bool   `json:"unresolved,omitempty"` // the name has no address; false is a failed connection
+	Error string `json:"error"`                // a few words
+	Count int    `json:"count"`
 }
 
 // Quarantined is a protected name that was created and then quarantined.

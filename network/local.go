@@ -26,6 +26,27 @@ func (l portList) sorted() []uint16 {
 	return ports[:min(len(ports), maxPorts)]
 }
 
+// LocalWide reports whether an allow entry opens this machine's loopback interface, or a local name, at every
+// port or at so many that LocalPorts leaves them out.
+func (p *Policy) LocalWide() bool {
+	if p.Mode() == None {
+		return false
+	}
+	wide := func(r rule) bool { return r.last-r.first >= maxPorts }
+	for name, n := range p.allow.names {
+		if (Host{name: name}).IsLocal() &&
+			(slices.ContainsFunc(n.exact, wide) || slices.ContainsFunc(n.below, wide)) {
+			return true
+		}
+	}
+	for prefix, rules := range p.allow.ranges {
+		if prefix.Addr().IsLoopback() && slices.ContainsFunc(rules, wide) {
+			return true
+		}
+	}
+	return false
+}
+
 // LocalPorts returns the ports of this machine's loopback interface that allow entries open, in order.
 // Entries for many ports are left out: a command's own services would be out of its reach.
 func (p *Policy) LocalPorts() []uint16 {

@@ -393,6 +393,27 @@ func (d Decision) Pattern(r Request) string {
 	return ""
 }
 
+// AddrPattern returns the pattern of an entry that opens a name that was refused because of its addresses:
+// for the first of them with which the name is reached then. It is empty where no entry would, and for the
+// addresses of cloud metadata, which a name must not lead to.
+func (p *Policy) AddrPattern(r Request, addrs []netip.Addr) string {
+	for _, addr := range addrs {
+		addr = addr.Unmap()
+		if guardOf(addr) == guardMetadata {
+			continue
+		}
+		pattern := AddrHost(addr).withPort(r.Port)
+		more, err := p.With(Entry{Pattern: pattern})
+		if err != nil {
+			continue
+		}
+		if fit, _ := more.Vet(r, []netip.Addr{addr}); len(fit) > 0 {
+			return pattern
+		}
+	}
+	return ""
+}
+
 // Hint returns one sentence that says what would open a refused request, or what to check. It is
 // empty for an allowed one and for reasons of the ways of capture. It names no flag: the command
 // line has its own words for [Decision.Pattern].

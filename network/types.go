@@ -146,8 +146,8 @@ type Config struct {
 	// AllowPrivate lets allowed names have protected addresses, but not metadata addresses.
 	AllowPrivate bool
 	// LocalBinding has programs that use the proxy reach their own loopback without it, and so the servers
-	// that the command has there; a service of this machine at the same name only where connections are led
-	// to the proxy. The zero value leads them to the proxy, for which localhost is this machine.
+	// that the command has there, also where entries open this machine at ports to which no connection is
+	// led to the proxy. With the zero value that is so for other policies only.
 	LocalBinding bool
 	// RequireSNI refuses TLS without a server name. The ways of capture ask for it by
 	// [Policy.RequireSNI].

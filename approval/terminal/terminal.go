@@ -24,6 +24,9 @@ type Approver struct {
 	// Around, if not nil, is called with each question and calls ask: it can put away what
 	// another program shows on the terminal meanwhile.
 	Around func(ask func())
+	// Keep, if not nil, is called with a host and its port that a person wants open in this project from
+	// now on, which questions about hosts offer then. The answer is one for the session.
+	Keep func(host string)
 
 	mu sync.Mutex
 }
@@ -43,11 +46,11 @@ func (a *Approver) Approve(ctx context.Context, r *approval.Request) (d approval
 	if around == nil {
 		around = func(ask func()) { ask() }
 	}
-	around(func() { d, err = ask(ctx, r) })
+	around(func() { d, err = a.ask(ctx, r) })
 	return d, err
 }
 
-func ask(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
+func (a *Approver) ask(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
 	t, err := tty.OpenPrompt(ctx)
 	if errors.Is(err, tty.ErrNoTerminal) {
 		return d, approval.ErrPass
@@ -69,9 +72,13 @@ func ask(ctx context.Context, r *approval.Request) (d approval.Decision, err err
 	if err := show(t, r); err != nil {
 		return d, err
 	}
-	key, err := t.Ask(choices(r)...)
+	key, err := t.Ask(a.choices(r)...)
 	if err != nil {
 		return d, err
+	}
+	if key == keepKey {
+		d = r.Decide(approval.ApprovedForSession)
+		a.Keep(strings.TrimPrefix(r.Requires[0], "host:"))
 	}
 	for _, l := range letters {
 		if l.key == key {
@@ -97,12 +104,22 @@ var letters = []struct {
 	{"a", []string{"abort"}, approval.Abort, "abort"},
 }
 
+// keepKey is the letter of [Approver.Keep].
+const keepKey = "p"
+
 // choices returns the answers that a question takes.
-func choices(r *approval.Request) []tty.Choice {
+func (a *Approver) choices(r *approval.Request) []tty.Choice {
 	var out []tty.Choice
 	for _, l := range letters {
-		if d := r.Decide(l.answer); r.Takes(&d) {
-			out = append(out, tty.Choice{Key: l.key, Words: l.words, Text: l.text})
+		d := r.Decide(l.answer)
+		if !r.Takes(&d) {
+			continue
+		}
+		out = append(out, tty.Choice{Key: l.key, Words: l.words, Text: l.text})
+		if l.answer == approval.ApprovedHost && a.Keep != nil && r.Kind == approval.KindNetwork &&
+			len(r.Requires) == 1 {
+			out = append(out, tty.Choice{Key: keepKey, Words: []string{"project"},
+				Text: "always in this project"})
 		}
 	}
 	return out

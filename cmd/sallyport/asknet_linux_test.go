@@ -16,7 +16,8 @@ import (
 // What a person sees who is asked about a host.
 const (
 	hostQuestion = `may this command reach a host\?(?s:.*)would open: the host new\.invalid:443\r\n(?s:.*)`
-	choicesHost  = `\[y\] once  \[s\] for this session  \[h\] remember the host  \[n\] deny  \[a\] abort  > $`
+	choicesHost  = `\[y\] once  \[s\] for this session  \[h\] remember the host  ` +
+		`\[p\] always in this project  \[n\] deny  \[a\] abort  > $`
 )
 
 // tunnels is a command that asks its proxy for a host so many times. Once it is allowed, the answer is
@@ -32,7 +33,7 @@ func TestAskNet(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	act := placeAct(t) + "/act"
-	const refused, open = "403 blocked-by-allowlist", "403 blocked-by-policy"
+	const refused, open = "403 blocked-by-allowlist", "502 "
 	for _, test := range []struct {
 		name  string
 		keys  string
@@ -97,12 +98,12 @@ func TestAskNetRemembers(t *testing.T) {
 	x.Expect(`host that can be remembered: new\.invalid, for https, on every port\r\n`)
 	x.Expect(choicesHost)
 	x.Send("h\r")
-	x.Expect("403 blocked-by-policy")
+	x.Expect("502 ")
 	if code := x.Wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	x = d.run(t, "-t", "--net", "proxy", "-c", tunnels(act, 1))
-	x.Expect("403 blocked-by-policy")
+	x.Expect("502 ")
 	x.Wait()
 	rules := x.Transcript()
 	if strings.Contains(rules, "may this command") {

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -67,6 +68,18 @@ func actProxy(what string, next func() string) error {
 			return nil
 		}
 		return err
+	case "own":
+		return fetchOwn(next())
+	case "tcp-twice":
+		at := next()
+		for range 2 {
+			l, err := net.Listen("tcp", at)
+			if err != nil {
+				return err
+			}
+			l.Close()
+		}
+		return nil
 	case "datagram":
 		return sendDatagram(next())
 	case "resolve":
@@ -261,8 +274,8 @@ func TestManagedNetwork(t *testing.T) {
 	r := s.json(t, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+"/x", "tunnel", origin,
 		"fetch", "http://"+other+"/", "fetch", "http://refused.example/", "tunnel", "refused.example:443",
 		"tunnel", "refused.example:443",
-		"variable", "SALLYPORT_NETWORK", "variable", "NO_PROXY")
-	want := "200 hello\n200 \n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\nSALLYPORT_NETWORK=proxy\nNO_PROXY=\n"
+		"variable", "SALLYPORT_NETWORK", "variable", "NODE_USE_ENV_PROXY")
+	want := "200 hello\n200 \n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\nSALLYPORT_NETWORK=proxy\nNODE_USE_ENV_PROXY=1\n"
 	if r.Output != want {
 		t.Errorf("%s", cmp.Diff(want, r.Output))
 	}
@@ -331,7 +344,9 @@ func TestManagedStale(t *testing.T) {
 		"--net", "proxy", "--", "act", "variable", "HTTPS_PROXY", "variable", "no_proxy", "fetch",
 		"http://refused.example/")
 	out, err := cmd.CombinedOutput()
-	if want := "HTTPS_PROXY=http://127.0.0.1:3128\nno_proxy=\n403 blocked-by-allowlist\n"; string(out) != want || err != nil {
+	want := "HTTPS_PROXY=http://127.0.0.1:3128\nno_proxy=" + strings.Join(access.OwnHosts(), ",") +
+		"\n403 blocked-by-allowlist\n"
+	if string(out) != want || err != nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
 }
@@ -593,8 +608,8 @@ func TestManagedGit(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	out, err := s.command(t, nil, "--net", "proxy", "--", "git", "ls-remote", url).CombinedOutput()
-	if !strings.Contains(string(out), "sallyport: blocked: connect to localhost:"+port+
-		"; allow with --allow-host localhost:"+port) || err == nil {
+	if !strings.Contains(string(out), ": this machine has a service at port "+port+
+		"; allow with --grant loopback:"+port) || err == nil {
 		t.Errorf("%q, %v", out, err)
 	}
 }

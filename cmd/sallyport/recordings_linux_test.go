@@ -68,7 +68,7 @@ var recordings = []struct {
 		"network-line", []string{"getent"},
 		[]turn{
 			{prompt, "sallyport run -- sh -c 'getent hosts proxy.golang.org; read goes_on'\r"},
-			{`sallyport: network is off \(proxy\.golang\.org\); allow with --allow-host proxy\.golang\.org\r\n`, "\r"}, // it still runs
+			{`sallyport: network is off \(proxy\.golang\.org\); allow with --grant net:go\r\n`, "\r"}, // it still runs
 		},
 	},
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // allowFlags are the flags of run whose keys config allow writes.
@@ -40,6 +42,8 @@ func allowFlags(o *options) []syntax.Flag {
 				return set(v)
 			}
 		case "rw", "ro", "grant", "allow":
+		case "allow-host":
+			f.Help = "hosts: example.com, *.example.com:443 (repeatable)"
 		default:
 			continue
 		}
@@ -79,6 +83,24 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	}
 	return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused,
 		"not allowed: nothing was changed", "")
+}
+
+// keepHosts adds hosts that a person wants open in this project from now on to its settings, after the
+// program that was asked about has ended: while it runs, settings must not change.
+func (r *report) keepHosts() {
+	for _, host := range r.kept {
+		flags := []string{"--allow-host", host}
+		setting := trust.Setting{Path: []string{"project", "hosts"}, Value: host, List: true}
+		if name := grants.RegistryOf(host); name != "" {
+			flags = []string{"--grant", name}
+			setting = trust.Setting{Path: []string{"project", "grants"}, Value: name, List: true}
+		}
+		if err := trust.Keep(r.dir, []trust.Setting{setting}, config.Check(config.Project)); err != nil {
+			words := append([]string{"sallyport", "config", "allow"}, flags...)
+			r.note(text.Line(host) + " is not kept for this project: " + explain.OneLine(err) + "; run " +
+				explain.ShellWords(words))
+		}
+	}
 }
 
 // allowUser adds to the file of the user.

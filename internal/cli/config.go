@@ -15,7 +15,8 @@ import (
 const configHelp = `Show, change, explain and check the configuration.
 
   sallyport config allow [--rw PATH] [--ro PATH] [--grant NAME] [--allow NAME]
-                         [--net none|host] [--user] [-C DIR]
+                         [--allow-host PATTERN] [--net none|host] [--user]
+                         [-C DIR]
   sallyport config show [--origin] [--json]
   sallyport config explain KEY|PROFILE|GRANT
   sallyport config check
@@ -61,7 +62,8 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case !expl && len(words) > 1:
 		return explain.NewError("unexpected argument %s; see sallyport help config", syntax.QuoteFlag(words[1]))
 	case words[0] != "allow" && (len(o.run.Given) > 0 || o.user):
-		return explain.NewError("--rw, --ro, --grant, --allow, --net and --user are for config allow")
+		return explain.NewError(
+			"--rw, --ro, --grant, --allow, --allow-host, --net and --user are for config allow")
 	case words[0] == "schema":
 		return env.printJSON(config.Schema())
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -34,6 +37,7 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	add(true, explain.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
 	add(!r.o.Verbose, explain.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
 	add(true, r.tmpLine(res))
+	lines = append(lines, explain.Failures(res.NetworkFailures)...)
 	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool {
 		return saidOffline &&
 			explain.IsNetwork(&d)
@@ -89,6 +93,28 @@ func (r *report) denied(d sandbox.Denial) {
 		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+text.Line(explain.Offline(&d))+r.lineEnd)
 	}
 	r.offline = time.AfterFunc(offlineDelay, r.sayOffline)
+}
+
+// firstChosen is the first of the ports that kernels choose themselves (ip_local_port_range): no person looks
+// for a server there.
+const firstChosen = 32768
+
+// listening has a person told that the program listens at a port, which is one of its own network. It is said
+// once, of a program that goes on: a test that listens for a moment is of no interest.
+func (r *report) listening(port uint16) {
+	if port >= firstChosen || !tty.Is(r.env.Stderr) || slices.ContainsFunc(r.o.Cmd.Publish,
+		func(p network.Publish) bool { return p.Port == port }) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told {
+		return
+	}
+	r.told = true
+	r.ports = time.AfterFunc(offlineDelay, func() {
+		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+explain.Listens(port)+r.lineEnd)
+	})
 }
 
 // saidOffline reports whether the line about the network is printed. It is when the program has

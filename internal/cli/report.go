@@ -40,12 +40,18 @@ type report struct {
 	// policy is what the program may touch; the zero one before it is known.
 	policy sandbox.Policy
 
+	dir  string   // of the project
+	kept []string // hosts that a person wants open in it from now on; written by its questions, one by one
+
 	announce func(question string) // called before its line is printed
 
 	mu      sync.Mutex
 	run     string      // the run's ID from its events; empty before the first one
 	lineEnd string      // of lines that are printed while the program runs
 	offline *time.Timer // calls sayOffline; nil without a denial of the network
+
+	told  bool        // that a port listens
+	ports *time.Timer // says so; nil before
 
 	sayOffline func()        // prints that the network is off
 	said       chan struct{} // closed when it has
@@ -82,6 +88,7 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
 		if !r.o.Quiet {
 			cmd.OnDenied = r.denied
+			cmd.OnListen = r.listening
 		}
 	}
 }
@@ -238,6 +245,11 @@ func (r *report) notes(res *sallyport.Result, code int) {
 		}
 	}
 	said := r.saidOffline(code != explain.CodeOK)
+	r.mu.Lock()
+	if r.ports != nil {
+		r.ports.Stop()
+	}
+	r.mu.Unlock()
 	lines := explain.Needs(res, home)
 	if code != explain.CodeOK {
 		lines = explain.Shortlist(r.causes(res, home, said), lines)

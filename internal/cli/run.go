@@ -52,6 +52,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 		return report.failed(err)
 	}
 	defer console.Close()
+	o.AskOnTerminal(e, console.Own)
 	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {
 		return report.failed(err)
@@ -59,7 +60,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	report.unset()
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	runner, post, err := o.Runner(&env.Env, e, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
+	runner, post, err := o.Runner(&env.Env, e, policy, cmd.Dir, report.asker(dir, console))
 	if err != nil {
 		return report.failed(err)
 	}
@@ -71,6 +72,15 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	}
 	report.announce = post.Announce
 	return execute(ctx, runner, cmd, report, console)
+}
+
+// asker is who asks on the terminal.
+func (r *report) asker(dir string, console *tty.Console) *terminal.Approver {
+	a := &terminal.Approver{Around: console.Around}
+	if r.dir = dir; !r.o.NoConfig {
+		a.Keep = func(host string) { r.kept = append(r.kept, host) }
+	}
+	return a
 }
 
 // unset names variables that are to be passed on and are not there.
@@ -106,6 +116,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 		tty.Continue(f) // the program may have stopped what is printed now
 	}
 	console.Close()
+	report.keepHosts()
 	printed := report.result(res, err)
 	if printed.Run == "" {
 		printed.Run = report.id()

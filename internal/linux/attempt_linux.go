@@ -141,6 +141,7 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		if err := a.gather(r); err != nil {
 			return nil, err
 		}
+		a.ownNameServer(r)
 	}
 	if a.level == plan.LevelNative {
 		if err := a.addTrust(r); err != nil {

@@ -81,6 +81,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}
 	exit.NetworkDenials, exit.NetworkHosts = refused.Network, refused.Hosts
+	exit.NetworkFailures = refused.Failed
 	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...),
 		exit.DenialsOmitted+refused.Omitted
 	switch exit.Broken = c.broken; {

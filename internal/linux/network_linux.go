@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
@@ -62,7 +63,7 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 		}
 		if a.published != nil {
 			a.published.Serve(sockets.Four, sockets.Six)
-			sockets.Four, sockets.Six = nil, nil
+			sockets.Four, sockets.Six, sockets.Dial = nil, nil, a.published.Dial
 		}
 		if a.shared == nil {
 			sockets.Routed = a.routed != nil
@@ -70,7 +71,11 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 		}
 	}
 	if a.member != nil {
-		a.network = access.Serve(&a.host.proxy, a.member.Sockets(), a.spec)
+		sockets := a.member.Sockets()
+		if a.published != nil {
+			sockets.Dial = a.published.Dial
+		}
+		a.network = access.Serve(&a.host.proxy, sockets, a.spec)
 		a.member.Started(c.Processes)
 	}
 	if s.terminal != nil {
@@ -143,13 +148,19 @@ func take(to *access.Sockets, step *launch.Step, f *os.File) error {
 	return err
 }
 
-// publish says in a request that ports are published, and opens them.
+// publish says in a request that ports are published, and opens them. A managed network has the way to the
+// command's own servers for its proxy, too.
 func (a *attempt) publish(r *plan.Request) (err error) {
-	if len(a.spec.Publish) == 0 {
+	switch {
+	case len(a.spec.Publish) > 0:
+		r.Publish = access.MaxPublished
+	case a.reaches != nil && a.level == plan.LevelNative:
+		r.Publish = access.Own
+	default:
 		return nil
 	}
 	a.host.mu.Lock()
-	r.Publish, r.PublishIPv4 = access.MaxPublished, a.host.onlyIPv4
+	r.PublishIPv4 = a.host.onlyIPv4
 	a.host.mu.Unlock()
 	for _, p := range a.spec.Publish {
 		if p.Port == 0 || slices.Contains(a.reaches.LocalPorts(), p.Port) {
@@ -181,7 +192,6 @@ func (a *attempt) addNetwork(r *plan.Request) (err error) {
 		if a.reaches, err = access.Policy(a.spec); err != nil {
 			return err
 		}
-		r.LocalBinding = a.reaches.LocalBinding()
 	}
 	switch {
 	case a.shared != nil:
@@ -193,7 +203,21 @@ func (a *attempt) addNetwork(r *plan.Request) (err error) {
 	default:
 		a.nameServer(r)
 	}
+	if managed {
+		r.Direct = a.direct(r.Redirect != nil || r.Routed != nil)
+	}
 	return nil
+}
+
+// direct returns the hosts that are the command itself to programs with proxy variables: what it serves
+// there is reached as without a network, and services of this machine at ports that entries name, since
+// connections to these ports are led to the proxy. There are none where entries open this machine at ports
+// to which nothing is led.
+func (a *attempt) direct(led bool) []string {
+	if !a.reaches.LocalBinding() && (a.reaches.LocalWide() || !led && len(a.reaches.LocalPorts()) > 0) {
+		return nil
+	}
+	return access.OwnHosts()
 }
 
 // nameServer says in a request where a command without a network asks for names, which are not found
@@ -214,6 +238,19 @@ func (a *attempt) nameServer(r *plan.Request) {
 	r.Names = &plan.Names{Server: server}
 	if !server.Addr().IsLoopback() {
 		r.Names.Route = tasks.LocalRoutes(server.Addr())
+	}
+}
+
+// ownNameServer has a command without a network ask for names where programs look for a name server that see
+// no resolv.conf (resolv.conf(5)): it often leads to a directory below /run.
+func (a *attempt) ownNameServer(r *plan.Request) {
+	const config = "/etc/resolv.conf"
+	if r.Names == nil || a.shared != nil {
+		return
+	}
+	if at := hostfacts.RealPath(config); r.LevelAt(at) == sandbox.LevelDeny || r.Hides(at) {
+		a.server = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.server.Port())
+		r.Names = &plan.Names{Server: a.server}
 	}
 }
 

@@ -195,6 +195,9 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,
 	}
+	if a.level == plan.LevelNative { // at others it cannot be published
+		cfg.OnListen = a.spec.OnListen
+	}
 	if a.shared != nil {
 		cfg.Peers, cfg.Group = &a.shared.peers, a.shared.group(a.spec)
 	}

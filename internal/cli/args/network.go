@@ -62,6 +62,17 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 	return p, nil
 }
 
+// AskOnTerminal has a person be asked about hosts that no entry names, where the network is managed, the
+// program has a terminal of its own, and nothing says otherwise: under the approval policy on-request.
+func (o *Options) AskOnTerminal(e *config.Effective, own bool) {
+	const key = "network.ask"
+	said := e.Values[key].Settings
+	if own && o.networkOf() == sandbox.NetworkProxy && e.Approval() == approval.OnRequest &&
+		len(said) == 1 && said[0].Origin.Layer == config.BuiltIn {
+		e.Values[key] = config.Value{Settings: []config.Setting{{Text: "true", Origin: said[0].Origin}}}
+	}
+}
+
 // AsksHosts reports whether a person may be asked about hosts while the command runs.
 func (o *Options) AsksHosts(e *config.Effective) bool {
 	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" &&

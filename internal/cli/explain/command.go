@@ -69,7 +69,7 @@ func KeepingCommand(r Record, here string) []string {
 }
 
 // keeping are the flags of config allow that suggestions may have.
-var keeping = []string{"--rw", "--ro", "--grant", "--allow", "--net"}
+var keeping = []string{"--rw", "--ro", "--grant", "--allow", "--allow-host", "--net"}
 
 // suggestions returns the least flags that would allow denials, as pairs of a flag and its
 // value: grants in the order in which they first appear, without those that others include,

@@ -28,6 +28,12 @@ func denials(b *strings.Builder, r Record, home, here string) {
 			ds = append(ds, d)
 		}
 	}
+	if len(r.NetworkFailures) > 0 {
+		b.WriteString("Failed outside of the sandbox:\n")
+	}
+	for _, line := range Failures(r.NetworkFailures) {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
 	switch {
 	case len(ds) > 0:
 		blocked(b, r, ds, home, here)
@@ -103,7 +109,8 @@ func denial(b *strings.Builder, d sandbox.Denial, home string) {
 	switch {
 	case d.Grant != "" || d.Wider != "":
 		fmt.Fprintf(b, "      allow with: %s\n", Allow(cmp.Or(d.Grant, d.Wider), home))
-		if g, ok := grants.GrantOfHost(d.Addr); ok && d.Source == sandbox.Proxied {
+		if g, ok := grants.GrantOfHost(d.Addr); ok && d.Source == sandbox.Proxied &&
+			!strings.HasSuffix(d.Grant, g.Name) {
 			fmt.Fprintf(b, "      part of: %s (%s)\n", sandbox.Grant{Name: g.Name}, g.Opens)
 		}
 	case DeniesPath(d.Rule):

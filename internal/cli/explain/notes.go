@@ -9,8 +9,10 @@ import (
 	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -37,11 +39,25 @@ func Shortlist(causes, needs []string) []string {
 }
 
 // IsNetwork reports whether a denial is one of a network that is off, not of a host that a policy
-// refused.
+// refused, and not of a service of this machine.
 func IsNetwork(d *sandbox.Denial) bool {
-	return (d.Source != sandbox.Proxied || d.Rule == "network="+sandbox.NetworkNone.String()) &&
+	return !strings.HasPrefix(d.Rule, grants.ServiceRule) &&
+		(d.Source != sandbox.Proxied || d.Rule == "network="+sandbox.NetworkNone.String()) &&
 		(d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" &&
 		!strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
+}
+
+// Listens says that the program listens at a port, and how this machine reaches it. HostPort is the port of
+// this machine: another one where something listens at the same.
+func Listens(port uint16) string {
+	at := strconv.Itoa(int(port))
+	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", at))
+	if err != nil {
+		return at + " listens inside; open it with --publish " + at +
+			":PORT, because here something listens at " + at
+	}
+	_ = l.Close()
+	return at + " listens inside; open it with --publish " + at
 }
 
 // Offline names what was tried and by what: "network is off (DNS lookup, npm); ...".

@@ -6,12 +6,16 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
+	"github.com/sallyport-dev/sallyport/internal/names/suggest"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -70,6 +74,9 @@ func (g *denialGroup) line(home string) string {
 	if !g.evidence {
 		s = "probably " + s
 	}
+	if strings.Contains(g.rule, privateAddress) || strings.HasPrefix(g.rule, grants.ServiceRule) {
+		s += ": " + text.Line(g.rule)
+	}
 	switch {
 	case g.flags != "":
 		s += "; allow with " + Allow(g.flags, home)
@@ -81,6 +88,22 @@ func (g *denialGroup) line(home string) string {
 		s += ": " + text.Line(g.rule)
 	}
 	return s
+}
+
+// privateAddress is in the rules of denials of names that a policy allows, and whose addresses it closes.
+const privateAddress = " has a private address ("
+
+// Failures are the lines about hosts that the policy allows and that were not reached.
+func Failures(list []executor.NetworkFailure) []string {
+	var lines []string
+	for _, f := range list {
+		what, host := "cannot connect to ", net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))
+		if f.Name {
+			what, host = "cannot resolve ", f.Host
+		}
+		lines = append(lines, what+text.Word(host)+": "+text.Line(f.Error)+" (the network policy allows it)")
+	}
+	return slices.Compact(lines)
 }
 
 // Allow are flags for people, with what they open beyond what was denied.

@@ -4,7 +4,9 @@
 package environ
 
 import (
+	"iter"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,7 +15,7 @@ import (
 type form uint8
 
 const (
-	past     form = iota // hosts that are reached without the proxy; usually none
+	past     form = iota // hosts that are reached without the proxy
 	web                  // http://HOST:PORT
 	socks                // socks5h://HOST:PORT, with names resolved by the proxy
 	address              // HOST:PORT
@@ -103,13 +105,9 @@ func (f form) value(to Proxy) string {
 	at := to.At
 	switch f {
 	case past:
-		if to.LocalDirect {
-			return "localhost,127.0.0.1,::1"
-		}
+		return strings.Join(to.Past, ",")
 	case pastJava:
-		if to.LocalDirect {
-			return "localhost|127.0.0.1|[::1]"
-		}
+		return strings.ReplaceAll(strings.Join(to.Past, "|"), "::1", "[::1]")
 	case web:
 		return "http://" + at.String()
 	case socks:
@@ -133,8 +131,20 @@ func (f form) value(to Proxy) string {
 // A Proxy is where programs are led.
 type Proxy struct {
 	At netip.AddrPort
-	// LocalDirect has programs that know of the proxy reach their own loopback without it.
-	LocalDirect bool
+	// Past are the hosts that programs reach without it: names and addresses, none of them a pattern.
+	Past []string
+}
+
+// Replaced returns those of some names of variables that [SetProxy] sets, sorted.
+func Replaced(names iter.Seq[string]) []string {
+	var out []string
+	for name := range names {
+		if slices.ContainsFunc(proxyTable, func(r row) bool { return r.name == name }) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // SetProxy returns the environment env, "K=V", with the variables that lead programs to a proxy. What

@@ -37,6 +37,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestPast: the hosts that are reached without the proxy are in each variable that names such, as its readers
+// want them.
+func TestPast(t *testing.T) {
+	env := SetProxy(nil, Proxy{At: at, Past: []string{"localhost", "127.0.0.1", "::1", "box"}})
+	for _, name := range []string{"NO_PROXY", "no_proxy", "npm_config_noproxy", "YARN_NO_PROXY"} {
+		if !slices.Contains(env, name+"=localhost,127.0.0.1,::1,box") {
+			t.Errorf("%s: %q", name, env)
+		}
+	}
+	if java := env[len(env)-1]; !strings.HasSuffix(java, "-Dhttp.nonProxyHosts=localhost|127.0.0.1|[::1]|box") {
+		t.Error(java)
+	}
+	names := slices.Values([]string{"PATH", "no_proxy", "HTTPS_PROXY", "MY_PROXY"})
+	if got := Replaced(names); !slices.Equal(got, []string{"HTTPS_PROXY", "no_proxy"}) {
+		t.Errorf("replaced: %q", got)
+	}
+}
+
 // TestTable: every variable has one row, and a reader.
 func TestTable(t *testing.T) {
 	seen := make(map[string]bool)

@@ -72,6 +72,9 @@ type Config struct {
 	// OnDenied is called with each denial that will be in the Report, when it happens first,
 	// while its call waits for the answer. It must not block. Nil is not called.
 	OnDenied func(sandbox.Denial)
+	// OnListen is called with each port of a private network at which a task is about to listen, once and for
+	// at most 16 of them, while its call waits for the answer. It must not block. Nil is not called.
+	OnListen func(port uint16)
 }
 
 // A Socket is the socket of a service that was granted to the command by name.

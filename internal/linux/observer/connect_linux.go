@@ -131,6 +131,7 @@ func (c *connecting) start() {
 		if errno == later {
 			errno = c.settle(c.attempt)
 		}
+		c.noteService(errno)
 		c.finish(errno)
 	})
 }

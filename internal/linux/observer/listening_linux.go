@@ -108,6 +108,7 @@ func (r *request) judgeListen() syscall.Errno {
 		return 0 // EBADF, or so many connects at once that this socket stays unknown
 	}
 	r.keep(sock)
+	r.tellPort(sock)
 	r.bindings = slices.DeleteFunc(r.bindings, func(b binding) bool {
 		if b.tid == r.n.pid {
 			unix.Close(b.pidfd)

@@ -47,11 +47,13 @@ type Supervisor struct {
 	listening   []listening
 	bindings    []binding       // the latest
 	pending     atomic.Int32    // how many they are
+	ports       map[uint16]bool // that were told to Config.OnListen
 	shared      map[uint64]bool // mounts of Config.Shared by id; nil before they are known
 	own         map[fileID]bool // files without names that others gave them
 
 	calls     atomic.Uint64
 	ownership atomic.Int64 // changes that were ignored
+	refused   atomic.Int32 // connections to the command's own loopback interface
 	renamed   atomic.Bool  // a directory, perhaps
 
 	mu       sync.Mutex // guards what follows

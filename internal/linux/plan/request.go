@@ -48,9 +48,10 @@ type Request struct {
 	// Redirect is for a managed network; with nil Routed is what there is of it. With neither only programs
 	// that know of the proxy reach hosts, and Unredirected says why.
 	Redirect     *Redirect
-	LocalBinding bool // see network.Config
 	Routed       *Routed
 	Unredirected string
+	// Direct are the hosts that programs with proxy variables reach without the proxy: the command itself.
+	Direct []string
 	// Trust is for a command whose TLS is opened; nil for others.
 	Trust *Trust
 	// Copies are shown in the place of files, by the paths of these, which Rules make readable.

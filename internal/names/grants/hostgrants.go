@@ -16,13 +16,19 @@ const HostPrefix = "net:"
 // "loopback:3000". They are not in the table.
 const HostLoopbackPrefix = "loopback:"
 
+// ServiceRule begins the rule of a denial of a connection to the command's own loopback interface, before the
+// port.
+const ServiceRule = "this machine has a service at port "
+
 // A HostGrant is one row of the table.
 type HostGrant struct {
-	Name    string
-	Hosts   []string // patterns of package network: one host with one port each, no wildcards
-	Opens   string   // for people
-	Keeps   string   // what stays closed, for people
-	Warning string   // how data can leave by these hosts, for people; empty where only names of files can
+	Name  string
+	Hosts []string // patterns of package network: one host with one port each, no wildcards
+	Opens string   // for people
+	Keeps string   // what stays closed, for people
+	// Registry says that it is one of packages, whose tools need every host of the grant.
+	Registry bool
+	Warning  string // how data can leave by these hosts, for people; empty where only names of files can
 }
 
 // HostGrants returns the table. The slices are the caller's own.
@@ -32,7 +38,7 @@ func HostGrants() []HostGrant {
 			// The default of the setting "registry": docs.npmjs.com/cli/using-npm/config. The
 			// archives of the packages are on the same host. Yarn and pnpm have it as well
 			// (registry.yarnpkg.com is another name that Yarn 1 uses).
-			Name: HostPrefix + "npm", Hosts: []string{"registry.npmjs.org:443"},
+			Name: HostPrefix + "npm", Hosts: []string{"registry.npmjs.org:443"}, Registry: true,
 			Opens:   "fetching packages of npm, pnpm and Yarn from the registry of npm",
 			Keeps:   "other registries, packages from git, and files that install scripts fetch elsewhere",
 			Warning: "the registry takes packages from everybody who has a token: a command with one can publish what it has read",
@@ -40,7 +46,8 @@ func HostGrants() []HostGrant {
 		{
 			// pip._internal.models.index.PyPI names both: the index, and where the files are.
 			// Uploads go to upload.pypi.org.
-			Name: HostPrefix + "pypi", Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
+			Name: HostPrefix + "pypi", Registry: true,
+			Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
 			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
 			Keeps: "publishing (upload.pypi.org), and other indexes",
 		},
@@ -48,7 +55,8 @@ func HostGrants() []HostGrant {
 			// The defaults of GOPROXY and GOSUMDB: go.dev/ref/mod#environment-variables. The
 			// proxy redirects some large modules to storage.googleapis.com, where all buckets
 			// of all users are: that host is left out.
-			Name: HostPrefix + "go", Hosts: []string{"proxy.golang.org:443", "sum.golang.org:443"},
+			Name: HostPrefix + "go", Registry: true,
+			Hosts:   []string{"proxy.golang.org:443", "sum.golang.org:443"},
 			Opens:   "fetching modules and toolchains of Go from its module mirror and checksum database",
 			Keeps:   "repositories (GOPROXY=direct, GOPRIVATE), and large modules that the mirror redirects to storage.googleapis.com",
 			Warning: "the mirror asks the server that a module path names: a command can send data in such paths",
@@ -57,7 +65,8 @@ func HostGrants() []HostGrant {
 			// The sparse index is the default since Cargo 1.70; "dl" in its config.json names
 			// static.crates.io: doc.rust-lang.org/cargo/reference/registry-index.html.
 			// Publishing and searching use crates.io.
-			Name: HostPrefix + "crates", Hosts: []string{"index.crates.io:443", "static.crates.io:443"},
+			Name: HostPrefix + "crates", Registry: true,
+			Hosts: []string{"index.crates.io:443", "static.crates.io:443"},
 			Opens: "fetching crates of Rust from crates.io, with Cargo 1.70 or later",
 			Keeps: "publishing and searching (crates.io), toolchains (static.rust-lang.org), and git dependencies",
 		},
@@ -65,7 +74,7 @@ func HostGrants() []HostGrant {
 			// What sources.list names after an installation: wiki.debian.org/SourcesList. Apt
 			// uses http, and checks signatures.
 			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443",
-				"security.debian.org:80", "security.debian.org:443"},
+				"security.debian.org:80", "security.debian.org:443"}, Registry: true,
 			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",
 			Keeps: "other mirrors, snapshots, and other distributions",
 		},
@@ -105,6 +114,19 @@ func loopback(name string) (port string, ok bool) {
 	port, ok = strings.CutPrefix(name, HostLoopbackPrefix)
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port, ok && err == nil && n > 0 && strconv.FormatUint(n, 10) == port
+}
+
+// RegistryOf returns the grant for the registry of packages that has a host, written "host:port", or "host"
+// where it is not known what for; empty if there is none.
+func RegistryOf(host string) string {
+	for _, g := range HostGrants() {
+		if g.Registry && host != "" && slices.ContainsFunc(g.Hosts, func(h string) bool {
+			return h == host || strings.HasPrefix(h, host+":")
+		}) {
+			return g.Name
+		}
+	}
+	return ""
 }
 
 // GrantOfHost returns the grant that has a host, written "host:port"; false if none has.

@@ -171,6 +171,9 @@ func GrantWarning(flags, home string) string {
 		if g.Name == grants.Docker {
 			return "warning: root on this machine"
 		}
+		if hosts := grants.Hosts(g.Name); strings.HasPrefix(g.Name, grants.HostPrefix) && len(hosts) > 1 {
+			return "opens " + strings.Join(hosts, ", ")
+		}
 		if g.Path == "" || g.Level != sandbox.LevelWrite {
 			continue
 		}

@@ -24,7 +24,16 @@ import (
 // MaxPublished is how many connections to published ports of one command are open at once. Others wait.
 const MaxPublished = 32
 
-// Published serves the published ports of one command. The nil Published serves none.
+// Own is how many connections of the proxy to a command's own servers are open at once, where no port is
+// published. Further ones are refused.
+const Own = 6
+
+// ErrBusy is the end of a connection for which no socket is free.
+var ErrBusy = errors.New("too many connections to the command's own servers; " +
+	"connect without the proxy, as NO_PROXY says")
+
+// Published serves the published ports of one command, and connects to its servers. The nil Published serves
+// none.
 type Published struct {
 	ports     []network.Publish
 	listeners []net.Listener
@@ -41,11 +50,9 @@ type Published struct {
 // connects needs no right there that the socket has not.
 type inside struct{ four, six *os.File } // six is nil where the machine has no IPv6
 
-// Publish listens at the ports of this machine. The error is for people; it names a port in use.
+// Publish listens at the ports of this machine, of which there may be none. The error is for people; it
+// names a port in use.
 func Publish(ports []network.Publish) (*Published, error) {
-	if len(ports) == 0 {
-		return nil, nil
-	}
 	p := &Published{ports: slices.Clone(ports), sockets: make(chan inside, MaxPublished),
 		over: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	for i, one := range ports {
@@ -161,12 +168,7 @@ func (p *Published) serve(c *net.TCPConn, s inside, port uint16) {
 		return
 	}
 	defer p.remove(c)
-	used := s.four
-	server, err := p.connect(used, unix.AF_INET, port)
-	if err != nil && s.six != nil {
-		used = s.six
-		server, err = p.connect(used, unix.AF_INET6, port)
-	}
+	server, used, err := p.server(s, port)
 	if err != nil {
 		_ = c.SetLinger(0) // reset, as where nothing listens
 		return
@@ -178,6 +180,61 @@ func (p *Published) serve(c *net.TCPConn, s inside, port uint16) {
 	p.remove(server)
 	_ = server.Close()
 	disconnect(used)
+}
+
+// server connects to a port of the loopback interface inside, by IPv4 or else IPv6, with one of the sockets.
+func (p *Published) server(s inside, port uint16) (c *net.TCPConn, used *os.File, err error) {
+	used = s.four
+	c, err = p.connect(used, unix.AF_INET, port)
+	if err != nil && s.six != nil {
+		used = s.six
+		c, err = p.connect(used, unix.AF_INET6, port)
+	}
+	return c, used, err
+}
+
+// Dial connects to a port of the loopback interface inside. It does not wait for a socket that is free.
+func (p *Published) Dial(port uint16) (net.Conn, error) {
+	var s inside
+	select {
+	case s = <-p.sockets:
+	default:
+		return nil, ErrBusy
+	}
+	c, used, err := p.server(s, port)
+	if err != nil {
+		p.free(s)
+		return nil, err
+	}
+	return &dialed{TCPConn: c, end: sync.OnceFunc(func() {
+		p.remove(c)
+		_ = c.Close()
+		disconnect(used)
+		p.free(s)
+	})}, nil
+}
+
+// free gives back a socket.
+func (p *Published) free(s inside) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		s.close()
+		return
+	}
+	p.sockets <- s
+}
+
+// dialed is a connection whose socket connects again when it is closed.
+type dialed struct {
+	*net.TCPConn
+	end func()
+}
+
+// Close implements [net.Conn].
+func (c *dialed) Close() error {
+	c.end()
+	return nil
 }
 
 // join copies until the source ends, and tells the other side. An error ends both.

@@ -4,6 +4,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -169,5 +170,44 @@ func TestPublishedClose(t *testing.T) {
 		!strings.Contains(err.Error(), "is in use") ||
 		!strings.Contains(err.Error(), "--publish 3000:HOSTPORT") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDial: connections of the proxy to servers inside share the sockets, give them back, and do not wait for
+// one.
+func TestDial(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		port := echo(t, address)
+		p, _ := published(t, 1)
+		for range 3 { // each socket connects again
+			var conns []net.Conn
+			for range MaxPublished - 1 { // the listener holds one
+				c, err := p.Dial(port)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				conns = append(conns, c)
+			}
+			if _, err := p.Dial(port); !errors.Is(err, ErrBusy) {
+				t.Errorf("one more: %v", err)
+			}
+			for _, c := range conns {
+				_ = c.Close()
+				_ = c.Close()
+			}
+		}
+		if c, err := p.Dial(1); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("nothing listens: %v, %v", c, err)
+		}
+		last, err := p.Dial(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if _, err := last.Write([]byte("x")); err == nil {
+			t.Error("a connection outlives its command")
+		}
+		_ = last.Close()
 	}
 }

@@ -4,6 +4,8 @@
 package access
 
 import (
+	"cmp"
+	"errors"
 	"net"
 	"os"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/net/proxy"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -29,6 +32,8 @@ type Sockets struct {
 	Names      []net.PacketConn // questions about names
 	// Four and Six are TCP sockets that are not bound, with which published ports are reached.
 	Four, Six []*os.File
+	// Dial connects to a port of the loopback interface inside; nil for no way to it.
+	Dial func(port uint16) (net.Conn, error)
 }
 
 // Close closes the sockets.
@@ -71,10 +76,11 @@ type Service struct {
 
 // A Report is what the proxy refused.
 type Report struct {
-	Network []executor.NetworkDenial // at most executor.MaxNetworkDenials
-	Denials []sandbox.Denial         // the same by address; what was refused first comes first
-	Omitted int                      // refusals that are in neither
-	Hosts   []executor.NetworkHost   // those that were reached: at most executor.MaxNetworkHosts
+	Network []executor.NetworkDenial  // at most executor.MaxNetworkDenials
+	Denials []sandbox.Denial          // the same by address; what was refused first comes first
+	Omitted int                       // refusals that are in neither
+	Hosts   []executor.NetworkHost    // those that were reached: at most executor.MaxNetworkHosts
+	Failed  []executor.NetworkFailure // those that were not: at most executor.MaxNetworkFailures
 }
 
 // Serve serves a command at its sockets, by what [Policy] returns, now and after each change. It
@@ -86,6 +92,9 @@ func Serve(p *proxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
 		return s
 	}
 	command := &proxy.Command{CallID: spec.Run, Policy: s.policy.Load, Ask: spec.AskHost, Report: s.note}
+	if sockets.Dial != nil {
+		command.Inside = s.inside
+	}
 	if sockets.Datagrams != nil {
 		command.PacketListener = (&datagrams{sockets.Datagrams, make(chan struct{}, 1)}).open
 	}
@@ -105,6 +114,19 @@ func Serve(p *proxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
 		s.naming.Go(func() { s.names.Serve(c) })
 	}
 	return s
+}
+
+// inside connects to what the command serves itself. Where nothing listens, and this machine has a service at
+// the port, the policy answers, so that it is said how to reach that.
+func (s *Service) inside(host network.Host, port uint16) (net.Conn, error) {
+	if !isOwn(host) {
+		return nil, nil
+	}
+	conn, err := s.sockets.Dial(port)
+	if err != nil && !errors.Is(err, ErrBusy) && listening(port) {
+		return nil, nil
+	}
+	return conn, err
 }
 
 // Count returns a Service that serves nothing: it counts what the proxy of another machine tells by Told.
@@ -219,6 +241,11 @@ func (s *Service) Close() Report {
 func (s *Service) note(e proxy.Event) {
 	d := e.Decision
 	s.record(e)
+	if e.Kind == proxy.Closed && e.Cause == proxy.DialFailed || e.Decision.Reason == network.DNSFailed {
+		s.mu.Lock()
+		s.report.failed(&e)
+		s.mu.Unlock()
+	}
 	if e.Kind != proxy.Decided || d.Ruling == network.Allow || d.Reason == network.DNSFailed {
 		return // no policy refuses a name that has no address
 	}
@@ -248,7 +275,9 @@ func (s *Service) record(e proxy.Event) {
 		if e.Resolved.IsValid() {
 			r.End.Resolved = e.Resolved.String()
 		}
-		s.report.reached(&r)
+		if e.Cause != proxy.DialFailed {
+			s.report.reached(&r)
+		}
 	}
 	if s.onRecord != nil && s.records < executor.MaxRecords {
 		s.records++
@@ -273,6 +302,22 @@ func (r *Report) reached(c *network.Record) {
 	h.Connections++
 	h.Up += c.End.Up
 	h.Down += c.End.Down
+}
+
+// failed counts a host that the policy allows and that was not reached.
+func (r *Report) failed(e *proxy.Event) {
+	f := executor.NetworkFailure{Host: e.Host, Port: e.Port, Name: e.Decision.Reason == network.DNSFailed,
+		Error: cmp.Or(e.Failure, "it has no address"), Count: 1}
+	for i := range r.Failed {
+		same := r.Failed[i]
+		if same.Count = 1; same == f {
+			r.Failed[i].Count++
+			return
+		}
+	}
+	if len(r.Failed) < executor.MaxNetworkFailures {
+		r.Failed = append(r.Failed, f)
+	}
 }
 
 // count counts a refusal. It returns the denial if it is the first one of its address.
@@ -312,10 +357,7 @@ func (s *Service) count(e proxy.Event) *sandbox.Denial {
 		d.Rule = "network=" + sandbox.NetworkNone.String()
 	}
 	if host, err := network.ParseHost(pattern(e.Host)); err == nil {
-		if open := e.Decision.Pattern(network.Request{Protocol: e.Protocol, Host: host,
-			Port: e.Port}); open != "" {
-			d.Grant = sandbox.Grant{Addr: open}.String()
-		}
+		s.explain(&d, network.Request{Protocol: e.Protocol, Host: host, Port: e.Port}, e)
 	}
 	// The user is not asked about protected addresses and local names: they need an entry.
 	// Nor is it asked again about what an answer has refused.
@@ -323,4 +365,29 @@ func (s *Service) count(e proxy.Event) *sandbox.Denial {
 		e.Decision.Source == network.Decider
 	r.Denials = append(r.Denials, d)
 	return &d
+}
+
+// explain says what opens the host of a refused request: the grant of a registry, of which tools need every
+// host, or an entry. A name that the policy allows needs one for its address.
+func (s *Service) explain(d *sandbox.Denial, r network.Request, e proxy.Event) {
+	open := e.Decision.Pattern(r)
+	addr, literal := r.Host.Addr()
+	name := grants.RegistryOf(open)
+	if r.Port != 0 && open != "" && (r.Host.IsLocal() || literal && addr.IsLoopback()) {
+		if open = ""; listening(r.Port) {
+			port := strconv.Itoa(int(r.Port))
+			d.Rule, name = grants.ServiceRule+port, grants.HostLoopbackPrefix+port
+		}
+	}
+	if name != "" {
+		d.Grant = sandbox.Grant{Name: name}.String()
+		return
+	}
+	if len(e.Addrs) > 0 {
+		d.Rule = r.Host.Name() + " has a private address (" + e.Addrs[0].String() + ")"
+		open = s.policy.Load().AddrPattern(r, e.Addrs)
+	}
+	if open != "" {
+		d.Grant = sandbox.Grant{Addr: open}.String()
+	}
 }

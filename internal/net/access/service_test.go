@@ -36,6 +36,17 @@ func TestDenials(t *testing.T) {
 	allowed.Decision.Ruling = network.Allow
 	closed := refusal("x.example", 443, network.NotAllowed)
 	closed.Kind = proxy.Closed
+	name := refusal("sum.golang.org", 0, network.NotAllowed)
+	name.Protocol = network.DNS
+	private := refusal("reg.example", 443, network.NotAllowedLocal)
+	private.Addrs = []netip.Addr{netip.MustParseAddr("10.99.0.7")}
+	metadata := refusal("reg.example", 443, network.NotAllowedLocal)
+	metadata.Addrs = []netip.Addr{netip.MustParseAddr("169.254.169.254")}
+	policy, err := network.New(network.Config{Mode: network.Full,
+		Entries: []network.Entry{{Pattern: "reg.example"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name  string
 		event proxy.Event
@@ -47,8 +58,22 @@ func TestDenials(t *testing.T) {
 	}{
 		{name: "a host", event: refusal("x.example", 443, network.NotAllowed), grant: "--allow-host x.example:443", asks: true, rule: "network=proxy", addr: "x.example:443"},
 		{name: "an IPv6 address", event: refusal("2001:4860::1", 443, network.NotAllowed), grant: "--allow-host '[2001:4860::1]:443'", asks: true, rule: "network=proxy", addr: "[2001:4860::1]:443"},
-		{name: "loopback", event: refusal("127.0.0.1", 80, network.NotAllowedLocal), grant: "--allow-host 127.0.0.1:80", rule: "protected address", addr: "127.0.0.1:80"},
-		{name: "localhost", event: refusal("localhost", 3000, network.NotAllowedLocal), grant: "--allow-host localhost:3000", rule: "protected address", addr: "localhost:3000"},
+		{name: "loopback, and nothing listens", event: refusal("127.0.0.1", 1, network.NotAllowedLocal),
+			rule: "protected address", addr: "127.0.0.1:1"},
+		{name: "localhost, and nothing listens", event: refusal("localhost", 1, network.NotAllowedLocal),
+			rule: "protected address", addr: "localhost:1"},
+		{name: "a registry", event: refusal("pypi.org", 443, network.NotAllowed),
+			grant: "--grant net:pypi", asks: true, rule: "network=proxy", addr: "pypi.org:443"},
+		{name: "a name of a registry", event: name,
+			grant: "--grant net:go", asks: true, rule: "network=proxy", addr: "sum.golang.org"},
+		{name: "a port that no registry has", event: refusal("pypi.org", 80, network.NotAllowed),
+			grant: "--allow-host pypi.org:80", asks: true, rule: "network=proxy", addr: "pypi.org:80"},
+		{name: "a host that takes uploads", event: refusal("github.com", 443, network.NotAllowed),
+			grant: "--allow-host github.com:443", asks: true, rule: "network=proxy", addr: "github.com:443"},
+		{name: "a private address", event: private,
+			grant: "--allow-host 10.99.0.7:443", rule: "reg.example has a private address (10.99.0.7)", addr: "reg.example:443"},
+		{name: "an address of cloud metadata", event: metadata,
+			rule: "reg.example has a private address (169.254.169.254)", addr: "reg.example:443"},
 		{name: "a name with a protected address", event: refusal("intra.example", 80, network.NotAllowedLocal), rule: "protected address", addr: "intra.example:80"},
 		{name: "denied", event: denied, rule: "deny *.example (--deny-host)", addr: "ads.example:443"},
 		{name: "a method", event: refusal("x.example", 80, network.MethodNotAllowed), rule: "network.mode=limited", addr: "x.example:80"},
@@ -60,6 +85,7 @@ func TestDenials(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var told []sandbox.Denial
 			s := &Service{onDenied: func(d sandbox.Denial) { told = append(told, d) }}
+			s.policy.Store(policy)
 			s.note(c.event)
 			s.note(c.event)
 			if c.none {

@@ -34,9 +34,12 @@ type access struct {
 	addrs    []netip.Addr // that were vetted
 	revoked  atomic.Bool
 	blind    atomic.Bool            // requests in it are not seen
+	own      bool                   // it leads to the command's own loopback interface
 	opened   bool                   // its TLS is opened
 	shut     bool                   // requests are not seen, and neither TLS nor a request may come in it
 	via      *network.UpstreamProxy // by which the host is reached; nil for none
+	shutAt   []netip.Addr           // the addresses of the name, where the policy closes all of them
+	failure  string                 // why it has no address, or none that could be connected to
 	start    time.Time
 	resolved netip.AddrPort // not valid with via
 	up, down int64
@@ -73,6 +76,9 @@ type asker func(network.Request) network.Decision
 // reach takes a request as far as a connection, which ends with the Service. Nil means that there
 // is none: because of the decision, or of the error if that allows. For bad see permit.
 func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
+	if conn, err := a.inside(bad); conn != nil || err != nil {
+		return conn, err
+	}
 	addrs, ok := a.permit(bad, ask)
 	if !ok {
 		return nil, nil
@@ -80,8 +86,29 @@ func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
 	a.addrs = addrs
 	conn, err := a.open(addrs)
 	if err != nil {
+		a.failure = cause(err)
 		a.closed(DialFailed)
 		return nil, err
+	}
+	return conn, nil
+}
+
+// inside connects to what the command itself serves, where no entry opens the host, or denies it. Nil leaves
+// the request to the policy.
+func (a *access) inside(bad network.Reason) (net.Conn, error) {
+	d := a.s.policy().Decide(a.req)
+	if bad != "" || a.s.command.Inside == nil ||
+		d.Reason != network.NotAllowedLocal && d.Reason != network.NotAllowed {
+		return nil, nil
+	}
+	conn, err := a.s.command.Inside(a.req.Host, a.req.Port)
+	if conn == nil || err != nil {
+		return nil, err
+	}
+	a.own = true
+	a.decide(network.Decision{Ruling: network.Allow, Reason: network.Allowed, Source: network.BaselinePolicy})
+	if !a.s.hold(conn, a) {
+		return nil, net.ErrClosed
 	}
 	return conn, nil
 }
@@ -141,11 +168,35 @@ func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
 	}
 	addrs, err := a.s.resolve(a.req.Host)
 	if err != nil {
+		a.failure = cause(err)
 		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed,
 			Source: network.BaselinePolicy}
 	}
 	a.noteAddrs(policy, addrs)
-	return policy.Vet(a.req, addrs)
+	fit, d := policy.Vet(a.req, addrs)
+	if _, literal := a.req.Host.Addr(); d.Reason == network.NotAllowedLocal && !literal {
+		a.shutAt = addrs
+	}
+	return fit, d
+}
+
+// cause says in a few words why a name has no address, or an address could not be connected to.
+func cause(err error) string {
+	var dns *net.DNSError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.As(err, &dns) && dns.IsTimeout:
+		return "no name server answered in time"
+	case errors.As(err, &dns):
+		return "the name server failed"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	}
+	return err.Error()
 }
 
 // resolve returns the addresses of a host. The name is complete as it is: no search list of the
@@ -277,6 +328,9 @@ func (a *access) connect(ctx context.Context, to *hop, addr netip.Addr) (net.Con
 // entry, but no entry may deny it.
 func (a *access) stands(p *network.Policy) bool {
 	d := p.Decide(a.req)
+	if a.own {
+		return d.Reason != network.Denied
+	}
 	if d.Ruling != network.Allow && (d.Ruling != network.Ask || !a.answered) {
 		return false
 	}
@@ -320,7 +374,7 @@ func (a *access) event(kind Kind) Event {
 	}
 	return Event{
 		Kind: kind, Host: host, Port: a.req.Port, Protocol: a.req.Protocol, Method: a.req.Method,
-		Decision: a.decision, Time: a.start,
+		Decision: a.decision, Time: a.start, Addrs: a.shutAt, Failure: a.failure,
 	}
 }
 

@@ -65,6 +65,8 @@ func (a *access) refusal(inWords bool) *Refusal {
 	switch {
 	case a.decision.Ruling == network.Reject:
 		return sentence(400, "the request is refused: "+string(a.decision.Reason))
+	case a.decision.Reason == network.DNSFailed:
+		return sentence(502, "cannot resolve "+a.req.Host.String()+": "+a.failure)
 	case inWords:
 		return &Refusal{403, "text/plain", texts.header, texts.message}
 	}

@@ -44,6 +44,10 @@ type Event struct {
 	Method   string // of plain HTTP; empty where it cannot be seen
 	// Decision is what was decided, also of a connection that ended.
 	Decision network.Decision
+	// Addrs are the addresses of a name that was refused because the policy closes all of them.
+	Addrs []netip.Addr
+	// Failure says in a few words why the name has no address, or no address could be connected to.
+	Failure string
 	// Time is when it was decided.
 	Time time.Time
 

@@ -181,6 +181,9 @@ func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
 // Rewriter, asks for that, and requests without TLS are served one by one. Where the policy asks, or the host
 // gets a credential at this port, nothing else passes.
 func (c *client) pass(a *access, up net.Conn) Cause {
+	if a.own {
+		return c.tunnel(a, up, nil, false)
+	}
 	policy := c.s.policy()
 	required := policy.Inspects(a.req.Host, a.req.Port)
 	see := a.view(policy)

@@ -78,6 +78,10 @@ type Command struct {
 	// PacketListener opens a UDP socket that the command can send to. Nil means that there is
 	// none: UDP ASSOCIATE is refused.
 	PacketListener func() (net.PacketConn, error)
+	// Inside connects to what the command itself serves, where a host leads to its own loopback interface. It
+	// returns nil without an error for other hosts, and where the policy is to answer. Nil is for a command
+	// that has none. What it reaches is the command's own, so no policy judges it but entries that deny.
+	Inside func(h network.Host, port uint16) (net.Conn, error)
 	// Rewriter changes requests inside TLS, and their responses. Nil changes nothing.
 	Rewriter Rewriter
 }

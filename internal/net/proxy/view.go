@@ -35,6 +35,9 @@ func (s *policyView) add(o policyView) {
 // address, at which another name can be that of a host with request rules or credentials. Without these
 // it costs nothing.
 func (a *access) view(policy *network.Policy) (s policyView) {
+	if a.own {
+		return s
+	}
 	if policy.Inspects(a.req.Host, a.req.Port) {
 		s = policyView{some: true, all: true}
 	}

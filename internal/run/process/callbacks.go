@@ -36,6 +36,9 @@ func Guard(spec *executor.Spec) (*executor.Spec, *Calls) {
 	if f := spec.OnDenied; f != nil {
 		own.OnDenied = func(d sandbox.Denial) { _ = c.call("OnDenied", func() { f(d) }) }
 	}
+	if f := spec.OnListen; f != nil {
+		own.OnListen = func(port uint16) { _ = c.call("OnListen", func() { f(port) }) }
+	}
 	if f := spec.OnRecord; f != nil {
 		own.OnRecord = func(r network.Record) { _ = c.call("OnRecord", func() { f(r) }) }
 	}

@@ -47,6 +47,7 @@ type Result struct {
 	DenialsOmitted  int                          `json:"denials_omitted,omitempty"`
 	NetworkDenials  list[executor.NetworkDenial] `json:"network_denials,omitempty"`
 	NetworkHosts    list[executor.NetworkHost]   `json:"network_hosts,omitempty"`
+	NetworkFailures []executor.NetworkFailure    `json:"network_failures,omitempty"`
 	Survivors       int                          `json:"survivors"`
 	SurvivorList    list[executor.Survivor]      `json:"survivor_list,omitempty"`
 	SurvivorsBy     string                       `json:"survivors_by,omitempty"`

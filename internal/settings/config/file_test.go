@@ -44,7 +44,7 @@ var samples = map[string][2]string{
 // and not made from the table, because the table is what is tested.
 var (
 	inProfiles = words("read write deny grants allow limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
-	inProjects = words("read write deny grants allow network.mode environment.pass environment.set")
+	inProjects = words("read write deny grants allow network.mode network.allow environment.pass environment.set")
 	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
 	ceilings   = append(words("read write grants allow network.allow network.publish network.upstream environment.pass"), narrowing...)
 )

@@ -99,18 +99,10 @@ func SetInProject(ctx context.Context, dir string, settings []Setting,
 	if p.Dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
 		return false, err
 	}
-	f := File{Name: ProjectFile, Path: filepath.Join(p.Dir, ProjectFile)}
-	at := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == ProjectFile })
-	if at < 0 {
-		at = 0 // it is the first by name
-		p.Files = slices.Insert(p.Files, at, f)
-	}
-	old := p.Files[at].Data
-	text, err := change(f.Path, old, settings, check)
+	text, old, err := p.with(settings, check)
 	if err != nil || bytes.Equal(text, old) && p.State == Trusted {
 		return err == nil, err
 	}
-	p.Files[at].Data = text
 	tell(p, settings)
 	if yes, err := p.Ask(ctx); !yes || err != nil {
 		return false, err
@@ -119,6 +111,45 @@ func SetInProject(ctx context.Context, dir string, settings []Setting,
 		return false, err
 	}
 	return true, confirm(p)
+}
+
+// Keep adds settings to the file of the project in dir, which must be absolute, for a person who has just
+// been asked about them. It shows nothing, so it is an error where the project has files that are not
+// trusted.
+func Keep(dir string, settings []Setting, check CheckFile) error {
+	p, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	if p.State != Trusted && p.State != None {
+		return fmt.Errorf("the settings of %s are not trusted", projectDir)
+	}
+	if p.Dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
+		return err
+	}
+	text, old, err := p.with(settings, check)
+	if err != nil || bytes.Equal(text, old) && p.State == Trusted {
+		return err
+	}
+	if err := writeSettings(p.Dir, old, text); err != nil {
+		return err
+	}
+	return confirm(p)
+}
+
+// with puts settings into the file of settings as it was read, which it may add. Old is the text before.
+func (p *Project) with(settings []Setting, check CheckFile) (text, old []byte, err error) {
+	f := File{Name: ProjectFile, Path: filepath.Join(p.Dir, ProjectFile)}
+	at := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == ProjectFile })
+	if at < 0 {
+		at = 0 // it is the first by name
+		p.Files = slices.Insert(p.Files, at, f)
+	}
+	old = p.Files[at].Data
+	if text, err = change(f.Path, old, settings, check); err == nil {
+		p.Files[at].Data = text
+	}
+	return text, old, err
 }
 
 // tell says in the question what the command does.
