@@ -124,7 +124,7 @@ func TestFailedLookUp(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
 	cmd := s.command(t, nil, "--allow-host", "nosuch.invalid", "-e", "NO_PROXY=x.example", "--", "sh", "-c",
-		"act fetch http://nosuch.invalid/; exit 3")
+		"act tunnel nosuch.invalid:443; exit 3")
 	out, err := cmd.Output()
 	exit, ok := err.(*exec.ExitError) //nolint:errorlint // as it is returned
 	if !ok || exit.ExitCode() != 3 {
@@ -132,7 +132,7 @@ func TestFailedLookUp(t *testing.T) {
 	}
 	const cause = "cannot resolve nosuch.invalid: "
 	said := string(exit.Stderr)
-	if !strings.HasPrefix(string(out), "502 "+cause) || !strings.Contains(said, "sallyport: "+cause) ||
+	if string(out) != "502 \n" || !strings.Contains(said, "sallyport: "+cause) ||
 		!strings.Contains(said, "(the network policy allows it)\n") ||
 		!strings.Contains(said, "the managed network sets NO_PROXY, so the values given are not used") {
 		t.Errorf("%q, %q", out, said)

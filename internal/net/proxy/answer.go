@@ -65,12 +65,17 @@ func (a *access) refusal(inWords bool) *Refusal {
 	switch {
 	case a.decision.Ruling == network.Reject:
 		return sentence(400, "the request is refused: "+string(a.decision.Reason))
-	case a.decision.Reason == network.DNSFailed:
-		return sentence(502, "cannot resolve "+a.req.Host.String()+": "+a.failure)
+	case inWords && a.decision.Reason == network.DNSFailed:
+		return sentence(502, a.unresolved())
 	case inWords:
 		return &Refusal{403, "text/plain", texts.header, texts.message}
 	}
 	return &Refusal{403, "application/json", texts.header, a.refusedBody()}
+}
+
+// unresolved says why a name has no address.
+func (a *access) unresolved() string {
+	return "cannot resolve " + a.req.Host.String() + ": " + a.failure
 }
 
 // refusedBody is the body of the answer to a request that was not allowed, as JSON.
@@ -80,6 +85,9 @@ func (a *access) refusedBody() string {
 		Status: "blocked", Host: a.req.Host.String(), Reason: a.decision.Reason, Decision: "deny",
 		Source: a.decision.Source, Protocol: a.req.Protocol.String(), Port: a.req.Port,
 		Message: texts.message, CallID: a.s.command.CallID, Hint: a.decision.Hint(a.req),
+	}
+	if a.decision.Reason == network.DNSFailed {
+		body.Message = a.unresolved()
 	}
 	if a.decision.Ruling == network.Ask {
 		body.Decision = "ask"
