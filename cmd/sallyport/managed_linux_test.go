@@ -296,8 +296,9 @@ func TestManagedNetwork(t *testing.T) {
 	for _, d := range r.Denials {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", d.Op, d.Addr, d.Source, d.Grant))
 	}
-	wantLines = nil
-	for _, addr := range []string{other, "refused.example:80", "refused.example:443"} {
+	_, port, _ := strings.Cut(other, ":")
+	wantLines = []string{fmt.Sprintf("connect %s proxied --grant loopback:%s", other, port)}
+	for _, addr := range []string{"refused.example:80", "refused.example:443"} {
 		wantLines = append(wantLines, fmt.Sprintf("connect %s proxied --allow-host %s", addr, addr))
 	}
 	if diff := cmp.Diff(wantLines, lines); diff != "" {
@@ -318,11 +319,13 @@ func TestManagedLines(t *testing.T) {
 	script := `case "$(act fetch "$0")" in 200*) ;; *) exit 3 ;; esac`
 	out, err := s.command(t, nil, "--allow-host", "other.example", "--", "sh", "-c", script, "http://"+origin+
 		"/").CombinedOutput()
-	want := "sallyport: blocked: connect to " + origin + "; allow with --allow-host " + origin + "\n"
+	_, port, _ := strings.Cut(origin, ":")
+	want := "sallyport: blocked: connect to " + origin + ": this machine has a service at port " + port +
+		"; allow with --grant loopback:" + port + "\n"
 	if string(out) != want || err == nil {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
-	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script, "http://"+origin+
+	if out, err := s.command(t, nil, "--grant", "loopback:"+port, "--", "sh", "-c", script, "http://"+origin+
 		"/").CombinedOutput(); len(out) > 0 || err != nil {
 		t.Errorf("with the grant: %q, %v", out, err)
 	}

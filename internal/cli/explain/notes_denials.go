@@ -74,7 +74,8 @@ func (g *denialGroup) line(home string) string {
 	if !g.evidence {
 		s = "probably " + s
 	}
-	if strings.Contains(g.rule, privateAddress) || strings.HasPrefix(g.rule, grants.ServiceRule) {
+	if strings.Contains(g.rule, privateAddress) || strings.HasPrefix(g.rule, grants.ServiceRule) ||
+		strings.HasPrefix(g.rule, grants.SilentRule) {
 		s += ": " + text.Line(g.rule)
 	}
 	switch {

@@ -16,9 +16,11 @@ const HostPrefix = "net:"
 // "loopback:3000". They are not in the table.
 const HostLoopbackPrefix = "loopback:"
 
-// ServiceRule begins the rule of a denial of a connection to the command's own loopback interface, before the
-// port.
-const ServiceRule = "this machine has a service at port "
+// These begin the rules of denials of connections to the command's own loopback interface, before the port.
+const (
+	ServiceRule = "this machine has a service at port "
+	SilentRule  = "nothing listens at port " // neither of the command nor on this machine
+)
 
 // A HostGrant is one row of the table.
 type HostGrant struct {

@@ -116,14 +116,14 @@ func Serve(p *proxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
 	return s
 }
 
-// inside connects to what the command serves itself. Where nothing listens, and this machine has a service at
-// the port, the policy answers, so that it is said how to reach that.
+// inside connects to what the command serves itself. Where nothing listens the policy answers, so that it is
+// said how to reach a service of this machine.
 func (s *Service) inside(host network.Host, port uint16) (net.Conn, error) {
 	if !isOwn(host) {
 		return nil, nil
 	}
 	conn, err := s.sockets.Dial(port)
-	if err != nil && !errors.Is(err, ErrBusy) && listening(port) {
+	if err != nil && !errors.Is(err, ErrBusy) {
 		return nil, nil
 	}
 	return conn, err
@@ -373,9 +373,9 @@ func (s *Service) explain(d *sandbox.Denial, r network.Request, e proxy.Event) {
 	open := e.Decision.Pattern(r)
 	addr, literal := r.Host.Addr()
 	name := grants.RegistryOf(open)
-	if r.Port != 0 && open != "" && (r.Host.IsLocal() || literal && addr.IsLoopback()) {
-		if open = ""; listening(r.Port) {
-			port := strconv.Itoa(int(r.Port))
+	if s.sockets != nil && r.Port != 0 && open != "" && (r.Host.IsLocal() || literal && addr.IsLoopback()) {
+		port := strconv.Itoa(int(r.Port))
+		if open, d.Rule = "", grants.SilentRule+port; listening(r.Port) {
 			d.Rule, name = grants.ServiceRule+port, grants.HostLoopbackPrefix+port
 		}
 	}

@@ -59,9 +59,9 @@ func TestDenials(t *testing.T) {
 		{name: "a host", event: refusal("x.example", 443, network.NotAllowed), grant: "--allow-host x.example:443", asks: true, rule: "network=proxy", addr: "x.example:443"},
 		{name: "an IPv6 address", event: refusal("2001:4860::1", 443, network.NotAllowed), grant: "--allow-host '[2001:4860::1]:443'", asks: true, rule: "network=proxy", addr: "[2001:4860::1]:443"},
 		{name: "loopback, and nothing listens", event: refusal("127.0.0.1", 1, network.NotAllowedLocal),
-			rule: "protected address", addr: "127.0.0.1:1"},
+			rule: "nothing listens at port 1", addr: "127.0.0.1:1"},
 		{name: "localhost, and nothing listens", event: refusal("localhost", 1, network.NotAllowedLocal),
-			rule: "protected address", addr: "localhost:1"},
+			rule: "nothing listens at port 1", addr: "localhost:1"},
 		{name: "a registry", event: refusal("pypi.org", 443, network.NotAllowed),
 			grant: "--grant net:pypi", asks: true, rule: "network=proxy", addr: "pypi.org:443"},
 		{name: "a name of a registry", event: name,
@@ -86,6 +86,7 @@ func TestDenials(t *testing.T) {
 			var told []sandbox.Denial
 			s := &Service{onDenied: func(d sandbox.Denial) { told = append(told, d) }}
 			s.policy.Store(policy)
+			s.sockets = new(Sockets)
 			s.note(c.event)
 			s.note(c.event)
 			if c.none {
