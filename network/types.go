@@ -146,8 +146,8 @@ type Config struct {
 	// AllowPrivate lets allowed names have protected addresses, but not metadata addresses.
 	AllowPrivate bool
 	// LocalBinding has programs that use the proxy reach their own loopback without it, and so the servers
-	// that the command has there, also where entries open this machine at ports to which no connection is
-	// led to the proxy. With the zero value that is so for other policies only.
+	// that the command has there, also where entries open ports of this machine. With the zero value they
+	// ask the proxy then, which leads to these ports, and to the command at others.
 	LocalBinding bool
 	// RequireSNI refuses TLS without a server name. The ways of capture ask for it by
 	// [Policy.RequireSNI].

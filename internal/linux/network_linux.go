@@ -204,17 +204,16 @@ func (a *attempt) addNetwork(r *plan.Request) (err error) {
 		a.nameServer(r)
 	}
 	if managed {
-		r.Direct = a.direct(r.Redirect != nil || r.Routed != nil)
+		r.Direct = a.direct()
 	}
 	return nil
 }
 
 // direct returns the hosts that are the command itself to programs with proxy variables: what it serves
-// there is reached as without a network, and services of this machine at ports that entries name, since
-// connections to these ports are led to the proxy. There are none where entries open this machine at ports
-// to which nothing is led.
-func (a *attempt) direct(led bool) []string {
-	if !a.reaches.LocalBinding() && (a.reaches.LocalWide() || !led && len(a.reaches.LocalPorts()) > 0) {
+// there is reached as without a network. There are none where entries open ports of this machine's loopback
+// interface: the proxy leads to these, and to the command at all others.
+func (a *attempt) direct() []string {
+	if !a.reaches.LocalBinding() && (a.reaches.LocalWide() || len(a.reaches.LocalPorts()) > 0) {
 		return nil
 	}
 	return access.OwnHosts()

@@ -26,7 +26,7 @@ const MaxPublished = 32
 
 // Own is how many connections of the proxy to a command's own servers are open at once, where no port is
 // published. Further ones are refused.
-const Own = 6
+const Own = 12
 
 // ErrBusy is the end of a connection for which no socket is free.
 var ErrBusy = errors.New("too many connections to the command's own servers; " +

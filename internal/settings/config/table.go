@@ -153,7 +153,7 @@ var keys = []Key{
 		Flags: []Flag{{Flag: syntax.Flag{Long: "deny-host", Value: "PATTERN", Group: groupSandbox,
 			Shapes: true, Help: "deny hosts; a denial wins, and opens no network\n(repeatable)"}}}},
 	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Default: "false", Help: "Let allowed names have private addresses, but not those of cloud metadata."},
-	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Default: "false", Help: "Have localhost be the command itself (NO_PROXY) also where patterns open all ports of localhost on this machine."},
+	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Default: "false", Help: "Have programs reach localhost without the proxy (NO_PROXY) also where patterns open ports of localhost on this machine."},
 	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
 	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names, while the command runs that wants to reach them. On a terminal the default is true with the managed network.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "ask-net", Group: groupSandbox, Shapes: true,
