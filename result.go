@@ -465,7 +465,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
 		NetworkFailures: j.NetworkFailures, Approvals: j.Approvals, Notices: j.Notices,
-		StdinErr: strict.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError),
+		StdinErr: strict.Said(j.StdinError), StdoutErr: strict.Said(j.StdoutError),
 		StderrErr: strict.Said(j.StderrError),
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/linux/sockets"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -55,7 +55,7 @@ func (c *connecting) noteService(errno syscall.Errno) {
 	to, ok := c.addr.Internet()
 	if !ok || !c.cfg.PrivateNetwork || c.domain != unix.AF_INET && c.domain != unix.AF_INET6 ||
 		!to.Addr().IsLoopback() && !to.Addr().IsUnspecified() || !c.isRefused(errno) ||
-		c.refused.Add(1) > maxPorts || !sockets.Listening(to.Port()) {
+		c.refused.Add(1) > maxPorts || !tasks.Listening(to.Port()) {
 		return
 	}
 	port := strconv.Itoa(int(to.Port()))

@@ -4,23 +4,20 @@
 package tasks
 
 import (
-	"bufio"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 )
 
 // Listening reports whether a program of this process's network listens for TCP connections at a port of its
-// loopback interface. It looks at the first 4 MiB of each list of the kernel, and connects to nothing.
+// loopback interface. It reads the kernel's lists, as far as they are in its format, and connects to nothing.
 func Listening(port uint16) bool {
 	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		f, err := os.Open(name)
 		if err != nil {
 			continue
 		}
-		const most = 4 << 20
-		found := listening(io.LimitReader(f, most), port)
+		found := listensAt(f, int(port))
 		_ = f.Close()
 		if found {
 			return true
@@ -29,25 +26,12 @@ func Listening(port uint16) bool {
 	return false
 }
 
-// listening looks at one list: "N: ADDRESS:PORT ADDRESS:PORT STATE ...", where numbers are hexadecimal.
-func listening(list io.Reader, port uint16) bool {
-	const (
-		state = "0A" // TCP_LISTEN
-		local = 1
-		has   = 3
-	)
-	for lines := bufio.NewScanner(list); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		if len(words) <= has || words[has] != state {
-			continue
-		}
-		addr, text, _ := strings.Cut(words[local], ":")
-		n, err := strconv.ParseUint(text, 16, 16)
-		if err == nil && uint16(n) == port && atLoopback(addr) {
-			return true
-		}
-	}
-	return false
+// listensAt looks at one list.
+func listensAt(list io.Reader, port int) (found bool) {
+	_ = eachSocket(list, func(s socket, listens bool) {
+		found = found || listens && s.port == port && s.loopback
+	})
+	return found
 }
 
 // atLoopback reports whether connections to 127.0.0.1 or ::1 come to a socket: it is bound there, or to

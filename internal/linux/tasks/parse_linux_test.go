@@ -273,11 +273,11 @@ func TestParseSockets(t *testing.T) {
 		want       []socket
 		bad        bool
 	}{
-		{name: "version 4", text: table, want: []socket{{port: 8080, inode: 4711}}},
-		{name: "version 6", text: six, want: []socket{{port: 65535, inode: 4711}}},
+		{name: "version 4", text: table, want: []socket{{port: 8080, loopback: true, inode: 4711}}},
+		{name: "version 6", text: six, want: []socket{{port: 65535, loopback: true, inode: 4711}}},
 		{name: "no sockets", text: tableHead},
 		{name: "nothing", bad: true},
-		{name: "cut", text: table[:len(table)-1], want: []socket{{port: 8080, inode: 4711}}, bad: true},
+		{name: "cut", text: table[:len(table)-1], want: []socket{{port: 8080, loopback: true, inode: 4711}}, bad: true},
 		{name: "half a line", text: tableHead + "   0: 0100007F:1F90 00000000:0000 0A\n", bad: true},
 		{name: "long port", text: strings.Replace(table, "1F90", "1F900", 1), bad: true},
 		{name: "long address", text: strings.Replace(table, "0100007F:1F90", "0100007F00:1F90", 1), bad: true},

@@ -61,8 +61,9 @@ func ListeningPorts(pids []int, ownNetwork bool) ([]int, error) {
 
 // A socket is one that listens.
 type socket struct {
-	port  int
-	inode uint64
+	port     int
+	loopback bool // connections to the loopback interface come to it
+	inode    uint64
 }
 
 // listening returns the listening sockets in the network namespace of the first living
@@ -179,7 +180,8 @@ func parseSocket(line []byte) (socket, bool, error) {
 	if err != nil {
 		return socket{}, false, err
 	}
-	return socket{port: int(number), inode: inode}, state == socketListens, nil
+	s := socket{port: int(number), loopback: atLoopback(string(address)), inode: inode}
+	return s, state == socketListens, nil
 }
 
 // openSockets adds the inodes of the sockets that a process has open to the set.

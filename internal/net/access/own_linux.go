@@ -3,7 +3,7 @@
 
 package access
 
-import "github.com/sallyport-dev/sallyport/internal/linux/sockets"
+import "github.com/sallyport-dev/sallyport/internal/linux/tasks"
 
 // listening reports whether this machine has a service at a port of its loopback interface.
-func listening(port uint16) bool { return sockets.Listening(port) }
+func listening(port uint16) bool { return tasks.Listening(port) }
