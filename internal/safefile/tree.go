@@ -122,7 +122,8 @@ func openTree(parent *os.Root, name string, narrow bool) (*os.Root, error) {
 }
 
 func wide(path string, mode fs.FileMode) error {
-	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", mode.Perm())}
+	return &ForeignError{Path: path,
+		Why: fmt.Sprintf("its mode is %04o, which lets others in", mode.Perm())}
 }
 
 // Why something is no directory of this user's.

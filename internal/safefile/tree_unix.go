@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// NoWait is a flag for opening a regular file or a directory, which nothing has to wait for: package os then
-// makes one call to find that out, and not five.
+// NoWait is a flag for opening a regular file or a directory, which nothing has to wait for: package os
+// then makes one call to find that out, and not five.
 const NoWait = syscall.O_NONBLOCK
 
 func foreign(info fs.FileInfo) bool {

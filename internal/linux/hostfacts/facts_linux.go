@@ -37,10 +37,11 @@ var (
 	RunShows = [...]string{"/run/current-system"}
 )
 
-// Unconfined is what a plan for full access needs, which builds no sandbox. With it no sandbox can be planned.
+// Unconfined is what a plan for full access needs, which builds no sandbox: none can be planned with it.
 func Unconfined() *plan.Host {
 	return &plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH, Missing: []plan.Missing{{
-		Need: "a sandbox", Have: "this machine was not looked at", Hint: "report this as a defect of sallyport",
+		Need: "a sandbox", Have: "this machine was not looked at",
+		Hint: "report this as a defect of sallyport",
 	}}}
 }
 
