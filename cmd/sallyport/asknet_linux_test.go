@@ -6,6 +6,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -108,6 +110,56 @@ func TestAskNetRemembers(t *testing.T) {
 	rules := x.Transcript()
 	if strings.Contains(rules, "may this command") {
 		t.Errorf("asked again:\n%s", rules)
+	}
+}
+
+// TestAskNetKeeps: the answer p adds the host to the settings of the project, which later runs follow
+// without a question.
+func TestAskNetKeeps(t *testing.T) {
+	t.Parallel()
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	d := newDesk(t)
+	act := placeAct(t) + "/act"
+	x := d.run(t, "-t", "--ask-net", "-c", tunnels(act, 2))
+	x.Expect(choicesHost)
+	x.Send("p\r")
+	x.Expect("502 \r\n502 ")
+	if code := x.Wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	settings, err := os.ReadFile(filepath.Join(d.work, ".sallyport", "config.toml"))
+	if want := "[project]\nhosts = [\"new.invalid:443\"]\n"; !strings.Contains(string(settings), want) || err != nil {
+		t.Errorf("%q, %v, want %q", settings, err, want)
+	}
+	x = d.run(t, "-t", "-c", tunnels(act, 1))
+	x.Expect("502 ")
+	x.Wait()
+	if said := x.Transcript(); strings.Contains(said, "may this command") {
+		t.Errorf("asked again:\n%s", said)
+	}
+}
+
+// TestAskNetDefault: on a terminal it is asked about hosts with a managed network, but not where
+// settings say no.
+func TestAskNetDefault(t *testing.T) {
+	t.Parallel()
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	d := newDesk(t)
+	act := placeAct(t) + "/act"
+	x := d.run(t, "-t", "--net", "proxy", "-c", tunnels(act, 1))
+	x.Expect(choicesHost)
+	x.Send("n\r")
+	x.Expect("403 blocked-by-allowlist")
+	x.Wait()
+	config := filepath.Join(d.work, "..", "no.toml")
+	must(t, os.WriteFile(config, []byte("network.ask = false\n"), 0o600))
+	x = d.run(t, "-t", "--net", "proxy", "-a", "on-request", "--config", config, "-c", tunnels(act, 1)+"; exit 0")
+	x.Expect("403 blocked-by-allowlist")
+	x.Wait()
+	if said := x.Transcript(); strings.Contains(said, "may this command") {
+		t.Errorf("asked:\n%s", said)
 	}
 }
 
