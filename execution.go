@@ -200,7 +200,11 @@ func (x *execution) warnings(home string) []string {
 		}
 		return known[name]
 	}
-	out := x.policy.Warnings(home, real)
+	p := x.policy
+	if x.privateTmp() { // what is below the host's /tmp is hidden, a home too
+		p = p.WithEntries(sandbox.PathEntry("/tmp", sandbox.LevelRead))
+	}
+	out := p.Warnings(home, real)
 	if x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
 		out = append(out, text.Word(x.dir)+
 			" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")

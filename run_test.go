@@ -567,3 +567,26 @@ func TestUpdate(t *testing.T) {
 	r.Update(sandbox.WorkspaceWrite("."), "/first")
 	run("", "write /first")
 }
+
+// TestWarningOfHome: a home below the host's /tmp is not warned of where a private one hides it.
+func TestWarningOfHome(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, tmp, dir, home string
+		want                 bool
+	}{
+		{"hidden", "", "/w", "/tmp/h", false},
+		{"hidden by a private one that was asked for", "private", "/w", "/tmp/h", false},
+		{"hidden, with a workspace below", "", "/tmp/h/w", "/tmp/h", false},
+		{"the host's", "host", "/w", "/tmp/h", true},
+		{"the workspace", "", "/tmp/h", "/tmp/h", true},
+		{"in the workspace", "", "/tmp/w", "/tmp/w/h", true},
+		{"elsewhere", "", "/home/u", "/home/u", true},
+	} {
+		p := sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: c.dir, SlashTmp: "/tmp"})
+		x := &execution{policy: p, dir: c.dir, cmd: &Cmd{Tmp: c.tmp}}
+		if got := x.warnings(c.home); len(got) > 0 != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}

@@ -70,6 +70,10 @@ func TestScript(t *testing.T) {
 		UpdateScripts: os.Getenv("SALLYPORT_TEST_UPDATE") != "",
 		Setup:         setUp,
 		Condition: func(name string) (bool, error) {
+			if name == "make" {
+				_, err := exec.LookPath(name)
+				return err == nil, nil
+			}
 			if name != "root" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
@@ -128,6 +132,11 @@ func setUp(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("SALLYPORT", path)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("ROOT", root)
 	// Directories of root are closed to the ordinary user.
 	env.Setenv("PATH", filepath.Dir(path)+":/usr/bin:/bin")
 	env.Cd = filepath.Join(env.WorkDir, "w")

@@ -166,6 +166,8 @@ func commands() []command {
 		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
 		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
+		{name: "grants", short: "list the named grants of run --grant", help: grantsHelp,
+			flags: grantsFlags, run: grantsCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},
 		{name: "caches", short: "list or clear what programs wrote to toolchain caches", help: cachesHelp, words: 2, flags: cachesFlags, run: cachesCommand, offer: cacheWords},
 		{name: "sandboxes", short: "list or end named sandboxes (run --join)", help: sandboxesHelp, words: manyNames, flags: sandboxesFlags, run: sandboxesCommand, offer: sandboxWords},
@@ -220,6 +222,10 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	return c.run(ctx, env, &o, words)
 }
 
+// meant are commands of other tools, with ours.
+var meant = map[string]string{"exec": "run", "shell": "run", "start": "run", "sandbox": "run", "list": "ps",
+	"stop": "kill", "remove": "rm", "permissions": "grants"}
+
 // findCommand returns the command with a name that people may use. A name that is near none
 // of them is taken for a program that was to be run.
 func findCommand(name string) (*command, error) {
@@ -231,6 +237,9 @@ func findCommand(name string) (*command, error) {
 		if c.short != "" {
 			known = append(known, c.name)
 		}
+	}
+	if ours := meant[name]; ours != "" {
+		return nil, explain.NewError("unknown command %s; did you mean %q?", syntax.QuoteFlag(name), ours)
 	}
 	return nil, explain.NewError("unknown command %s%s", syntax.QuoteFlag(name),
 		syntax.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))

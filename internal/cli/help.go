@@ -16,13 +16,14 @@ const helpHelp = `Explain sallyport or one of its commands.
 
   sallyport help [--man] [COMMAND]
 
-With --man it prints the same as a manual page. This installs all of them:
+With --man it prints the same as a manual page. make install installs all of
+them; so does this:
 
   dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill rm why check net init \
-    trust config approvals approve deny exec-server doctor caches sandboxes \
-    version completion help; do
+    trust config approvals approve deny exec-server grants doctor caches \
+    sandboxes version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
@@ -16,6 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -42,6 +45,7 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 			explain.IsNetwork(&d)
 	})
 	lines = append(lines, explain.Denials(ds, res.DenialsOmitted, home)...)
+	add(true, r.repositoryLine(res.Dir, ds))
 	add(!r.o.Verbose, explain.Ownership(res.OwnershipIgnored))
 	level := res.Sandbox.Level
 	add(level == "bwrap" && r.o.Cmd.Level == "", "level native is not available here; this ran at level "+
@@ -67,6 +71,25 @@ func (r *report) tmpLine(res *sallyport.Result) string {
 		}
 	}
 	return ""
+}
+
+// repositoryLine says that the workspace is a part of a repository, if a write to another part of it was
+// denied; empty when none was.
+func (r *report) repositoryLine(dir string, ds []sandbox.Denial) string {
+	dir = hostfacts.RealPath(dir)
+	top := hostfacts.Repository(dir)
+	if top == "" || top == dir {
+		return ""
+	}
+	beside := func(d sandbox.Denial) bool {
+		return d.Op == sandbox.Write && d.Source.Evidence() && strings.HasPrefix(d.Grant, "--rw ") &&
+			safefile.Within(d.Path, top) && !safefile.Within(d.Path, top+"/.git")
+	}
+	if !slices.ContainsFunc(ds, beside) {
+		return ""
+	}
+	return "the workspace is only " + text.Word(strings.TrimPrefix(dir, top+"/")) + " of the repository; --rw " +
+		explain.ShellWord(top) + " opens all of it (always: workspace = \"repository\" in config.toml)"
 }
 
 // offlineDelay is how long a program that tries the network is given to do without it: many

@@ -24,7 +24,10 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	var o args.Options
 	words, err := syntax.ParseFlags(o.Flags(), rest)
 	if o.Help && err == nil {
-		return env.print(runHelp())
+		if slices.Contains(rest[:len(rest)-len(words)], "--help") {
+			return env.print(runHelp())
+		}
+		return env.print(shortRunHelp())
 	}
 	if err == nil {
 		err = o.Check(words)
@@ -133,7 +136,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 
 // runHelpText is the help text of run above the flags, exitCodesHelp the one below.
 const (
-	runHelpText = `Run a program in the sandbox, and exit as it exits.
+	runPurpose = `Run a program in the sandbox, and exit as it exits.
 
   sallyport run [FLAGS] [--] PROGRAM [ARG...]
   sallyport run [FLAGS] -c SCRIPT
@@ -141,7 +144,8 @@ const (
   sallyport run -- go test ./...
   sallyport run --rw /srv/data --timeout 5m -c 'make && make install'
   sallyport run --grant git -- git commit -am "fix"
-
+`
+	runHelpText = runPurpose + `
 By default the program can read and execute every file of this machine, write in
 the workspace and a private /tmp, and use no network. In the workspace .git,
 .agents, .codex and .sallyport cannot be changed or created. Settings of agents
@@ -150,7 +154,7 @@ and new repositories, are named afterwards. Writes to toolchain caches go to a
 private layer of the workspace. Flags end at the first word that is not one.
 `
 	exitCodesHelp = `Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
-available; 122 forbidden; 123 refused, or no approver; 124 timed out; 125 an
+available; 122 forbidden; 123 denied, or no approver; 124 timed out; 125 an
 error of sallyport; 126 cannot be executed; 127 not found.
 `
 )
@@ -158,4 +162,19 @@ error of sallyport; 126 cannot be executed; 127 not found.
 // runHelp is the help text of run.
 func runHelp() string {
 	return runHelpText + syntax.DescribeFlags(new(args.Options).Flags()) + "\n" + exitCodesHelp
+}
+
+// usualFlags are those of the short help.
+var usualFlags = []string{"sandbox", "rw", "deny", "grant", "allow-host", "cd", "command", "env", "timeout",
+	"json"}
+
+// shortRunHelp is what -h prints: the flags that people use.
+func shortRunHelp() string {
+	flags := slices.DeleteFunc(new(args.Options).Flags(),
+		func(f syntax.Flag) bool { return !slices.Contains(usualFlags, f.Long) })
+	for i := range flags {
+		flags[i].Group = ""
+	}
+	return runPurpose + syntax.DescribeFlags(flags) +
+		"\nsallyport run --help has all flags, sallyport grants what --grant opens.\n"
 }

@@ -228,6 +228,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	layers := caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
 		Policy: &res, Allow: a.spec.Allow, Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
+		Dry: a.dry,
 	}
 	layers.Like = a.borrow(&layers)
 	a.caches, err = a.host.caches.Prepare(layers)

@@ -74,6 +74,8 @@ func TestGoCache(t *testing.T) {
 	other := c.in(t, "other")
 	module(t, other.dir, false)
 	c.outside(t, other.dir, env, goProgram, "build", "./...")
+	must(t, os.MkdirAll(c.home+"/go/pkg/mod", 0o755)) // else both are made
+	must(t, os.MkdirAll(c.home+"/go/pkg/sumdb", 0o755))
 	unchanged(t, c.home)
 	build := func(j *job) (int, string) {
 		t.Helper()
@@ -156,6 +158,7 @@ func TestTools(t *testing.T) {
 			name: "cargo", grows: ".cargo/registry",
 			setUp: func(t *testing.T, c *cached) {
 				must(t, os.MkdirAll(c.home+"/.cargo/registry", 0o755))
+				must(t, os.MkdirAll(c.home+"/.cargo/git", 0o755)) // else it is made
 				must(t, os.MkdirAll(c.ws+"/src", 0o755))
 				write(t, c.ws+"/Cargo.toml",
 					"[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\n")

@@ -83,7 +83,7 @@ func (o *Options) Policy(dir, home string) (sandbox.Policy, error) {
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw
 // opens nothing that is not open. Relative names begin in dir, where the program runs.
 func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
-	var entries []sandbox.Entry
+	entries := o.repository(dir)
 	for _, roots := range []struct {
 		flag  string
 		names []string
@@ -106,6 +106,19 @@ func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
 		entries = append(entries, config.Denied(config.Expand(name, home), dir)...)
 	}
 	return entries, nil
+}
+
+// repository returns the entry for the top of the repository around dir, where the settings make it the
+// workspace of a mode that has one.
+func (o *Options) repository(dir string) []sandbox.Entry {
+	mode := o.mode()
+	if o.Workspace != config.Repository || mode != config.WorkspaceWrite && mode != config.Minimal {
+		return nil
+	}
+	if top := hostfacts.Repository(dir); top != "" {
+		return []sandbox.Entry{sandbox.PathEntry(top, sandbox.LevelWrite)}
+	}
+	return nil
 }
 
 // asksFor returns what --ask-for asks for: a path that exists, the directory of one that does not,

@@ -42,13 +42,13 @@ func denials(b *strings.Builder, r Record, home, here string) {
 			Plural(r.DenialsOmitted, "operation", "operations"))
 	case len(harmless) > 0:
 	case r.Sandbox.Level == "none":
-		b.WriteString("No sandbox was active, so nothing was refused.\n")
+		b.WriteString("No sandbox was active, so nothing was denied.\n")
 	case r.Sandbox.Observed && len(r.Sandbox.Hidden) > 0:
 		b.WriteString("No denial is known; attempts to read what is hidden are not observed.\n")
 	case r.Sandbox.Observed && slices.ContainsFunc(r.Limits, func(l executor.Enforced) bool { return l.Hit }):
-		b.WriteString("Beside what the limit refused, nothing was refused.\n")
+		b.WriteString("Beyond what the limit denied, nothing was denied.\n")
 	case r.Sandbox.Observed:
-		b.WriteString("Nothing was refused.\n")
+		b.WriteString("Nothing was denied.\n")
 	default:
 		b.WriteString("No denial is known, but the program was not observed.\n")
 	}

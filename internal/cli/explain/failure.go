@@ -142,6 +142,9 @@ func notFound(start *executor.StartError) *Error {
 	switch {
 	case errors.Is(start.Err, executor.ErrPrivateTmp):
 		e.Fix = "use --tmp host"
+	case strings.ContainsAny(start.Program, " |&;<>$`") && !strings.Contains(start.Program, "/"),
+		strings.ContainsAny(start.Program, "|&;<>`"):
+		e.Fix = "a script needs -c: sallyport run -c " + ShellWord(start.Program)
 	case !errors.Is(start.Err, fs.ErrNotExist):
 	case errors.As(start.Err, &looked):
 		e.Text = text.Word(start.Program) + ": no such file"

@@ -183,14 +183,14 @@ func TestExplain(t *testing.T) {
 		change func(*Record)
 		want   string
 	}{
-		{"nothing refused", nil, "\nNothing was refused.\n"},
+		{"nothing refused", nil, "\nNothing was denied.\n"},
 		{"a limit", func(r *Record) {
 			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10,
 				By: executor.ByRlimit, Hit: true}}
-		}, "\nBeside what the limit refused, nothing was refused.\n"},
+		}, "\nBeyond what the limit denied, nothing was denied.\n"},
 		{"a limit that was not reached", func(r *Record) {
 			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit}}
-		}, "\nNothing was refused.\n"},
+		}, "\nNothing was denied.\n"},
 		{"only counted", func(r *Record) { r.SetDenials(nil, 3) }, "\nBlocked: 3 operations, which were only counted.\n"},
 		{"hidden", func(r *Record) { r.Sandbox.Hidden = []string{"credentials:gh"} }, "\nNo denial is known; attempts to read what is hidden are not observed.\n"},
 		{"only harmless", func(r *Record) {
@@ -203,7 +203,7 @@ func TestExplain(t *testing.T) {
 			r.Sandbox = event.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost,
 				Sandbox: executor.Sandbox{Level: "none"}}
 		},
-			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was refused.\n"},
+			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was denied.\n"},
 		{"a guess", func(r *Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
 			"Probably blocked (inferred from the output, because the program was not observed):\n  write /etc/x (EROFS)\n      inferred from exit code and output\n      rule: /=read\n\n"},
 		{"all", func(r *Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nAllow all of it:\n  sallyport run --rw /a/b -- make all\nAllow it in this project from now on:\n  sallyport config allow --rw /a/b\n"},

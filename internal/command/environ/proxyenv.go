@@ -25,6 +25,7 @@ const (
 	enabled              // true
 	scheme               // http
 	pastJava             // past, as Java wants it
+	unset                // removed, because a program warns of a name that it does not know
 )
 
 // A row is one variable, with who reads it.
@@ -64,8 +65,8 @@ var proxyTable = []row{
 	{"GLOBAL_AGENT_HTTPS_PROXY", web, "global-agent"},
 	{"npm_config_proxy", web, "npm, pnpm"},
 	{"NPM_CONFIG_PROXY", web, "npm, pnpm"},
-	{"npm_config_http_proxy", web, "pnpm"},
-	{"NPM_CONFIG_HTTP_PROXY", web, "pnpm"},
+	{"npm_config_http_proxy", unset, "pnpm, which reads the others too; npm 11 warns"},
+	{"NPM_CONFIG_HTTP_PROXY", unset, "pnpm, which reads the others too; npm 11 warns"},
 	{"npm_config_https_proxy", web, "npm, pnpm"},
 	{"NPM_CONFIG_HTTPS_PROXY", web, "npm, pnpm"},
 	{"YARN_HTTP_PROXY", web, "yarn"},
@@ -131,6 +132,9 @@ func (f form) value(to Proxy) string {
 // A Proxy is where programs are led.
 type Proxy struct {
 	At netip.AddrPort
+	// Redirected says that connections lead there whatever a program knows of the proxy. Java then gets no
+	// options for it, which every start of it would print.
+	Redirected bool
 	// Past are the hosts that programs reach without it: names and addresses, none of them a pattern.
 	Past []string
 }
@@ -149,7 +153,8 @@ func Replaced(names iter.Seq[string]) []string {
 
 // SetProxy returns the environment env, "K=V", with the variables that lead programs to a proxy. What
 // env has of these variables is removed, and so are logins for other proxies, as by [WithoutLogins].
-// JAVA_TOOL_OPTIONS keeps its other options. It does not change env.
+// JAVA_TOOL_OPTIONS keeps its other options, and stays as it is where connections are redirected, unless
+// it names a proxy. It does not change env.
 func SetProxy(env []string, to Proxy) []string {
 	env = WithoutLogins(env)
 	ours := make(map[string]bool, len(proxyTable))
@@ -168,7 +173,15 @@ func SetProxy(env []string, to Proxy) []string {
 		}
 	}
 	for _, r := range proxyTable {
-		out = append(out, r.name+"="+r.form.value(to))
+		if r.form != unset {
+			out = append(out, r.name+"="+r.form.value(to))
+		}
+	}
+	switch named := strings.Contains(options, "roxyHost"); {
+	case to.Redirected && options == "":
+		return out
+	case to.Redirected && !named:
+		return append(out, javaOptions+"="+options)
 	}
 	return append(out, javaOptions+"="+java(options, to))
 }

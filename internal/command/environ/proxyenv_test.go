@@ -116,6 +116,40 @@ func TestJava(t *testing.T) {
 	}
 }
 
+// TestJavaRedirected: where connections are redirected, Java needs no options and prints none.
+func TestJavaRedirected(t *testing.T) {
+	ours := java("", Proxy{At: at})
+	for _, c := range []struct {
+		name      string
+		env, want []string
+	}{
+		{"none", nil, nil},
+		{"empty", []string{javaOptions + "="}, nil},
+		{"others", []string{javaOptions + "=-Xmx1g"}, []string{javaOptions + "=-Xmx1g"}},
+		{"a proxy, which would be used", []string{javaOptions + "=-Dhttp.proxyHost=old"},
+			[]string{javaOptions + "=-Dhttp.proxyHost=old " + ours}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := SetProxy(c.env, Proxy{At: at, Redirected: true})
+			got = slices.DeleteFunc(got, func(e string) bool { return !strings.HasPrefix(e, javaOptions) })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestUnknownToNpm: npm 11 warns in every command of a variable of its form that it does not know.
+func TestUnknownToNpm(t *testing.T) {
+	known := []string{"proxy", "https_proxy", "noproxy"}
+	for _, e := range SetProxy([]string{"npm_config_http_proxy=http://old:1"}, Proxy{At: at}) {
+		name, _, _ := strings.Cut(strings.ToLower(e), "=")
+		if rest, ok := strings.CutPrefix(name, "npm_config_"); ok && !slices.Contains(known, rest) {
+			t.Errorf("%s is set", name)
+		}
+	}
+}
+
 // TestWithoutLogins: variables that have a password for a proxy go, and others stay.
 func TestWithoutLogins(t *testing.T) {
 	env := []string{"A=x@y", "HTTP_PROXY=http://u:p@h", "https_proxy=u:p@h:1", "ALL_PROXY=http://h",

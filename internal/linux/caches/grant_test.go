@@ -22,7 +22,7 @@ func names(ts []Toolchain) string {
 
 func TestGranted(t *testing.T) {
 	for _, test := range []struct{ name, grant, want string }{
-		{"a toolchain", "cache:go", "go-build go-mod"},
+		{"a toolchain", "cache:go", "go-build go-mod go-sumdb"},
 		{"a tool and a toolchain", "cache:npm", "npm"},
 		{"a whole toolchain of two tools", "cache:python", "pip uv"},
 		{"one tool", "cache:pip", "pip"},
@@ -61,9 +61,9 @@ func TestJoin(t *testing.T) {
 		want           string
 	}{
 		{"nothing", nil, nil, ""},
-		{"found", of("cache:go"), nil, "go-build go-mod"},
+		{"found", of("cache:go"), nil, "go-build go-mod go-sumdb"},
 		{"granted", nil, of("cache:npm"), "npm"},
-		{"both the same", of("cache:go"), of("cache:go"), "go-build go-mod"},
+		{"both the same", of("cache:go"), of("cache:go"), "go-build go-mod go-sumdb"},
 		{"a part and the whole", of("cache:pip"), of("cache:python", "cache:npm"), "pip uv npm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ package caches
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,6 +38,7 @@ type Request struct {
 	Allow    []string // what is allowed beyond the defaults
 	Disabled bool     // the run uses no private layers
 	Overlays bool     // the sandbox level has overlays
+	Dry      bool     // nothing is made that lasts outside of the state directory
 	// Like are layers that fit, whose overlays are mounted and stay so. They serve this run as well:
 	// the run must find these overlays, and mount none. Nil is for layers of its own.
 	Like *Layers
@@ -139,7 +141,8 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 			Fix: "set XDG_STATE_HOME to a directory with free space, or turn the layers off",
 		}
 	}
-	p := preparation{store: s, pr: *r.Plan, slot: slot, overlays: r.Overlays, env: r.Plan.Env}
+	p := preparation{store: s, pr: *r.Plan, slot: slot, overlays: r.Overlays, env: r.Plan.Env,
+		dry: r.Dry}
 	p.pr.Rules, p.pr.Overlays = slices.Clone(p.pr.Rules), slices.Clone(p.pr.Overlays)
 	for _, t := range tools {
 		for i := range t.Caches {
@@ -207,6 +210,7 @@ type preparation struct {
 	env      []string     // as the caller gave it: where the host's directories are
 	slot     *slot
 	overlays bool
+	dry      bool
 }
 
 // add decides about one cache.
@@ -216,9 +220,11 @@ func (p *preparation) add(c *Cache) error {
 		return p.redirect(c, "HOME is not set")
 	}
 	real, err := filepath.EvalSymlinks(dir)
+	if err != nil && p.make(c, dir) {
+		real, err = filepath.EvalSymlinks(dir)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		// Nothing is made in the user's home, so nothing can be mounted there.
 		return p.redirect(c, "the host has no "+dir)
 	case err != nil:
 		return p.redirect(c, dir+" cannot be read: "+hostfacts.Reason(err))
@@ -256,6 +262,16 @@ func (p *preparation) add(c *Cache) error {
 		return p.overlay(c, spot)
 	}
 	return p.protect(c, spot, why)
+}
+
+// make makes the directory of a cache, empty, where an overlay over it has the place that tools expect.
+// It reports false where it has not: what cannot be made is redirected. The parents may be the user's
+// home, so nothing is made for a run that may not write, nor where the run could make it.
+func (p *preparation) make(c *Cache, dir string) bool {
+	real := hostfacts.Deepest(dir)
+	return c.Made && !p.dry && p.overlays && p.slot.lock != nil && p.slot.class.writes &&
+		p.pr.LevelAt(real) == sandbox.LevelRead && p.pr.Fits(real) == "" && p.store.whyRefused(real) == "" &&
+		hostfacts.MakeDirectories(real) == nil
 }
 
 // fixed refuses the directory of a cache if a command can redirect it.
@@ -309,10 +325,21 @@ func (p *preparation) protect(c *Cache, spot plan.Spot, why string) error {
 		p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Auto: true, Why: "the host's cache " + c.Name})
 		level = sandbox.LevelRead
 	}
-	if level == sandbox.LevelRead && c.ReadOnlyWorks && !p.pr.Hides(spot.Path) {
+	if level == sandbox.LevelRead && c.ReadOnlyWorks && !p.pr.Hides(spot.Path) && !isEmpty(spot.Path) {
 		return nil
 	}
 	return p.redirect(c, why)
+}
+
+// isEmpty reports whether a directory has no entries, as one that [preparation.make] has made.
+func isEmpty(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 // redirect sends the tools to a private directory, if a variable can.

@@ -37,6 +37,10 @@ type Cache struct {
 	// ReadOnlyWorks says that the tools use the content of a directory that they
 	// cannot write. They are better off with it than with an empty directory.
 	ReadOnlyWorks bool
+	// Made says that the directory is made where the host has none, because tools write its path into what
+	// they make, no variable names it, or the variable names more than the cache. What is redirected has
+	// another path than outside.
+	Made bool
 }
 
 // A Variable is an environment variable that holds a path, or words with a path
@@ -57,6 +61,32 @@ type Variable struct {
 // help cache; The Cargo Book, Cargo Home; Maven, Configuring; Gradle User Manual,
 // Directories.
 func table() []Toolchain {
+	return slices.Concat(languages(), []Toolchain{
+		{Name: "maven", Markers: []string{"pom.xml"}, Caches: []Cache{
+			{
+				Name: "maven", Moved: []Variable{{Name: "MAVEN_ARGS", Option: mavenLocal},
+					{Name: "MAVEN_OPTS", Option: mavenLocal}},
+				Default: inHome(".m2/repository"), Redirect: Variable{Name: "MAVEN_OPTS", Option: mavenLocal},
+			},
+			{
+				Name: "maven-wrapper", Moved: below("wrapper", "MAVEN_USER_HOME"), Default: inHome(".m2/wrapper"),
+				Redirect: Variable{Name: "MAVEN_USER_HOME"},
+			},
+		}},
+		{Name: "gradle", Markers: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}, Caches: []Cache{
+			{Name: "gradle", Moved: plain("GRADLE_USER_HOME"), Default: inHome(".gradle"),
+				Redirect: Variable{Name: "GRADLE_USER_HOME"}},
+		}},
+		// No file says that a build calls its compiler by way of it, so it has no marker.
+		{Name: "ccache", Caches: []Cache{
+			{Name: "ccache", Moved: plain("CCACHE_DIR"), Default: inCache("ccache"),
+				Redirect: Variable{Name: "CCACHE_DIR"}},
+		}},
+	})
+}
+
+// languages are the rows before those of Java and C.
+func languages() []Toolchain {
 	return []Toolchain{
 		{Name: "go", Markers: []string{"go.mod", "go.work"}, Caches: []Cache{
 			{Name: "go-build", Moved: plain("GOCACHE"), Default: inCache("go-build"), Redirect: Variable{Name: "GOCACHE"}},
@@ -64,14 +94,19 @@ func table() []Toolchain {
 				Name: "go-mod", Moved: []Variable{{Name: "GOMODCACHE"},
 					{Name: "GOPATH", Below: "pkg/mod", List: true}},
 				Default: inHome("go/pkg/mod"), Redirect: Variable{Name: "GOMODCACHE"}, ReadOnlyWorks: true,
+				Made: true,
 			},
+			// What the checksum database has said, which go records there before it trusts a new module.
+			{Name: "go-sumdb", Moved: []Variable{{Name: "GOPATH", Below: "pkg/sumdb", List: true}},
+				Default: inHome("go/pkg/sumdb"), ReadOnlyWorks: true, Made: true},
 		}},
 		{Name: "npm", Markers: []string{"package.json"}, Caches: []Cache{
 			{Name: "npm", Moved: plain("npm_config_cache", "NPM_CONFIG_CACHE"), Default: inHome(".npm"), Redirect: Variable{Name: "npm_config_cache"}},
 		}},
 		{Name: "yarn", Markers: []string{"yarn.lock"}, Caches: []Cache{
 			{Name: "yarn", Moved: plain("YARN_CACHE_FOLDER"), Default: inCache("yarn"), Redirect: Variable{Name: "YARN_CACHE_FOLDER"}},
-			{Name: "yarn-berry", Moved: plain("YARN_GLOBAL_FOLDER"), Default: inHome(".yarn/berry"), Redirect: Variable{Name: "YARN_GLOBAL_FOLDER"}},
+			{Name: "yarn-berry", Moved: plain("YARN_GLOBAL_FOLDER"), Default: inHome(".yarn/berry"),
+				Redirect: Variable{Name: "YARN_GLOBAL_FOLDER"}, Made: true},
 		}},
 		{Name: "pnpm", Markers: []string{"pnpm-lock.yaml"}, Caches: []Cache{
 			{
@@ -79,12 +114,12 @@ func table() []Toolchain {
 					{Name: "npm_config_store_dir"}, {Name: "NPM_CONFIG_STORE_DIR"}, {Name: "PNPM_HOME", Below: "store"},
 					{Name: "XDG_DATA_HOME", Below: "pnpm/store"},
 				}, Default: inHome(".local/share/pnpm/store"),
-				Redirect: Variable{Name: "npm_config_store_dir"},
+				Redirect: Variable{Name: "npm_config_store_dir"}, Made: true,
 			},
 			{
 				Name: "pnpm", Moved: plain("npm_config_cache_dir", "NPM_CONFIG_CACHE_DIR"),
 				Default:  inCache("pnpm"),
-				Redirect: Variable{Name: "npm_config_cache_dir"},
+				Redirect: Variable{Name: "npm_config_cache_dir"}, Made: true,
 			},
 		}},
 		{Name: "python", Markers: []string{"pyproject.toml", "requirements.txt", "setup.py", "uv.lock"}, Caches: []Cache{
@@ -97,23 +132,12 @@ func table() []Toolchain {
 			{
 				Name: "cargo-registry", Moved: below("registry", "CARGO_HOME"),
 				Default:  inHome(".cargo/registry"),
-				Redirect: Variable{Name: "CARGO_HOME"}, ReadOnlyWorks: true,
+				Redirect: Variable{Name: "CARGO_HOME"}, ReadOnlyWorks: true, Made: true,
 			},
-			{Name: "cargo-git", Moved: below("git", "CARGO_HOME"), Default: inHome(".cargo/git"), ReadOnlyWorks: true},
-		}},
-		{Name: "maven", Markers: []string{"pom.xml"}, Caches: []Cache{
 			{
-				Name: "maven", Moved: []Variable{{Name: "MAVEN_ARGS", Option: mavenLocal},
-					{Name: "MAVEN_OPTS", Option: mavenLocal}},
-				Default: inHome(".m2/repository"), Redirect: Variable{Name: "MAVEN_OPTS", Option: mavenLocal},
+				Name: "cargo-git", Moved: below("git", "CARGO_HOME"), Default: inHome(".cargo/git"),
+				ReadOnlyWorks: true, Made: true,
 			},
-		}},
-		{Name: "gradle", Markers: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}, Caches: []Cache{
-			{Name: "gradle", Moved: plain("GRADLE_USER_HOME"), Default: inHome(".gradle"), Redirect: Variable{Name: "GRADLE_USER_HOME"}},
-		}},
-		// No file says that a build calls its compiler by way of it, so it has no marker.
-		{Name: "ccache", Caches: []Cache{
-			{Name: "ccache", Moved: plain("CCACHE_DIR"), Default: inCache("ccache"), Redirect: Variable{Name: "CCACHE_DIR"}},
 		}},
 	}
 }

@@ -124,3 +124,25 @@ func Walk(name string, stored func(dir, entry string,
 	}
 	return at, links, nil
 }
+
+// Repository returns the top of the git repository that a directory of this user's is in, or "". A directory
+// above that another user has ends the search: a repository could have been put there. For root the owner of
+// the directory counts as well.
+func Repository(dir string) string {
+	var st syscall.Stat_t
+	at := RealPath(dir)
+	if syscall.Lstat(at, &st) != nil {
+		return ""
+	}
+	user, owner := os.Geteuid(), int(st.Uid)
+	mine := func(name string) bool {
+		return syscall.Lstat(name, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFLNK &&
+			(int(st.Uid) == user || user == 0 && int(st.Uid) == owner)
+	}
+	for ; at != "/" && mine(at); at = filepath.Dir(at) {
+		if mine(filepath.Join(at, ".git")) {
+			return at
+		}
+	}
+	return ""
+}

@@ -230,7 +230,7 @@ func (r *Request) networkEnviron() []string {
 	case sandbox.NetworkNone:
 		return environ.WithoutLogins(r.Env)
 	}
-	env := environ.SetProxy(r.Env, environ.Proxy{At: ProxyAddress, Past: r.Direct})
+	env := environ.SetProxy(r.Env, environ.Proxy{At: ProxyAddress, Redirected: r.Redirect != nil, Past: r.Direct})
 	if places := r.trustPlaces(); len(places) > 0 {
 		env = environ.SetTrust(env, places[0].Path)
 	}

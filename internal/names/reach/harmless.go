@@ -51,6 +51,8 @@ func habits() []habit {
 		{why: "locks and usage times of cargo", programs: []string{"cargo"}, paths: []string{"~/.cargo/.package-cache*", "~/.cargo/.global-cache*"}},
 		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"/_tmp_*"}},
 		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
+		{why: "the table of mounts of util-linux", programs: []string{"mount", "umount"},
+			paths: []string{"/run/mount/**"}},
 		{why: "a cache of fonts or shaders", paths: []string{"$cache/fontconfig/**", "/var/cache/fontconfig/**", "$cache/mesa_shader_cache*/**"}},
 	}
 }
@@ -58,6 +60,9 @@ func habits() []habit {
 // harmless returns why a denial is known to be harmless in a command that ended with an exit
 // code, or "".
 func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
+	if d.Op == sandbox.Syscall && strings.HasSuffix(d.Call, "NETLINK_AUDIT)") {
+		return "records for the kernel's audit, which programs do without"
+	}
 	if d.Op != sandbox.Write || !d.Source.Evidence() {
 		return ""
 	}

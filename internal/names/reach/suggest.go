@@ -68,6 +68,12 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 	var rest []*sandbox.Denial
 	for i := range denials {
 		d := &denials[i]
+		if d.Op == sandbox.Syscall && d.Grant == "" && slices.Contains(mounting, d.Call) {
+			d.NoGrant, d.Rule = true, NothingOpens+"the mounts of a sandbox are fixed; mount outside of it"
+		}
+		if r.absent(d) {
+			d.NoGrant, d.Rule = true, NothingOpens+"this machine has no such socket"
+		}
 		if d.Rule == "" {
 			d.Rule = r.rule(d)
 		}
@@ -91,6 +97,16 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 	}
 	r.prove(denials)
 }
+
+// absent reports whether a program looked for a socket that this machine does not have either.
+func (r *DeniedRun) absent(d *sandbox.Denial) bool {
+	return r.Local && d.Op == sandbox.Connect && d.Net == "unix" && d.Errno == "ENOENT" && path.IsAbs(d.Addr) &&
+		!strings.HasPrefix(d.Addr, slashTmp) && !strings.HasPrefix(d.Addr, "/dev/shm/") && !r.files.exists(d.Addr)
+}
+
+// mounting are the calls that change mounts.
+var mounting = []string{"mount", "umount", "umount2", "pivot_root", "move_mount", "fsopen", "fsmount",
+	"open_tree", "mount_setattr"}
 
 func isFile(op sandbox.Op) bool {
 	return op == sandbox.Read || op == sandbox.Write || op == sandbox.Exec

@@ -22,7 +22,8 @@ var samples = map[string][2]string{
 	"sandbox": {`"read-only"`, `""`}, "approval": {`"untrusted"`, `"nevr"`}, "level": {`"native"`, `"nativ"`},
 	"rules": {"[]", `[""]`}, "read": {`["/usr", ":minimal"]`, `[":worksapce"]`}, "write": {`[":tmp"]`, `["/a*"]`},
 	"deny": {`["**/.env"]`, `[":home"]`}, "grants": {`["git"]`, `["gti"]`}, "allow": {`["unix"]`, `["unxi"]`},
-	"tmp": {`"host"`, `""`}, "caches": {"false", ""}, "observer": {"true", ""}, "protect_hard_links": {"true", ""},
+	"workspace": {`"repository"`, `""`},
+	"tmp":       {`"host"`, `""`}, "caches": {"false", ""}, "observer": {"true", ""}, "protect_hard_links": {"true", ""},
 	"ownership": {`"error"`, `"ignor"`}, "shell": {`"zsh"`, `""`}, "login": {"true", ""}, "tty": {"true", ""},
 	"max_output": {`"64k"`, `"64q"`}, "quiet": {"true", ""}, "verbose": {"true", ""},
 	"limits.timeout": {`"5m"`, `"5"`}, "limits.kill_after": {"1.5", "-1"}, "limits.memory": {"67108864", "0"},
@@ -45,7 +46,7 @@ var samples = map[string][2]string{
 var (
 	inProfiles = words("read write deny grants allow limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
 	inProjects = words("read write deny grants allow network.mode network.allow environment.pass environment.set")
-	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
+	narrowing  = words("sandbox approval level rules deny tmp workspace caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
 	ceilings   = append(words("read write grants allow network.allow network.publish network.upstream environment.pass"), narrowing...)
 )
 

@@ -30,7 +30,7 @@ type Run struct {
 
 	Sandbox, Profile                    string // as flags gave them
 	Base                                string // the mode that holds
-	Network, Inherit, Dir               string
+	Network, Inherit, Dir, Workspace    string
 	Writable, Readable, Denied, Grants  []string
 	Variables                           []string // "K=V" or "K", in the order given
 	HasScript                           bool

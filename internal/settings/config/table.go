@@ -57,10 +57,10 @@ var keys = []Key{
 	{Name: "deny", Profile: "deny", Project: "deny", Type: List, Order: Narrows, check: checkDenied, to: func(r *Run) any { return &r.Denied }, Help: "Paths and globs, such as **/.env, that are neither read nor written. Deny wins.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "deny", Value: "PATH", Kind: syntax.Files, Group: groupSandbox,
 			Shapes: true, Help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"}}}},
-	{Name: "grants", Profile: "grants", Project: "grants", Type: List, Order: Opens, ofMode: true, covers: named, check: checkGrant, to: func(r *Run) any { return &r.Grants }, Help: "Named grants, such as git, cache:npm or net:npm. sallyport doctor lists them.",
+	{Name: "grants", Profile: "grants", Project: "grants", Type: List, Order: Opens, ofMode: true, covers: named, check: checkGrant, to: func(r *Run) any { return &r.Grants }, Help: "Named grants, such as git, cache:npm or net:npm. sallyport grants lists them.",
 		Flags: []Flag{{several: true, Flag: syntax.Flag{Long: "grant", Value: "NAME", Kind: syntax.Grants,
 			Group: groupSandbox, Shapes: true,
-			Help: "open a named set, such as git, net:npm, ssh-agent\nor credentials:gh; sallyport doctor lists them\n(repeatable; NAME,NAME)"}}}},
+			Help: "open a named set, such as git, net:npm, ssh-agent\nor credentials:gh; sallyport grants lists them\n(repeatable; NAME,NAME)"}}}},
 	{Name: "allow", Profile: "allow", Project: "allow", Type: List, Order: Opens, covers: named, check: checkOpening, to: func(r *Run) any { return &r.Cmd.Allow }, Help: "Things that are closed by default, such as unix or userns. sallyport doctor lists them.",
 		Flags: []Flag{{after: "publish", several: true,
 			Flag: syntax.Flag{Long: "allow", Value: "NAME", Kind: syntax.Openings, Group: groupSandbox,
@@ -69,6 +69,9 @@ var keys = []Key{
 		Flags: []Flag{{Flag: syntax.Flag{Long: "tmp", Value: "WHERE", Kind: syntax.Directories,
 			Group: groupSandbox, Shapes: true,
 			Help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"}}}},
+	{Name: "workspace", Type: Word, Words: []string{Directory, Repository}, Order: Words, Default: Directory,
+		to:   func(r *Run) any { return &r.Workspace },
+		Help: "What commands write in: the directory where they run, or the top of its git repository."},
 	{Name: "caches", Type: Bool, Order: FalseFirst, Default: "true", to: func(r *Run) any { return is(&r.Cmd.NoCaches, "false") }, Help: "Private layers over the caches of toolchains.",
 		Flags: []Flag{{Sets: "false", Flag: syntax.Flag{Long: "no-caches", Group: groupSandbox, Shapes: true,
 			Help: "no private layers over toolchain caches"}}}},
@@ -108,7 +111,7 @@ var keys = []Key{
 	{Name: "verbose", Type: Bool, Default: "false", to: func(r *Run) any { return &r.Verbose }, Help: "Print the launch script, limits and usage.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "verbose", Short: 'v', Group: groupOutput,
 			Help: "print the launch script, limits and usage"}}}},
-	{Type: Bool, to: func(r *Run) any { return &r.Help }, Flags: []Flag{{Local: "run sallyport run --help", Flag: syntax.Flag{Long: "help", Short: 'h', Group: groupOutput, Help: "print this text"}}}},
+	{Type: Bool, to: func(r *Run) any { return &r.Help }, Flags: []Flag{{Local: "run sallyport run --help", Flag: syntax.Flag{Long: "help", Short: 'h', Group: groupOutput, Help: "print this text; -h prints the usual flags"}}}},
 	{Type: Text, to: func(r *Run) any { return &r.Config }, Flags: []Flag{{Flag: syntax.Flag{Long: "config", Value: "FILE", Kind: syntax.Files, Group: groupConfig, Help: "read this file in place of the user's config.toml"}}}},
 	{Type: Bool, to: func(r *Run) any { return &r.NoConfig }, Flags: []Flag{{Flag: syntax.Flag{Long: "no-config", Group: groupConfig, Help: "read no files and variables but the managed ones"}}}},
 
@@ -205,3 +208,9 @@ var keys = []Key{
 	{Name: "sessions.detached_for", Type: Duration, Later: "sessions of the command line", Help: "How long a session lives without a client."},
 	{Name: "remote", Type: Text, Later: "running on other machines", Help: "The exec-server to run on."},
 }
+
+// The words of "workspace".
+const (
+	Directory  = "directory"
+	Repository = "repository"
+)
