@@ -182,7 +182,7 @@ python3 -c 'if True:
 			res, err := a.run(t, &job{args: []string{"/bin/bash", "-c", script, port}, policy: &policy,
 				hosts: network.NewLive(open), blind: c.blind, after: &end})
 			must(t, err)
-			if want := "reached\nreached\nclosed\nclosed\nclosed\nclosed\nunknown\nfree free free taken Permission denied\n"; res.out != want {
+			if want := "reached\nreached\nclosed\nclosed\nclosed\nclosed\nunknown\nfree free free taken taken\n"; res.out != want {
 				t.Errorf("%q, want %q: %s", res.out, want, res.err)
 			}
 			weaker := []string{"programs that do not use the proxy reach hosts at these ports only: 22, 80, 443, " +
