@@ -48,6 +48,8 @@ type Rule struct {
 	Column   int    `json:"column"`
 	Decision string `json:"decision"`          // of the rule: one of the constants
 	Sandbox  string `json:"sandbox,omitempty"` // what it says about where; may be empty
+	// Justification is the reason that it gives; empty for none.
+	Justification string `json:"justification,omitempty"`
 }
 
 // Kind returns "judged".

@@ -39,7 +39,7 @@ func bodies() []Body {
 	return []Body{
 		Judged{}, Judged{
 			Args: []string{"a", "<b>"}, Dir: "/w", Decision: DecisionForbid, Reason: "no",
-			Rule: &Rule{"f", 2, 3, "prompt", "outside"}, Review: true, PolicyVersion: "1",
+			Rule: &Rule{"f", 2, 3, "prompt", "outside", "because"}, Review: true, PolicyVersion: "1",
 		},
 		ApprovalRequested{&approval.Request{}}, ApprovalRequested{&approval.Request{
 			ID: "q", Kind: approval.KindAccess, Args: []string{"x"}, Script: "s", Dir: "/w",

@@ -27,6 +27,9 @@ type Approver struct {
 	// Keep, if not nil, is called with a host and its port that a person wants open in this project from
 	// now on, which questions about hosts offer then. The answer is one for the session.
 	Keep func(host string)
+	// Direct says that commands write to the terminal themselves, so that the state in which they leave
+	// it is not known. False is for commands whose output Around, or none, has followed.
+	Direct bool
 
 	mu sync.Mutex
 }
@@ -65,7 +68,7 @@ func (a *Approver) ask(ctx context.Context, r *approval.Request) (d approval.Dec
 		err = errors.Join(err, t.Close())
 	}()
 	if r.Runs > 0 { // then the command may have written to the terminal
-		if err := t.Reset(); err != nil {
+		if err := t.Reset(a.Direct); err != nil {
 			return d, err
 		}
 	}

@@ -38,7 +38,7 @@ func TestNullInput(t *testing.T) {
 			t.TempDir()), t.TempDir()
 		out, _ := cmd.CombinedOutput()
 		_ = in.Close()
-		if code := cmd.ProcessState.ExitCode(); code != want {
+		if code := testenv.Code(cmd.ProcessState); code != want {
 			t.Errorf("%s: exit code %d, want %d: %s", name, code, want, out)
 		}
 	}
@@ -68,7 +68,7 @@ func TestNullDevice(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), test.args[0], test.args[1:]...)
 		cmd.Stdout, cmd.Env = null, testenv.Environ()
 		_ = cmd.Run()
-		if code := cmd.ProcessState.ExitCode(); code != test.want {
+		if code := testenv.Code(cmd.ProcessState); code != test.want {
 			t.Errorf("%s: exit code %d, want %d", test.name, code, test.want)
 		}
 	}

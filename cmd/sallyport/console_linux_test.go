@@ -524,7 +524,7 @@ func TestLostUntold(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	_ = master.Close()
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 || errs.String() != "hup\n" {
+	if err := cmd.Wait(); testenv.Code(cmd.ProcessState) != 7 || errs.String() != "hup\n" {
 		t.Errorf("%v, %q", err, errs.String())
 	}
 }

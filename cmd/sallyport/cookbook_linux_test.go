@@ -62,7 +62,7 @@ func TestCookbook(t *testing.T) {
 				out, err := cmd.CombinedOutput()
 				got.WriteString(strings.ReplaceAll(string(out), home, "~"))
 				if exit := new(exec.ExitError); errors.As(err, &exit) {
-					fmt.Fprintf(&got, "[exit %d]\n", exit.ExitCode())
+					fmt.Fprintf(&got, "[exit %d]\n", testenv.Code(exit.ProcessState))
 				} else if err != nil {
 					t.Fatal(err)
 				}

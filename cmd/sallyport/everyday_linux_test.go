@@ -208,7 +208,7 @@ func playEveryday(t *testing.T, list []everyday, least int,
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
-			code := cmd.ProcessState.ExitCode()
+			code := testenv.Code(cmd.ProcessState)
 			check(t, &e, code, ours(stderr.String()))
 			if t.Failed() {
 				t.Logf("exit code %d, %v, stdout %.1000s, stderr %.2000s", code, err, out, stderr.String())

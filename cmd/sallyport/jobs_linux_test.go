@@ -4,9 +4,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +45,25 @@ func TestJobs(t *testing.T) {
 				{`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
 		},
 		{
+			"started in the background", "cat", "sallyport run -q -- sh -c 'read a; exit $a' &", "5",
+			[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
+				{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
+		},
+		{
+			"in the background with a file", "cat", "sallyport run -q -- sh -c 'read a; exit $a' >file &", "5",
+			[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
+				{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
+		},
+		{
+			"in the background on the caller's terminal", "cat",
+			"sallyport run -q -t=false -- sh -c 'read a <&2; exit 3' &", "2",
+			[]turn{{`Bad file descriptor(?s:.*)` + prompt, "wait %1\r"}}, "",
+		},
+		{
+			"vim in the background", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note &", "0",
+			[]turn{{`Stopped(?s:.*)` + prompt, "fg\r"}, {`begin`, ":q\r"}}, "",
+		},
+		{
 			"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
 			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"},
 				{prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
@@ -67,6 +88,10 @@ func TestJobs(t *testing.T) {
 			x := testenv.StartTerminal(t, s.command(t, append(plainBash, "-i")...), 80, 24)
 			x.Expect(prompt)
 			shell := x.Foreground()
+			if strings.HasSuffix(tt.line, "&") { // then the shell says that it has stopped as soon as it has
+				x.Send("set -b\r")
+				x.Expect(prompt)
+			}
 			x.Send(tt.line + "\r")
 			if tt.needs == "less" {
 				play(x, tt.turns[:1])
@@ -84,6 +109,34 @@ func TestJobs(t *testing.T) {
 			play(x, []turn{{prompt, "echo code $?\r"}, {`code ` + tt.code + `\r\n` + prompt, "exit 0\r"}})
 			x.Wait()
 		})
+	}
+}
+
+// TestInterruptEndsLoop: one Control-C ends the loop of a script whose command it ends, whoever reads the key.
+func TestInterruptEndsLoop(t *testing.T) {
+	t.Parallel()
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "bash")
+	const loop = `for i in 1 2; do sallyport run -q %s -- sh -c 'echo go; exec sleep 600'; done; echo went on`
+	for _, flags := range []string{"", "-t=false", "-s full-access", "--net host"} {
+		for _, key := range []string{"\x03", "\x1c"} {
+			t.Run(flags+" "+strconv.Quote(key), func(t *testing.T) {
+				s := newSeat(t)
+				x := testenv.StartTerminal(t, s.command(t, "bash", "-c", fmt.Sprintf(loop, flags)), 80, 24)
+				x.Expect(`go\r\n`)
+				x.Send(key)
+				if key == "\x1c" { // bash ignores that itself, and goes on with the next
+					x.Expect(`go\r\n`)
+					x.Send("\x03")
+				}
+				if code := x.Wait(); code != 130 || strings.Contains(x.Transcript(), "went on") ||
+					strings.Contains(x.Transcript(), "goroutine") {
+					t.Errorf("exit code %d, seen:\n%q", code, x.Transcript())
+				}
+				unchanged(t, x)
+			})
+		}
 	}
 }
 

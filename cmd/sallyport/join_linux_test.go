@@ -77,7 +77,7 @@ func TestJoinAsAlone(t *testing.T) {
 				if i := strings.Index(text, `"sandbox":{`); i >= 0 && strings.HasPrefix(text, "{") {
 					text = text[:i] // what was built differs
 				}
-				results[i] = "exit code " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n" +
+				results[i] = "exit code " + strconv.Itoa(testenv.Code(cmd.ProcessState)) + "\n" +
 					text + errs.String()
 			}
 			if results[0] != results[1] {
@@ -169,7 +169,7 @@ func TestJoinSignals(t *testing.T) {
 				}
 			}, func() int {
 				_ = cmd.Wait() // the code says it
-				return cmd.ProcessState.ExitCode()
+				return testenv.Code(cmd.ProcessState)
 			}
 	}
 	reads := func(lines *bufio.Scanner, want string) {

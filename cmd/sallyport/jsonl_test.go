@@ -130,7 +130,7 @@ func TestStuckReader(t *testing.T) {
 			if name == "it has ended" {
 				want = 0
 			}
-			if code := cmd.ProcessState.ExitCode(); code != want ||
+			if code := testenv.Code(cmd.ProcessState); code != want ||
 				!strings.Contains(errs.String(), "bytes of output, and the result, were not passed on") {
 				t.Errorf("exit code %d, %q", code, errs.String())
 			}

@@ -83,7 +83,7 @@ func (a *asking) end() (decided, result line, code int) {
 	decided = a.until("approval_decided")
 	result = a.until("result")
 	_ = a.cmd.Wait() // the exit code says it
-	return decided, result, a.cmd.ProcessState.ExitCode()
+	return decided, result, testenv.Code(a.cmd.ProcessState)
 }
 
 // says runs sallyport and returns its exit code and what it printed.
@@ -96,7 +96,7 @@ func (s seat) says(t *testing.T, words ...string) (int, string) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), string(out)
+	return testenv.Code(cmd.ProcessState), string(out)
 }
 
 // must is says for a command that succeeds.

@@ -109,7 +109,7 @@ func (s seat) session(t *testing.T, block string) string {
 		} else {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as a program runs it, without a terminal
 			text, err := cmd.CombinedOutput()
-			if out, code = string(text), cmd.ProcessState.ExitCode(); err != nil && code <= 0 {
+			if out, code = string(text), testenv.Code(cmd.ProcessState); err != nil && code <= 0 {
 				t.Fatal(err)
 			}
 		}

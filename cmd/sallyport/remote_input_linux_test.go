@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestRemoteInput: input of a run on another server that cannot be read is no success of the run, and a
@@ -50,7 +52,7 @@ func TestRemoteInput(t *testing.T) {
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			_ = cmd.Run()
-			if code := cmd.ProcessState.ExitCode(); code != test.code || out.String() != test.out ||
+			if code := testenv.Code(cmd.ProcessState); code != test.code || out.String() != test.out ||
 				errs.String() != test.errs {
 				t.Errorf("exit code %d, %q, %q", code, out.String(), errs.String())
 			}

@@ -95,7 +95,7 @@ func TestRemoteSignal(t *testing.T) {
 			}
 		}
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
+	if err := cmd.Wait(); testenv.Code(cmd.ProcessState) != 9 {
 		t.Errorf("%v, want exit code 9", err)
 	}
 }
@@ -228,7 +228,7 @@ func TestRepeatedSignals(t *testing.T) {
 					sent++
 				}
 			}
-			if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != test.code {
+			if _ = cmd.Wait(); testenv.Code(cmd.ProcessState) != test.code {
 				t.Errorf("%v after %d signals, want exit code %d", cmd.ProcessState, sent, test.code)
 			}
 		})

@@ -90,7 +90,7 @@ func TestRemoteOutput(t *testing.T) {
 			}
 			_, _ = io.Copy(&out, pipe)
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != 5 || !bytes.Equal(out.Bytes(), want) ||
+			if code := testenv.Code(cmd.ProcessState); code != 5 || !bytes.Equal(out.Bytes(), want) ||
 				!bytes.Equal(errs.Bytes(), wantErr) {
 				t.Errorf("exit code %d, %d bytes, %d of standard error: %.80q", code, out.Len(),
 					errs.Len(), errs.Bytes())
@@ -169,7 +169,7 @@ func TestRemoteReaderGone(t *testing.T) {
 			}
 			_ = r.Close()
 			_ = cmd.Wait()
-			code := cmd.ProcessState.ExitCode()
+			code := testenv.Code(cmd.ProcessState)
 			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 				code = 128 + int(ws.Signal())
 			}
@@ -217,7 +217,7 @@ func TestRemoteReaderStuck(t *testing.T) {
 				_ = cmd.Process.Signal(test.kill)
 			}
 			_ = cmd.Wait()
-			code := cmd.ProcessState.ExitCode()
+			code := testenv.Code(cmd.ProcessState)
 			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 				code = 128 + int(ws.Signal())
 			}

@@ -156,7 +156,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		got = exit.ExitCode()
+		got = testenv.Code(exit.ProcessState)
 	case err != nil:
 		ts.Fatalf("%v", err)
 	}

@@ -90,7 +90,7 @@ func (d parlor) run(t *testing.T, args ...string) (stdout, stderr string, code i
 			t.Fatal(err)
 		}
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return out.String(), errs.String(), testenv.Code(cmd.ProcessState)
 }
 
 // inside returns the path of a program that commands can run: the usual one is in /tmp, and theirs
@@ -382,7 +382,7 @@ func TestDetachAsks(t *testing.T) {
 	cmd := d.command(t, "sallyport", "run", "--detach", "-a", "untrusted", "--", "cp", "/dev/null", "copy")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a terminal
 	out, err := cmd.CombinedOutput()
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 123 {
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || testenv.Code(exit.ProcessState) != 123 {
 		t.Errorf("%s, %v, want exit code 123", out, err)
 	}
 }
@@ -587,7 +587,7 @@ func TestDaemonGone(t *testing.T) {
 	}
 	kill()
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 125 || errs.String() != told+"\n" {
+	if code := testenv.Code(cmd.ProcessState); code != 125 || errs.String() != told+"\n" {
 		t.Errorf("logs: exit code %d, %q", code, errs.String())
 	}
 }

@@ -78,7 +78,7 @@ func (f *front) end(t *testing.T) (int, string) {
 	if err := f.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return f.cmd.ProcessState.ExitCode(), string(rest)
+	return testenv.Code(f.cmd.ProcessState), string(rest)
 }
 
 // waiting is the end of a script that waits to be signaled; wait is what a trap
@@ -116,6 +116,54 @@ func TestSignalsReachTheCommand(t *testing.T) {
 			if code != tt.code || rest != tt.prints {
 				t.Errorf("exit code %d, printed %q; want %d, %q; stderr %q", code, rest, tt.code,
 					tt.prints, &f.stderr)
+			}
+		})
+	}
+}
+
+// TestEndsByTheSignal: sallyport ends by the signal that ended its command, after it has said what it says, so
+// that a shell sees what happened. What ended otherwise has an exit code.
+func TestEndsByTheSignal(t *testing.T) {
+	t.Parallel()
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, tt := range []struct {
+		name   string
+		flags  string
+		script string
+		signal syscall.Signal // 0 for none
+		code   int            // without a signal
+	}{
+		{"interrupt", "", "kill -INT $$", syscall.SIGINT, 0},
+		{"quit", "", "kill -QUIT $$", syscall.SIGQUIT, 0},
+		{"terminate", "", "kill -TERM $$", syscall.SIGTERM, 0},
+		{"hang up", "", "kill -HUP $$", syscall.SIGHUP, 0},
+		{"kill", "", "kill -KILL $$", syscall.SIGKILL, 0},
+		{"fault", "", "kill -SEGV $$", syscall.SIGSEGV, 0},
+		{"user 1", "", "kill -USR1 $$", syscall.SIGUSR1, 0},
+		{"a terminal of its own", "-t", "kill -INT $$", syscall.SIGINT, 0},
+		{"full access", "-s full-access", "kill -TERM $$", syscall.SIGTERM, 0},
+		{"an object", "--json", "kill -QUIT $$", syscall.SIGQUIT, 0},
+		{"lines", "--jsonl", "kill -HUP $$", syscall.SIGHUP, 0},
+		{"the code of a signal", "", "exit 130", 0, 130},
+		{"it handles the signal", "", "trap 'exit 3' INT; kill -INT $$", 0, 3},
+		{"a time limit", "--timeout 100ms", "exec sleep 600", 0, 124},
+		{"a limit", "--output 1k", "exec yes", 0, 143},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append(append([]string{"run"}, strings.Fields(tt.flags)...), "--", "/bin/sh", "-c", tt.script)
+			cmd := exec.CommandContext(t.Context(), "sallyport", args...)
+			cmd.Dir = workRoot(t)
+			cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)
+			out, err := cmd.Output()
+			status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+			switch {
+			case tt.signal == 0 && (!status.Exited() || status.ExitStatus() != tt.code):
+				t.Errorf("%v, want exit code %d", err, tt.code)
+			case tt.signal != 0 && (!status.Signaled() || status.Signal() != tt.signal || status.CoreDump()):
+				t.Errorf("%v, want %v without a core dump", err, tt.signal)
+			case strings.HasPrefix(tt.flags, "--json") && !strings.Contains(string(out), `"end":"signaled"`):
+				t.Errorf("printed %q", out)
 			}
 		})
 	}

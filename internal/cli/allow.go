@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -70,7 +69,7 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 		return allowUser(env, o, dir, settings)
 	}
 	// The terminal gets its modes back before a signal ends this process.
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := tty.UntilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	yes, err := trust.SetInProject(ctx, dir, settings, config.Check(config.Project))
 	switch {

@@ -50,12 +50,15 @@ type Env struct {
 	Last bool
 
 	unsaid atomic.Bool // a message could not be written
+	// beside has a message printed where it is not over a question; nil prints it now.
+	beside func(print func())
 }
 
 // System returns the Env of this process. Dir is empty where the current
 // directory cannot be named, for example because it was removed.
 func System() *Env {
 	tty.KeepClosed()
+	tty.KeepSignals()
 	dir, _ := os.Getwd() // empty after an error
 	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Managed: config.System}
@@ -69,8 +72,15 @@ func (e *Env) say(lines ...string) {
 	for _, l := range lines {
 		s += text.Line(l) + "\n"
 	}
-	if _, err := io.WriteString(e.Stderr, s); err != nil {
-		e.unsaid.Store(true) // there is no other place to report it
+	print := func() {
+		if _, err := io.WriteString(e.Stderr, s); err != nil {
+			e.unsaid.Store(true) // there is no other place to report it
+		}
+	}
+	if e.beside == nil {
+		print()
+	} else {
+		e.beside(print)
 	}
 }
 
@@ -246,12 +256,20 @@ func findCommand(name string) (*command, error) {
 }
 
 // Main does what args (without the program's name) ask for and returns the exit
-// code. It blocks until a program that it runs has ended with everything that
+// code. Where a signal ended a program, this process ends by that signal, as a shell expects that has to
+// end a loop then; else the code is that of the signal. It blocks until a program that it runs has ended with everything that
 // the program has started.
 func Main(args []string, env *Env) int {
 	env.Say = func(line string) { env.say(line) }
 	err := dispatch(context.Background(), env, args)
 	var done explain.ExitCode
+	var by explain.SignalExit
+	if errors.As(err, &by) {
+		if env.Last {
+			tty.Die(syscall.Signal(by))
+		}
+		return by.Code()
+	}
 	if err == nil || errors.As(err, &done) {
 		if done == explain.CodeOK && env.unsaid.Load() {
 			return explain.CodeFailed

@@ -9,12 +9,17 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 )
 
 // openConsole returns the console of a run. It must be closed.
 func openConsole(env *Env, o *args.Options) (*tty.Console, error) {
-	return tty.OpenConsole(env.Stdin, env.Stdout, env.Stderr, o.OwnTerminal(&env.Env), o.Captures())
+	c, err := tty.OpenConsole(env.Stdin, env.Stdout, env.Stderr, o.OwnTerminal(&env.Env), o.Captures())
+	if c != nil {
+		c.Reads = func() bool { return tasks.ReadsTerminal(tasks.Descendants()) }
+	}
+	return c, err
 }
 
 // connect gives cmd, which has its streams, its signals and its terminal.
@@ -22,6 +27,7 @@ func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signal
 	cmd.Signals, cmd.Ready, cmd.OnStop = signals.Numbers, signals.Ready, signals.Stopped
 	asks := r.o.AsksHosts(r.config)
 	if !c.Own {
+		r.apart(cmd, c)
 		if asks {
 			r.withhold(cmd, c)
 		}
@@ -44,6 +50,19 @@ func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signal
 	// What is redirected stays so. One file for both streams is one stream on a terminal.
 	if !r.o.Captures() && !tty.Is(r.env.Stderr) && !sameFile(r.env.Stdout, r.env.Stderr) {
 		cmd.Stderr = r.env.Stderr
+	}
+}
+
+// apart keeps the terminal from a program that begins in the background: it has the keys only that are typed when
+// it is in the foreground. The other streams of the terminal do not give them.
+func (r *report) apart(cmd *sallyport.Cmd, c *tty.Console) {
+	if f, ok := cmd.Stdin.(*os.File); ok && tty.Is(f) && !tty.Foreground(f) {
+		cmd.Stdin = c.Apart(f)
+	}
+	for _, stream := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		if f, ok := (*stream).(*os.File); ok && tty.Is(f) && !tty.Foreground(f) {
+			*stream = c.Written(f)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	add(res.TimedOut, fmt.Sprintf("timed out after %v", r.o.Cmd.Timeout))
 	text, flag := explain.Exceeded(string(res.End), res.Limits)
 	add(flag != "", text+"; raise "+flag)
+	add(!r.shellSays(), explain.Killed(string(res.End), res.Signal))
 	add(true, explain.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
 	add(!r.o.Verbose, explain.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
 	add(true, r.tmpLine(res))
@@ -108,11 +109,13 @@ func (r *report) denied(d sandbox.Denial) {
 	if r.offline != nil {
 		return
 	}
-	said := make(chan struct{})
+	said := make(chan bool, 1)
 	r.said, r.sayOffline = said, func() {
-		defer close(said)
-		// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
-		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+text.Line(explain.Offline(&d))+r.lineEnd)
+		// A question that is open asks about that, or about more.
+		said <- r.unless(func() {
+			// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
+			_, _ = io.WriteString(r.env.Stderr, "sallyport: "+text.Line(explain.Offline(&d))+r.lineEnd)
+		})
 	}
 	r.offline = time.AfterFunc(offlineDelay, r.sayOffline)
 }
@@ -135,7 +138,9 @@ func (r *report) listening(port uint16) {
 	}
 	r.told = true
 	r.ports = time.AfterFunc(offlineDelay, func() {
-		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+explain.Listens(port)+r.lineEnd)
+		r.console.Beside(func() {
+			_, _ = io.WriteString(r.env.Stderr, "sallyport: "+explain.Listens(port)+r.lineEnd)
+		})
 	})
 }
 
@@ -147,12 +152,11 @@ func (r *report) saidOffline(failed bool) bool {
 	switch {
 	case r.offline == nil:
 		return false
-	case !r.offline.Stop():
-		<-r.said
-	case !failed:
-		return false
-	default:
+	case r.offline.Stop():
+		if !failed {
+			return false
+		}
 		r.sayOffline()
 	}
-	return true
+	return <-r.said
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -44,6 +45,9 @@ type report struct {
 	kept []string // hosts that a person wants open in it from now on; written by its questions, one by one
 
 	announce func(question string) // called before its line is printed
+	// unless prints unless a question is open, and reports whether it did. It is set before the run.
+	unless  func(print func()) bool
+	console *tty.Console // nil without one
 
 	mu      sync.Mutex
 	run     string      // the run's ID from its events; empty before the first one
@@ -53,8 +57,8 @@ type report struct {
 	told  bool        // that a port listens
 	ports *time.Timer // says so; nil before
 
-	sayOffline func()        // prints that the network is off
-	said       chan struct{} // closed when it has
+	sayOffline func()    // prints that the network is off
+	said       chan bool // holds whether it has
 }
 
 // attach connects the streams of cmd and the events of runner. Without --json
@@ -186,8 +190,29 @@ func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Resul
 			return err
 		}
 	}
-	return explain.ExitCode(printed.ExitCode)
+	return r.exit(res, err, printed.ExitCode)
 }
+
+// exit returns the end of this invocation: as that of the program, also where a signal ended it.
+func (r *report) exit(res *sallyport.Result, err error, code int) error {
+	interrupted, signal := new(sallyport.InterruptedError), 0
+	switch {
+	case errors.As(err, &interrupted):
+		signal = interrupted.Signal
+	case res != nil && res.End == sallyport.EndSignaled && code == 128+res.Signal:
+		signal = res.Signal
+	}
+	if signal == 0 {
+		return explain.ExitCode(code)
+	}
+	if r.console != nil {
+		r.console.Interrupt(syscall.Signal(signal))
+	}
+	return explain.SignalExit(signal)
+}
+
+// shellSays reports whether the shell in front of this process says which signal ended it.
+func (r *report) shellSays() bool { return r.env.Last && tty.Is(r.env.Stderr) && tty.UnderShell() }
 
 // object prints the result as the last or only line of standard output.
 func (r *report) object(res *sallyport.Result) error {

@@ -56,6 +56,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	}
 	defer console.Close()
 	o.AskOnTerminal(e, console.Own)
+	env.beside, report.unless, report.console = console.Beside, console.Unless, console
 	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {
 		return report.failed(err)
@@ -79,7 +80,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 
 // asker is who asks on the terminal.
 func (r *report) asker(dir string, console *tty.Console) *terminal.Approver {
-	a := &terminal.Approver{Around: console.Around}
+	a := &terminal.Approver{Around: console.Around, Direct: !console.Own}
 	if r.dir = dir; !r.o.NoConfig {
 		a.Keep = func(host string) { r.kept = append(r.kept, host) }
 	}

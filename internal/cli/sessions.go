@@ -92,11 +92,14 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 	}
 	text, err := sessions.Remote(ctx, server, report.o, report.words, event)
 	var done explain.ExitCode
+	var by explain.SignalExit
 	switch {
 	case unprinted != nil: // nor could a result be
 		return unprinted
 	case errors.As(err, &done):
 		return done
+	case errors.As(err, &by):
+		return by
 	case err != nil && text == nil:
 		return report.failed(err)
 	case text == nil: // it was left there
@@ -112,7 +115,8 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 		said = err
 		res.ExitCode, res.Error = explain.Classify(err).Code, explain.OneLine(err)
 	case res.Error != "":
-		said = explain.ErrorWith(res.ExitCode, res.End, explain.OneLine(errors.New(res.Error)), "")
+		text, fix := explain.Unasked(explain.OneLine(errors.New(res.Error)), res.Rule)
+		said = explain.ErrorWith(res.ExitCode, res.End, text, fix)
 	}
 	return report.done(res, said, res)
 }

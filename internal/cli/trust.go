@@ -6,12 +6,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -79,7 +79,7 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 		return env.print(text.Word(p.Dir) + " is trusted already.\n")
 	}
 	// A signal is no, and the terminal gets its modes back.
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := tty.UntilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	switch yes, err := p.Ask(ctx); {
 	case err != nil && ctx.Err() == nil:

@@ -20,6 +20,7 @@ type ScreenModes struct {
 	keypad bool // DECKPAM: the keypad sends codes of its own
 	keys   bool // the protocols of kitty or xterm for keys with modifiers
 	pen    bool // colors and other attributes
+	moved  bool // the cursor of the main screen may have been moved up
 }
 
 // longestCSI is how long a sequence is that sets modes.
@@ -48,6 +49,11 @@ func (m *ScreenModes) Follow(p []byte) {
 		p = p[i:]
 		if len(p) > 1 && (p[1] == '=' || p[1] == '>') {
 			m.keypad = p[1] == '='
+			p = p[2:]
+			continue
+		}
+		if len(p) > 1 && (p[1] == '7' || p[1] == '8') { // DECSC, DECRC
+			m.moved = m.moved || p[1] == '8' && !m.Second()
 			p = p[2:]
 			continue
 		}
@@ -82,8 +88,21 @@ func (m *ScreenModes) sequence(before string, final byte) {
 			slices.ContainsFunc(extended, func(c string) bool { return strings.Contains(before, c) })
 	case final == 'c' && before == "": // RIS
 		*m = ScreenModes{}
+	case m.Second():
+	case final == 'M' && before == "", // RI
+		strings.HasPrefix(before, "[") && strings.ContainsRune("AFHdfru", rune(final)):
+		m.moved = true
 	}
 }
+
+// Second reports whether a second screen is shown, that of full-screen programs.
+func (m *ScreenModes) Second() bool {
+	return slices.ContainsFunc(screens, func(number string) bool { return m.set[number] })
+}
+
+// Moved reports whether the program may have moved the cursor of the main screen up, so that output may be
+// below it.
+func (m *ScreenModes) Moved() bool { return m.moved }
 
 // Left reports whether the terminal is not in its usual state.
 func (m *ScreenModes) Left() bool {

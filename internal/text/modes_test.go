@@ -63,6 +63,20 @@ func TestScreenModes(t *testing.T) {
 	}
 }
 
+// TestMoved: the cursor counts as moved up where a sequence may do that on the main screen.
+func TestMoved(t *testing.T) {
+	for output, want := range map[string]bool{
+		"": false, "text\r\n\x1b[31mred": false, "\x1b[H": true, "\x1b[2A": true, "\x1bM": true, "\x1b7x\x1b8": true,
+		"\x1b[u": true, "\x1b[?1049h\x1b[H\x1b[3;1H\x1b[?1049l": false, "\x1b[?1049hx\x1b[?1049l\x1b[A": true,
+		"\x1b[2B\x1b[K\x1b[2J\x1b[C": false, "\x1b[1;5r": true, "\x1b[H\x1bc": false,
+	} {
+		var m ScreenModes
+		if m.Follow([]byte(output)); m.Moved() != want {
+			t.Errorf("%q: %v", output, !want)
+		}
+	}
+}
+
 // TestLeft: attributes are left on as well, and what was reset is not.
 func TestLeft(t *testing.T) {
 	for output, want := range map[string]bool{

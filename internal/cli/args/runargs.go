@@ -95,8 +95,7 @@ func (o *Options) OwnTerminal(env *Env) bool {
 	case o.Captures():
 		return false
 	}
-	// A program in the background must not take keys.
-	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
+	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout)
 }
 
 // Captures reports whether the answer is one object or lines of objects.

@@ -40,6 +40,14 @@ type ExitCode int
 
 func (c ExitCode) Error() string { return "exit" }
 
+// A SignalExit ends an invocation as a signal does, which ended the program or was sent to end it.
+type SignalExit int
+
+func (s SignalExit) Error() string { return "signal" }
+
+// Code is the exit code where no signal can end this process.
+func (s SignalExit) Code() int { return 128 + int(s) }
+
 // An Error is an error in the form that people read, with its exit code.
 type Error struct {
 	Code int
@@ -112,7 +120,12 @@ func Classify(err error) *Error {
 		return &Error{CodeUnavailable, sallyport.EndUnavailable, OneLine(err),
 			"run sallyport doctor to see what is missing"}
 	case errors.Is(err, sallyport.ErrForbidden):
-		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
+		var by *sallyport.Rule
+		if e := new(sallyport.RuleError); errors.As(err, &e) {
+			by = &e.Rule
+		}
+		text, fix := Unasked(OneLine(err), by)
+		return &Error{CodeForbidden, sallyport.EndForbidden, text, fix}
 	case errors.As(err, &writer):
 		return &Error{CodeRefused, sallyport.EndRefused, OneLine(err), writerFix(writer)}
 	case errors.Is(err, sallyport.ErrRefused):

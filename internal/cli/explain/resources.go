@@ -11,10 +11,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -44,6 +47,19 @@ func Exceeded(end string, limits []executor.Enforced) (text, flag string) {
 		text += " (" + LimitValue(l) + ")"
 	}
 	return text, "--" + limit
+}
+
+// faults are the signals that end a program for what it has done, and that which is for emergencies.
+var faults = []string{"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU",
+	"SIGXFSZ"}
+
+// Killed says which signal ended a program that none of our limits ended; empty for a signal by which people
+// end programs.
+func Killed(end string, signal int) string {
+	if end != string(sallyport.EndSignaled) || !slices.Contains(faults, process.SignalName(signal)) {
+		return ""
+	}
+	return fmt.Sprintf("killed by signal %d (%s)", signal, syscall.Signal(signal))
 }
 
 // forkErrors are what C libraries, shells, Python and Java print when no process or thread can

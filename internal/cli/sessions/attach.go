@@ -16,12 +16,14 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // maxReplay is how much of the output from before a terminal is shown.
@@ -75,8 +77,20 @@ func attachTo(ctx context.Context, env *Env, o *Options, words []string) error {
 		if err != nil {
 			return a.left(err)
 		}
-		return leave(env, result, false)
+		return cmp.Or(signaled(result), leave(env, result, false))
 	})
+}
+
+// signaled ends this process as a signal ended a run; nil for another end.
+func signaled(result json.RawMessage) error {
+	var of struct {
+		End    string
+		Signal int
+	}
+	if json.Unmarshal(result, &of) != nil || of.End != string(sallyport.EndSignaled) || of.Signal <= 0 {
+		return nil
+	}
+	return explain.SignalExit(of.Signal)
 }
 
 // follow shows the output and passes keys on until the run has ended. It returns the result. The
@@ -109,12 +123,13 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 	return a.result(ctx)
 }
 
-// putAway undoes what the program, which has ended, has left on the terminal.
+// putAway undoes what the program, which has ended or asks to be run again, has left on the terminal.
 func (a *attachment) putAway() {
 	if a.term != nil && a.run.TTY && a.out.modes.Left() && !tty.Plain() {
 		away, _, _ := a.out.modes.Away()
 		_, _ = io.WriteString(a.env.Stdout, away) // the terminal may be gone
 	}
+	a.out.modes = text.ScreenModes{}
 }
 
 // snapshot brings the terminal into the state that output which is not shown has set: modes, title and,
@@ -175,11 +190,7 @@ func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
 // is restored before. Those that are ignored stay so.
 func (a *attachment) signals() (stop func()) {
 	arrived, over := make(chan os.Signal, 1), make(chan struct{})
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			signal.Notify(arrived, s)
-		}
-	}
+	tty.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	a.work.Go(func() {
 		select {
 		case s := <-arrived:
@@ -221,7 +232,9 @@ func (a *attachment) close() {
 // reset undoes what the program, which goes on, has left on the terminal.
 func (a *attachment) reset() {
 	if a.term != nil && a.run.TTY && !tty.Plain() {
-		_, _ = io.WriteString(a.env.Stdout, tty.ResetSequence) // the terminal may be gone
+		_, _ = io.WriteString(a.env.Stdout, tty.Cut) // the terminal may be gone
+		a.putAway()
+		_, _ = io.WriteString(a.env.Stdout, tty.ResetSequence)
 	}
 	if a.term != nil {
 		_, _ = io.WriteString(a.env.Stdout, "\r\n")
@@ -238,7 +251,7 @@ func (a *attachment) left(err error) error {
 		return nil
 	case errors.As(err, &by):
 		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on, by %s", id, by))
-		return explain.ExitCode(128 + int(by.signal))
+		return explain.SignalExit(by.signal)
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func started(env *Env, run *args.Options, words []string) (*wire.RunStart, error
 		}
 	}
 	params.Hidden = secrets(env, &run.Server)
-	if !run.OwnTerminal(env.Env) {
+	if !run.OwnTerminal(env.Env) || run.TTY == nil && !tty.Foreground(env.Stdin) {
 		params.OpenStdin = run.Interactive
 		return params, nil
 	}

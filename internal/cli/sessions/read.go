@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -84,11 +85,24 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 			if err := out.show(chunks); err != nil {
 				return err
 			}
+			if complete && !o.json {
+				return ended(ctx, env, c, id)
+			}
 			if complete || !o.follow && len(chunks) == 0 {
 				return nil
 			}
 		}
 	})
+}
+
+// ended says how a run has ended, after its output. That the run is known no longer is no error.
+func ended(ctx context.Context, env *Env, c client, id string) error {
+	text, err := wire.FetchRunResult(ctx, c, id, false)
+	res := new(sallyport.Result)
+	if err == nil && json.Unmarshal(text, res) == nil {
+		tellEnd(env, res)
+	}
+	return nil
 }
 
 // A printer prints output on the standard streams.
@@ -185,7 +199,7 @@ func (p *printer) object(c wire.RunChunk) error {
 // no more, and gets no word.
 func cannotWrite(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return explain.ExitCode(128 + int(syscall.SIGPIPE))
+		return explain.SignalExit(syscall.SIGPIPE)
 	}
 	return explain.NewError("cannot write the output: %v", explain.SystemCause(err))
 }

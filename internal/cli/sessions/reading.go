@@ -122,7 +122,7 @@ func (r *reading) misses(c wire.RunChunk) {
 func (r *reading) complete(result json.RawMessage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var of ended
+	var of struct{ End string }
 	n := r.missing + r.end
 	if r.end > 0 && json.Unmarshal(result, &of) == nil && of.End == "output" {
 		n = r.missing
@@ -196,7 +196,7 @@ func (a *attachment) unhold(ctx context.Context, over <-chan struct{}) {
 // wasEnded waits for the end of the run, and reports whether its time limit or this process has ended it:
 // a command here, whose pipe is full, would have written no more.
 func (a *attachment) wasEnded(ctx context.Context) bool {
-	var of ended
+	var of struct{ End string }
 	if a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID,
 		"for": map[string]any{"exit": true}}, nil) != nil {
 		return false

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -90,7 +91,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 		err = cmp.Or(err, endRun(ctx, env, c, id, err))
 	}
 	if by := new(signalError); errors.As(err, &by) {
-		return nil, explain.ExitCode(128 + int(by.signal))
+		return nil, explain.SignalExit(by.signal)
 	}
 	if err == nil {
 		err = lines.complete()
@@ -185,13 +186,13 @@ func attend(ctx context.Context, env *Env, c client, id string, run *args.Option
 	own *reading) (json.RawMessage, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if !run.Captures() {
-		shared.begin(ctx, c, id)
-	}
 	a := &attachment{
 		turns: shared, env: env, c: c, run: &wire.ListedRun{RunID: id, TTY: own.terminal},
 		out: printer{env: env, silent: run.Captures(), own: own}, end: end,
 		where: " --remote " + run.Server.URL, reading: own,
+	}
+	if !run.Captures() {
+		shared.begin(ctx, c, id, a.putAway)
 	}
 	if feeds {
 		a.input = process.Feed(inputOf{a, ctx}, env.Stdin) // a read of standard input cannot be ended
@@ -242,11 +243,7 @@ func (a *attachment) forward(ctx context.Context) (stop func()) {
 		syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
 	names := maps.Clone(asks)
 	maps.Copy(names, userSignals)
-	for s := range names {
-		if !signal.Ignored(s) {
-			signal.Notify(arrived, s)
-		}
-	}
+	tty.Notify(arrived, slices.Collect(maps.Keys(names))...)
 	passing := make(chan func(), cap(arrived))
 	a.work.Go(func() {
 		for pass := range passing {

@@ -18,10 +18,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -205,35 +207,51 @@ func explained(err error, id string) error {
 	}
 }
 
-// An ended is what is used of the result of a run.
-type ended struct {
-	ExitCode int    `json:"exit_code"`
-	Signal   int    `json:"signal"`
-	End      string `json:"end"`
-	Error    string `json:"error"`
-}
-
-// code returns the exit code with which this program tells of it.
-func (e *ended) code() int {
-	if e.ExitCode >= 0 {
-		return e.ExitCode
+// exitCode returns the exit code with which this program tells of the end of a run.
+func exitCode(res *sallyport.Result) int {
+	if res.ExitCode >= 0 {
+		return res.ExitCode
 	}
-	codes := map[string]int{
-		"unavailable": explain.CodeUnavailable, "forbidden": explain.CodeForbidden, "refused": explain.CodeRefused,
-		"timed_out": explain.CodeTimedOut, "not_found": explain.CodeNotFound,
+	codes := map[sallyport.End]int{
+		sallyport.EndUnavailable: explain.CodeUnavailable, sallyport.EndForbidden: explain.CodeForbidden,
+		sallyport.EndRefused: explain.CodeRefused, sallyport.EndTimedOut: explain.CodeTimedOut,
+		sallyport.EndNotFound: explain.CodeNotFound,
 	}
-	return cmp.Or(codes[e.End], explain.CodeFailed)
+	return cmp.Or(codes[res.End], explain.CodeFailed)
 }
 
 // leave returns the exit code of a run as the error that ends this program with it, after what it
 // says.
 func leave(env *Env, result json.RawMessage, quiet bool) error {
-	var e ended
-	if err := json.Unmarshal(result, &e); err != nil {
+	e := new(sallyport.Result)
+	if err := json.Unmarshal(result, e); err != nil {
 		return explain.NewError("the server sent a result that is no result: %v", err)
 	}
-	if e.Error != "" && !quiet {
-		env.Tell(strings.Join(strings.Fields(strings.TrimPrefix(e.Error, "sallyport: ")), " "))
+	if !quiet {
+		tellEnd(env, e)
 	}
-	return explain.ExitCode(e.code())
+	return explain.ExitCode(exitCode(e))
+}
+
+// tellEnd says what a run would say at its end: why it failed, and what it was denied.
+func tellEnd(env *Env, res *sallyport.Result) {
+	if res.Error != "" {
+		said, fix := explain.Unasked(explain.OneLine(errors.New(res.Error)), res.Rule)
+		env.Tell((&explain.Error{Text: said, Fix: fix}).Error())
+	}
+	if exitCode(res) == explain.CodeOK {
+		return
+	}
+	home, _ := os.UserHomeDir() // empty when it is not known
+	var causes []string
+	if text, flag := explain.Exceeded(string(res.End), res.Limits); flag != "" {
+		causes = append(causes, text)
+	}
+	if said := explain.Killed(string(res.End), res.Signal); said != "" {
+		causes = append(causes, said)
+	}
+	causes = append(causes, explain.Denials(res.Denials(), res.DenialsOmitted, home)...)
+	for _, line := range explain.Shortlist(causes, nil) {
+		env.Tell(line)
+	}
 }

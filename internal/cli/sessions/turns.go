@@ -20,13 +20,14 @@ type turns struct {
 	changed chan struct{}   // closed with the next output; nil when no question waits for it
 
 	printed sync.Mutex // held while something is printed, and during a question
+	away    func()     // undoes what the program has left on the terminal; nil before there is output
 }
 
 // begin says whose output is going to be shown, until ctx ends.
-func (s *turns) begin(ctx context.Context, c client, id string) {
+func (s *turns) begin(ctx context.Context, c client, id string, away func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ctx, s.ended = ctx, reader{c: c, id: id}
+	s.ctx, s.ended, s.away = ctx, reader{c: c, id: id}, away
 }
 
 // print prints output that ends at an offset.
@@ -48,7 +49,7 @@ func (s *turns) print(out *printer, chunks []wire.RunChunk, next uint64) error {
 // meanwhile. It is for one question at a time.
 func (s *turns) around(ask func()) {
 	s.mu.Lock()
-	ctx, r := s.ctx, s.ended
+	ctx, r, away := s.ctx, s.ended, s.away
 	r.next = s.shown
 	s.mu.Unlock()
 	if ctx != nil {
@@ -60,6 +61,9 @@ func (s *turns) around(ask func()) {
 	}
 	s.printed.Lock()
 	defer s.printed.Unlock()
+	if away != nil {
+		away()
+	}
 	ask()
 }
 

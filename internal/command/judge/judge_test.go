@@ -83,12 +83,12 @@ func TestTable(t *testing.T) {
 		{"the longest prefix", "zzz sub", false, forbids("`/bin/bash -lc 'zzz sub'` rejected: deep")},
 		{"strictest of all", "git push; zzz", false, forbids("`/bin/bash -lc 'git push; zzz'` rejected: policy forbids commands starting with `zzz`")},
 		{"prompt", "git push", false, map[string]string{
-			"untrusted": "ask: " + gitPush, "on-request": "ask: " + gitPush, "never": "forbid: " + neverAsks,
-			"granular, rules": "ask: " + gitPush, "granular, sandbox": "forbid: " + rulesOff, "granular, neither": "forbid: " + rulesOff,
+			"untrusted": "ask: " + gitPush, "on-request": "ask: " + gitPush, "never": "forbid: " + NeverAsks,
+			"granular, rules": "ask: " + gitPush, "granular, sandbox": "forbid: " + RulesOff, "granular, neither": "forbid: " + RulesOff,
 		}},
 		{"prompt, and asks to leave", "git push", true, map[string]string{
-			"untrusted": "ask: " + gitPush, "on-request": "ask: " + gitPush, "never": "forbid: " + neverAsks,
-			"granular, rules": "forbid: " + sandboxOff, "granular, sandbox": "forbid: " + rulesOff, "granular, neither": "forbid: " + rulesOff,
+			"untrusted": "ask: " + gitPush, "on-request": "ask: " + gitPush, "never": "forbid: " + NeverAsks,
+			"granular, rules": "forbid: " + SandboxOff, "granular, sandbox": "forbid: " + RulesOff, "granular, neither": "forbid: " + RulesOff,
 		}},
 		{"no rule, safe", "ls", false, allows("skip")},
 		{"no rule, not safe", "make", false, allows("ask: " + unknown)},
@@ -97,12 +97,12 @@ func TestTable(t *testing.T) {
 		{"a rule that allows a part", "git status && make", false, allows("ask: " + unknown)},
 		{"opaque", "git status > x", false, allows("ask: no rule allows `/bin/bash -lc 'git status > x'`, and it is not known to read only")},
 		{"asks to leave, safe and allowed", "ls && git log", true, map[string]string{
-			"untrusted": "ask: " + wish, "on-request": "ask: " + wish, "never": "forbid: " + neverLeaves,
-			"granular, rules": "forbid: " + sandboxOff, "granular, sandbox": "ask: " + wish, "granular, neither": "forbid: " + sandboxOff,
+			"untrusted": "ask: " + wish, "on-request": "ask: " + wish, "never": "forbid: " + NeverLeaves,
+			"granular, rules": "forbid: " + SandboxOff, "granular, sandbox": "ask: " + wish, "granular, neither": "forbid: " + SandboxOff,
 		}},
 		{"asks to leave, no rule", "make", true, map[string]string{
-			"untrusted": "ask: " + unknown, "on-request": "ask: " + wish, "never": "forbid: " + neverLeaves,
-			"granular, rules": "forbid: " + sandboxOff, "granular, sandbox": "ask: " + wish, "granular, neither": "forbid: " + sandboxOff,
+			"untrusted": "ask: " + unknown, "on-request": "ask: " + wish, "never": "forbid: " + NeverLeaves,
+			"granular, rules": "forbid: " + SandboxOff, "granular, sandbox": "ask: " + wish, "granular, neither": "forbid: " + SandboxOff,
 		}},
 	} {
 		for name, policy := range policies {

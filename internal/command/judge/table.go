@@ -111,12 +111,12 @@ type row struct {
 	why    string
 }
 
-// The texts of refusals are those that clients of codex know.
+// The texts of refusals are those that clients of codex know. People read them in other words.
 const (
-	neverAsks   = "approval required by policy, but AskForApproval is set to Never"
-	rulesOff    = "approval required by policy rule, but AskForApproval::Granular.rules is false"
-	sandboxOff  = "approval required by policy, but AskForApproval::Granular.sandbox_approval is false"
-	neverLeaves = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
+	NeverAsks   = "approval required by policy, but AskForApproval is set to Never"
+	RulesOff    = "approval required by policy rule, but AskForApproval::Granular.rules is false"
+	SandboxOff  = "approval required by policy, but AskForApproval::Granular.sandbox_approval is false"
+	NeverLeaves = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
 	noGrants    = "; reject command — you cannot request additional permissions unless the approval policy is OnRequest"
 	noForce     = "rm -f style commands are not permitted. Use a safer approach"
 )
@@ -128,14 +128,14 @@ var table = []row{
 	{plain | onRequest | granular | never | anyQuestion | inRestricted | denying | open | stays, Skip, "", nil, "no rule is against it, and it stays in the sandbox"},
 
 	{forbidden | anyPolicy | anyQuestion | anyPlace | anyWish, Forbid, "", (*Question).rejected, "a rule forbids it"},
-	{prompted | never | anyQuestion | anyPlace | anyWish, Forbid, neverAsks, nil, "rules want a question about it, and never asks none"},
-	{prompted | granular | noRules | asksSandbox | noSandbox | asksMore | noMore | anyPlace | anyWish, Forbid, rulesOff, nil, "rules want a question about it, and this granular policy asks none for rules"},
-	{notRuled | never | anyQuestion | anyPlace | leaves, Forbid, neverLeaves, nil, "it asks to leave the sandbox, and never asks no question"},
+	{prompted | never | anyQuestion | anyPlace | anyWish, Forbid, NeverAsks, nil, "rules want a question about it, and never asks none"},
+	{prompted | granular | noRules | asksSandbox | noSandbox | asksMore | noMore | anyPlace | anyWish, Forbid, RulesOff, nil, "rules want a question about it, and this granular policy asks none for rules"},
+	{notRuled | never | anyQuestion | anyPlace | leaves, Forbid, NeverLeaves, nil, "it asks to leave the sandbox, and never asks no question"},
 	{notRuled | never | anyQuestion | anyPlace | wantsMore, Forbid, "approval policy is Never" + noGrants, nil, "it asks for more than its sandbox allows, and never asks no question"},
 	{anyCommand | granular | anyQuestion&^asksMore | anyPlace | wantsMore, Forbid, "approval policy is Granular" + noGrants, nil, "it asks for more than its sandbox allows, and this granular policy asks nothing about that"},
 	{dangerous | granular | anyQuestion&^asksSandbox | anyPlace | leaves, Forbid, noForce, nil, "it removes without asking, outside the sandbox, and this granular policy asks nothing about that"},
 	{dangerous | granular | anyQuestion&^asksSandbox | notSandbox | anyWish, Forbid, noForce, nil, "it removes without asking, no sandbox here protects the files, and this granular policy asks nothing about that"},
-	{anyCommand | granular | anyQuestion&^asksSandbox | anyPlace | leaves, Forbid, sandboxOff, nil, "it asks to leave the sandbox, and this granular policy asks nothing about that"},
+	{anyCommand | granular | anyQuestion&^asksSandbox | anyPlace | leaves, Forbid, SandboxOff, nil, "it asks to leave the sandbox, and this granular policy asks nothing about that"},
 	{dangerous | never | anyQuestion | notSandbox | anyWish, Forbid, "", (*Question).removes, "it removes without asking, no sandbox here protects the files, and never asks no question"},
 
 	{prompted | anyPolicy | anyQuestion | anyPlace | anyWish, Ask, "", (*Question).requires, "rules want a question about it"},

@@ -4,11 +4,13 @@
 package tty
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -21,6 +23,8 @@ type Console struct {
 	Own bool
 	// Keys says that standard input is the terminal, from which Read reads.
 	Keys bool
+	// Reads takes one look whether the program is blocked in a read of a terminal; nil for no look.
+	Reads func() bool
 	// Size is that of the terminal; zero members are not known.
 	Size executor.Size
 
@@ -28,11 +32,17 @@ type Console struct {
 	term    *Terminal // of a program with its own; nil when no standard stream is one
 	shown   bool      // the program's output goes to term
 	restore func()    // the modes of a terminal that the program was given
+	opened  []*os.File
 	resizes chan executor.Size
 	over    chan struct{}
 	passing sync.WaitGroup
-	asking  atomic.Bool // the terminal is in use for a question
 	gate    gate
+
+	typed atomic.Int32 // the last signal that a key has asked for; 0 is none
+
+	saying sync.Mutex  // held while a message of ours is printed, and to change the rest
+	asking atomic.Bool // the terminal is in use for a question
+	unsaid []func()    // messages that wait for its end
 }
 
 // OpenConsole returns the console of the standard streams, which must be closed. It changes nothing
@@ -114,17 +124,22 @@ func (c *Console) LineEnd() string {
 
 // Reader returns a reader of keys for the program. When the terminal is gone, the program gets
 // SIGHUP before the end of its input.
-func (c *Console) Reader(s *Signals) *Keys { return &Keys{c.term, s} }
+func (c *Console) Reader(s *Signals) *Keys { return &Keys{c, s} }
 
 // Keys are what is typed.
 type Keys struct {
-	term    *Terminal
+	console *Console
 	signals *Signals
 }
 
 // Read reads keys, and blocks until there are some.
 func (k *Keys) Read(p []byte) (int, error) {
-	n, err := k.term.Read(p)
+	n, err := k.console.term.Read(p)
+	for key, s := range signalKeys {
+		if bytes.IndexByte(p[:n], key) >= 0 {
+			k.console.typed.Store(int32(s))
+		}
+	}
 	if errors.Is(err, ErrGone) {
 		k.signals.hangUp()
 		return n, io.EOF // the program gets to know by the signal
@@ -132,27 +147,97 @@ func (k *Keys) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// signalKeys are the keys by which a terminal signals the job in its foreground.
+var signalKeys = map[byte]syscall.Signal{0x03: syscall.SIGINT, 0x1c: syscall.SIGQUIT}
+
+// Interrupt signals the other processes of this job by the signal that ended the program, if a key asked for
+// that: a script has to hear of it, and this process took the key.
+func (c *Console) Interrupt(s syscall.Signal) {
+	if c.Own && s != 0 && syscall.Signal(c.typed.Load()) == s {
+		interruptJob(s)
+	}
+}
+
 // Around calls ask, which reads the terminal itself, and takes it back afterwards. Control-Z has no
 // effect meanwhile. Output of a program that runs must go through Gate, where it waits.
 func (c *Console) Around(ask func()) {
-	c.asking.Store(true)
-	defer c.asking.Store(false)
+	c.hold()
+	defer c.letGo()
 	c.gate.turn.Lock()
 	defer c.gate.turn.Unlock()
-	if !c.gate.asks {
-		c.gate.modes = text.ScreenModes{} // the question resets what one that has ended has left on
+	if c.gate.asks {
+		defer c.putAway()()
+	} else {
+		c.clear()
 	}
-	defer c.putAway()()
 	c.restore() // of a program that was given the terminal, and has ended
 	c.suspend()
 	defer c.resume()
 	ask()
 }
 
+// hold begins a question: what [Console.Beside] gets waits.
+func (c *Console) hold() {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	c.asking.Store(true)
+}
+
+// letGo ends a question, and says what has waited.
+func (c *Console) letGo() {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	c.asking.Store(false)
+	for _, say := range c.unsaid {
+		say()
+	}
+	c.unsaid = nil
+}
+
+// Beside calls say, which prints a message of ours on the terminal: now, or where a question is on the
+// terminal, after that.
+func (c *Console) Beside(say func()) {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	if c.asking.Load() {
+		c.unsaid = append(c.unsaid, say)
+		return
+	}
+	say()
+}
+
+// Unless calls say unless a question is on the terminal, and reports whether it did.
+func (c *Console) Unless(say func()) bool {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	if c.asking.Load() {
+		return false
+	}
+	say()
+	return true
+}
+
+// draws reports whether control sequences for the program's terminal go to this one.
+func (c *Console) draws() bool { return c.term != nil && c.shown && !Plain() }
+
+// clear brings the terminal out of the modes that a program has left which has ended. Where the cursor may
+// be above what it wrote, the next line is the last one, so that nothing has to be erased.
+func (c *Console) clear() {
+	left, moved := c.gate.modes.Left(), c.gate.modes.Moved()
+	if (left || moved) && c.draws() {
+		_, _ = io.WriteString(c.streams[1], Cut)
+		c.putAway()
+		if moved {
+			_, _ = io.WriteString(c.streams[1], resetModes+lowest)
+		}
+	}
+	c.gate.modes = text.ScreenModes{}
+}
+
 // putAway brings the terminal out of the modes of a program that writes through the gate. The function
 // that it returns brings it back, and has a program with a screen of its own draw that anew.
 func (c *Console) putAway() (back func()) {
-	if !c.gate.modes.Left() || c.term == nil || !c.shown || Plain() {
+	if !c.gate.modes.Left() || !c.draws() {
 		return func() {}
 	}
 	away, again, second := c.gate.modes.Away()
@@ -207,6 +292,9 @@ func (c *Console) Close() {
 	}
 	close(c.over)
 	c.restore()
+	for _, f := range c.opened {
+		_ = f.Close() // nothing was written that could be lost
+	}
 	if c.term != nil {
 		if c.gate.modes.Left() && c.shown {
 			Continue(c.streams[1]) // output that the program has stopped would wait

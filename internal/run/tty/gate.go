@@ -17,6 +17,9 @@ type gate struct {
 	asks  bool             // the program may run while there is a question
 	turn  sync.Mutex       // held while something is written, or a question is on the terminal
 	modes text.ScreenModes // that the program has set
+	// behind is called before a program shows a screen of its own, which may be in the background; nil is
+	// not called.
+	behind func()
 }
 
 // gated is a stream of the program that goes through a gate.
@@ -29,7 +32,11 @@ type gated struct {
 func (g gated) Write(p []byte) (int, error) {
 	g.gate.turn.Lock()
 	defer g.gate.turn.Unlock()
+	second := g.gate.modes.Second()
 	g.gate.modes.Follow(p)
+	if g.gate.behind != nil && !second && g.gate.modes.Second() {
+		g.gate.behind()
+	}
 	return g.Writer.Write(p)
 }
 

@@ -4,10 +4,12 @@
 package tty
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,13 +24,15 @@ type Signals struct {
 	arrived chan os.Signal
 	stopped chan struct{}        // holds a token when the program was stopped
 	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the program knows
-	console *Console             // suspended before a stop
-	told    bool                 // the program knows that this process continued
+	halts   chan halt
+	looking atomic.Bool // a goroutine looks
+	console *Console    // suspended before a stop
+	told    bool        // the program knows that this process continued
 	over    chan struct{}
 	running sync.WaitGroup
 	end     func(syscall.Signal) // ends this process
 	late    time.Duration        // how long a signal waits for the program before that
-	stop    func()               // stops the job
+	stop    func(syscall.Signal) // stops the job as a signal does
 }
 
 // ForwardSignals begins to catch signals. It returns at once: that takes the
@@ -43,16 +47,18 @@ func ForwardSignals(c *Console) *Signals {
 	f := &Signals{
 		arrived: make(chan os.Signal, 32), Numbers: make(chan int),
 		Ready: make(chan struct{}), over: make(chan struct{}), stopped: make(chan struct{}, 1),
-		lost: make(chan chan<- struct{}), console: c,
-		end: endSelf, late: 2 * time.Second, stop: stopJob,
+		lost: make(chan chan<- struct{}), halts: make(chan halt), console: c,
+		end: Die, late: 2 * time.Second, stop: stopJob,
 	}
+	c.gate.behind = f.draws
 	f.running.Go(func() {
 		for _, s := range forwarded() {
-			if !signal.Ignored(s) && !(c.Own && s == resizeSignal) {
-				signal.Notify(f.arrived, s)
+			if !(c.Own && s == resizeSignal) {
+				Notify(f.arrived, s)
 			}
 		}
 		close(f.Ready)
+		f.look()
 		f.forward()
 	})
 	return f
@@ -67,6 +73,36 @@ func (f *Signals) Close(last bool) {
 		signal.Stop(f.arrived)
 	}
 }
+
+// Notify has c receive those of the signals that this process does not ignore.
+func Notify(c chan<- os.Signal, signals ...os.Signal) {
+	for _, s := range signals {
+		if !ignored(s) {
+			catchable(s)
+			signal.Notify(c, s)
+		}
+	}
+}
+
+// UntilSignal returns a context that ends with one of the signals that this process does not ignore. Stop
+// must be called.
+func UntilSignal(ctx context.Context, signals ...os.Signal) (until context.Context, stop func()) {
+	until, stop = context.WithCancel(ctx)
+	arrived := make(chan os.Signal, 1)
+	Notify(arrived, signals...)
+	go func() {
+		select {
+		case <-arrived:
+			stop()
+		case <-until.Done():
+		}
+		signal.Stop(arrived)
+	}()
+	return until, stop
+}
+
+// Die ends this process by a signal, without a core dump. It returns where that is not possible.
+func Die(s syscall.Signal) { die(s) }
 
 // forward sends until it is over.
 func (f *Signals) forward() {
@@ -88,12 +124,19 @@ func (f *Signals) forward() {
 			f.deliver(n, n == stopSignal || n == syscall.SIGHUP)
 			if n == stopSignal && !f.console.asking.Load() {
 				f.awaitStop()
-				f.stopJob()
+				f.stopJob(stopSignal)
 			}
 		case <-f.stopped:
 			if f.console.Present() {
-				f.stopJob()
+				f.stopJob(stopSignal)
 			}
+		case h := <-f.halts:
+			if f.console.background() {
+				f.deliver(h.by, true)
+				f.awaitStop()
+				f.stopJob(h.by)
+			}
+			close(h.done)
 		case done := <-f.lost:
 			if hangUps == 0 && !signal.Ignored(syscall.SIGHUP) {
 				sent = true
@@ -129,9 +172,9 @@ func (f *Signals) awaitStop() {
 
 // stopJob stops the job that this process belongs to until its shell continues it, and has the
 // program go on then. Where no shell could, nothing stops, and the program goes on at once.
-func (f *Signals) stopJob() {
+func (f *Signals) stopJob(by syscall.Signal) {
 	f.console.suspend()
-	f.stop()
+	f.stop(by)
 	f.console.resume()
 	select {
 	case <-f.stopped: // from before
@@ -139,6 +182,7 @@ func (f *Signals) stopJob() {
 	}
 	f.told = true
 	f.deliver(continueSignal, false)
+	f.look()
 }
 
 // deliver sends a signal, and with wait returns when it has been sent on.

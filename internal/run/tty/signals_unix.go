@@ -7,8 +7,9 @@ package tty
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // forwarded are the signals that are sent on to the program: those that people,
@@ -29,8 +30,18 @@ const (
 	resizeSignal   = syscall.SIGWINCH
 )
 
-// endSelf ends this process by a signal that it catches until then.
-func endSelf(s syscall.Signal) {
-	signal.Reset(s)
-	_ = syscall.Kill(syscall.Getpid(), s) // it cannot fail for the process itself
+// The signals by which the kernel stops a job in the background that reads the terminal, or changes it.
+const (
+	backgroundRead  = syscall.SIGTTIN
+	backgroundWrite = syscall.SIGTTOU
+)
+
+// stoppable reports whether a shell could continue this job: the parent is of the same session and another
+// job (an orphaned process group has none).
+func stoppable() bool {
+	parent := syscall.Getppid()
+	session, err := unix.Getsid(parent)
+	own, _ := unix.Getsid(0) // it cannot fail
+	group, err2 := syscall.Getpgid(parent)
+	return err == nil && err2 == nil && session == own && group != syscall.Getpgrp()
 }

@@ -218,13 +218,13 @@ func (e *Effective) cut(v *Value, key string, s Setting, why string) {
 }
 
 // builtIn is the value of a key that nothing sets.
-func (e *Effective) builtIn(k *Key) string {
+func (e *Effective) builtIn(k *Key, stack []source) string {
 	switch {
 	case k.Name == "network.mode" && e.Base == FullAccess:
 		return NetHost
 	case k.Name == "network.mode":
 		return NetNone
-	case k.Name == "approval" && !e.config.in.Terminal && !e.waits():
+	case k.Name == "approval" && !e.config.in.Terminal && !e.waits() && !programAsked(stack):
 		return "never"
 	}
 	return k.Default
@@ -238,9 +238,16 @@ func (e *Effective) waits() bool {
 	return err == nil && d > 0
 }
 
+// programAsked reports whether a program answers questions, without a terminal as well.
+func programAsked(stack []source) bool {
+	return slices.ContainsFunc(stack, func(from source) bool {
+		return !from.past && len(from.values["hooks.approver"]) > 0
+	})
+}
+
 // pick finds the value of a key that has one.
 func (e *Effective) pick(k *Key, stack []source) {
-	s := Setting{Text: e.builtIn(k)}
+	s := Setting{Text: e.builtIn(k, stack)}
 	var v Value
 	reads := false // the managed network that was said last is limited
 	for i, from := range stack {

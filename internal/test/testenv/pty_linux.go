@@ -320,7 +320,7 @@ func (x *Terminal) Wait() int {
 	case <-patience.C:
 		x.t.Fatalf("testenv: the program has ended, and another process still has its terminal open; output:\n%q", x.Transcript())
 	}
-	return x.cmd.ProcessState.ExitCode()
+	return Code(x.cmd.ProcessState)
 }
 
 // Transcript returns everything that was seen so far: what a person would have seen,
