@@ -9,8 +9,8 @@
 // of the environment names. What a command writes stays with its workspace. [List]
 // and [Clear] are for users who look after the layers.
 //
-// The package changes nothing outside of the state directory and mounts nothing: it
-// returns rules, overlays and an environment for the plan. It never gives one
+// Outside of the state directory the package makes missing directories of caches that the
+// table marks, and changes nothing else. It mounts nothing: it returns rules, overlays and an environment for the plan. It never gives one
 // workspace the layers of another, and two runs never write to one layer at a time.
 package caches
 
