@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,7 @@ type Mount struct {
 	Device     string // of the file system, as MAJOR:MINOR
 	Root       string // the directory or file of that file system that is mounted
 	Point      string // where it is mounted
+	Served     bool   // a program or another machine answers for its files
 }
 
 // ParseMounts returns the mounts in the text of mountinfo, in its order. Lines of another
@@ -38,12 +40,23 @@ func ParseMounts(text string) []Mount {
 		}
 		id, err := strconv.Atoi(f[0])
 		parent, perr := strconv.Atoi(f[1])
-		if m := (Mount{id, parent, f[2], UnescapeMount(f[3]), UnescapeMount(f[4])}); ok && err == nil &&
+		_, kind, _ := strings.Cut(line, " - ")
+		m := Mount{id, parent, f[2], UnescapeMount(f[3]), UnescapeMount(f[4]), served(kind)}
+		if ok && err == nil &&
 			perr == nil && strings.HasPrefix(m.Point, "/") {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// served reports whether a program or another machine answers for the files of a file system; text begins
+// with its kind.
+func served(text string) bool {
+	kind, _, _ := strings.Cut(text, " ")
+	kind, _, _ = strings.Cut(kind, ".") // of fuse, such as fuse.sshfs
+	return slices.Contains([]string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs",
+		"lustre", "beegfs", "coda", "virtiofs"}, kind)
 }
 
 // UnescapeMount replaces the octal escapes of mountinfo.
@@ -67,7 +80,8 @@ func UnescapeMount(s string) string {
 
 // A MountTable says what a process sees where. The zero MountTable knows no mount.
 type MountTable struct {
-	root *Mount // nil: the root directory is no mount, as after a bare chroot(2)
+	root   *Mount   // nil: the root directory is no mount, as after a bare chroot(2)
+	served []string // mount points
 	// The rest is nil where no file system is mounted twice.
 	at     map[string][]*Mount // by mount point
 	points []string            // the same, sorted
@@ -148,6 +162,9 @@ func NewMountTable(mounts []Mount) *MountTable {
 		m := &mounts[i]
 		known[m.ID] = true
 		device[m.Device] = append(device[m.Device], m)
+		if m.Served {
+			t.served = append(t.served, m.Point)
+		}
 	}
 	for i := range mounts {
 		m := &mounts[i]
@@ -165,6 +182,41 @@ func NewMountTable(mounts []Mount) *MountTable {
 	}
 	t.points = slices.Sorted(maps.Keys(t.at))
 	return t
+}
+
+// Hung returns the mount points below a directory for whose files a program or another machine answers, but
+// does not within a time. None of them is touched by this goroutine.
+func (t *MountTable) Hung(dir string, limit time.Duration) []string {
+	var asked, out []string
+	for _, at := range t.served {
+		if _, inside := underMount(at, dir); inside && at != dir && !slices.Contains(asked, at) {
+			asked = append(asked, at)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	answered := make(chan string, len(asked))
+	for _, at := range asked {
+		go func() {
+			if fd, err := unix.Open(at, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+				var some [512]byte
+				_, _ = unix.ReadDirent(fd, some[:])
+				unix.Close(fd)
+			}
+			answered <- at
+		}()
+	}
+	out = asked
+	for end := time.After(limit); len(out) > 0; {
+		select {
+		case at := <-answered:
+			out = slices.DeleteFunc(slices.Clone(out), func(o string) bool { return o == at })
+		case <-end:
+			return out
+		}
+	}
+	return nil
 }
 
 // holder returns the mount that a clean path without symbolic links leads to: from the root

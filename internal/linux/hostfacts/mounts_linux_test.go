@@ -14,12 +14,13 @@ func TestParseMounts(t *testing.T) {
 		name, text string
 		want       []Mount
 	}{
-		{"usual", "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n", []Mount{{36, 35, "98:0", "/mnt1", "/mnt2"}}},
-		{"no end of line", "36 35 98:0 / / rw", []Mount{{36, 35, "98:0", "/", "/"}}},
-		{"escapes", `1 0 8:1 /a\040b\134 /c\011d\012 rw - x y z`, []Mount{{1, 0, "8:1", `/a b\`, "/c\td\n"}}},
-		{"no escapes", `1 0 8:1 /a\04 /b\999 rw - x y z`, []Mount{{1, 0, "8:1", `/a\04`, `/b\999`}}},
-		{"deleted", "1 0 8:1 /a//deleted /b rw - x y z", []Mount{{1, 0, "8:1", "/a//deleted", "/b"}}},
-		{"object", "1 0 0:4 net:[4026] /run/netns/a rw - nsfs nsfs rw", []Mount{{1, 0, "0:4", "net:[4026]", "/run/netns/a"}}},
+		{"usual", "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n", []Mount{{36, 35, "98:0", "/mnt1", "/mnt2", false}}},
+		{"of a program", "36 35 0:9 / /mnt2 rw,noatime master:1 - fuse.sshfs a:b rw\n", []Mount{{36, 35, "0:9", "/", "/mnt2", true}}},
+		{"no end of line", "36 35 98:0 / / rw", []Mount{{36, 35, "98:0", "/", "/", false}}},
+		{"escapes", `1 0 8:1 /a\040b\134 /c\011d\012 rw - x y z`, []Mount{{1, 0, "8:1", `/a b\`, "/c\td\n", false}}},
+		{"no escapes", `1 0 8:1 /a\04 /b\999 rw - x y z`, []Mount{{1, 0, "8:1", `/a\04`, `/b\999`, false}}},
+		{"deleted", "1 0 8:1 /a//deleted /b rw - x y z", []Mount{{1, 0, "8:1", "/a//deleted", "/b", false}}},
+		{"object", "1 0 0:4 net:[4026] /run/netns/a rw - nsfs nsfs rw", []Mount{{1, 0, "0:4", "net:[4026]", "/run/netns/a", false}}},
 		{"short", "1 0 8:1 /\n1 0 8:1 / /\n\n", nil},
 		{"no numbers", "a 0 8:1 / / rw\n1 b 8:1 / / rw\n", nil},
 		{"empty field", "1 0  / / rw", nil},

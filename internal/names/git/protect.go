@@ -73,8 +73,8 @@ func (r *Repository) addGitDirs(l *list) {
 var closedDirs = [...]string{"info", "modules", "branches", "remotes"}
 
 // Writable reports whether a name below a git directory, without a slash in front, is
-// open to a command that may write to the directory for commits. It goes by names
-// alone: [Repository.Shut] knows what a repository leads to.
+// open to a command that may write to the directory for commits, and to those of its submodules. It
+// goes by names alone: [Repository.Shut] knows what a repository leads to.
 func Writable(name string) bool {
 	first, rest, deep := strings.Cut(name, "/")
 	switch first {
@@ -84,6 +84,11 @@ func Writable(name string) bool {
 		if _, inner, ok := strings.Cut(rest, "/"); deep && ok {
 			return Writable(inner)
 		}
+	case "modules":
+		_, inner, ok := strings.Cut(rest, "/")
+		return ok && !slices.ContainsFunc(strings.Split(inner, "/"), func(part string) bool {
+			return part != "modules" && (part == configName+".lock" || !Writable(part))
+		})
 	}
 	return !slices.Contains(closedDirs[:], first)
 }

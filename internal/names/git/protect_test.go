@@ -310,7 +310,8 @@ func TestWritable(t *testing.T) {
 		{"index", true}, {"index.lock", true}, {"HEAD", true}, {"objects/ab/cd", true}, {"refs/heads/info", true},
 		{"logs/HEAD", true}, {"config.lock", true}, {"worktrees/a/index", true}, {"worktrees/a", true}, {"rebase-merge/done", true},
 		{"", false}, {"config", false}, {"config.worktree", false}, {"hooks", false}, {"hooks/pre-commit", false}, {"info/attributes", false},
-		{"modules/m/config", false}, {"branches/x", false}, {"remotes/x", false}, {"commondir", false}, {"gitdir", false},
+		{"modules/m/config", false}, {"modules/m/index.lock", true}, {"modules/a/b/modules/c/objects/ab/cd", true},
+		{"modules/m/config.lock", false}, {"modules/a/b/hooks/x", false}, {"modules/m", false}, {"branches/x", false}, {"remotes/x", false}, {"commondir", false}, {"gitdir", false},
 		{"worktrees/a/gitdir", false}, {"worktrees/a/commondir", false}, {"worktrees/a/config.worktree", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

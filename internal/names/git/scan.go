@@ -17,6 +17,7 @@ import (
 type Limit struct {
 	Entries int           // names read; 0: DefaultEntries
 	Time    time.Duration // 0: DefaultTime; the first 512 names are free
+	Skip    []string      // directories that are not looked at, without symbolic links; nil is none
 }
 
 // Defaults of a [Limit]: what a user does not notice at the start of a command.
@@ -104,6 +105,9 @@ func (s *scanner) stop(path string) {
 
 // read reads one directory, and reports whether the limit has cut its names off.
 func (s *scanner) read(path string) (cut bool) {
+	if len(s.limit.Skip) > 0 && slices.Contains(s.limit.Skip, filepath.Join(s.root, path)) {
+		return false
+	}
 	st, mode, err := s.tree.stat(path)
 	if err != nil || !mode.IsDir() {
 		return false // it has gone since

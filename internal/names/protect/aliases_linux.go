@@ -38,7 +38,7 @@ func (g *inspection) readMounts(mounts *hostfacts.Mounts) {
 // may have changed, and the roots in it are not paths for every file system.
 func (g *inspection) closeAliases(rules []plan.Rule) {
 	for _, r := range rules {
-		if r.Level == sandbox.LevelWrite || r.Kind == plan.KindMissing {
+		if r.Level == sandbox.LevelWrite || r.Kind == plan.KindMissing || r.Why == whyHung {
 			continue
 		}
 		names := []string{r.Path}

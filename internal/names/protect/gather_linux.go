@@ -199,14 +199,16 @@ func (g *inspection) protectRoot(root string, w sandbox.WritableRoot) error {
 	if err := g.protectAbove(root); err != nil {
 		return err
 	}
-	found := g.search(root)
-	g.seen.roots = append(g.seen.roots, searched{root, found})
+	hung, found := g.search(root)
+	g.closeHung(hung)
+	g.seen.roots = append(g.seen.roots, searched{root, hung, found})
 	return g.protectNested(root, found)
 }
 
 // An early search is one that began before its root was looked at.
 type early struct {
 	root  string
+	hung  []string
 	found chan git.Found
 }
 
@@ -219,19 +221,21 @@ func (g *inspection) searchEarly(policy *sandbox.Resolved) {
 			slices.Contains([]string{"/", "/tmp", "/dev", "/proc", "/sys"}, root) {
 			continue // protectAll may leave it out
 		}
-		g.early = &early{root, make(chan git.Found, 1)}
-		go func(e *early) { e.found <- git.Scan(e.root, git.Limit{}) }(g.early)
+		g.early = &early{root, g.table.Hung(root, hungAfter), make(chan git.Found, 1)}
+		go func(e *early) { e.found <- git.Scan(e.root, git.Limit{Skip: e.hung}) }(g.early)
 		return
 	}
 }
 
-// search searches a root for nested repositories, or waits for the search that is under way.
-func (g *inspection) search(root string) git.Found {
+// search searches a root for nested repositories, or waits for the search that is under way. It passes by
+// the mounts whose server does not answer, and returns them.
+func (g *inspection) search(root string) (hung []string, found git.Found) {
 	if e := g.early; e != nil && e.root == root {
 		g.early = nil
-		return <-e.found
+		return e.hung, <-e.found
 	}
-	return git.Scan(root, git.Limit{})
+	hung = g.table.Hung(root, hungAfter)
+	return hung, git.Scan(root, git.Limit{Skip: hung})
 }
 
 // add adds a rule.

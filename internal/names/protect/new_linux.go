@@ -28,6 +28,7 @@ const (
 // A searched root is what the search for nested repositories found in it.
 type searched struct {
 	root string
+	hung []string // what was not looked at
 	git.Found
 }
 
@@ -122,7 +123,7 @@ func (s *seen) search() []string {
 		if !r.Complete {
 			continue
 		}
-		for _, work := range git.Scan(r.root, git.Limit{}).Repositories {
+		for _, work := range git.Scan(r.root, git.Limit{Skip: r.hung}).Repositories {
 			name := work
 			if _, err := os.Lstat(filepath.Join(work, ".git")); err == nil {
 				name = filepath.Join(work, ".git")

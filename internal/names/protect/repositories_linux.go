@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -126,6 +127,23 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 	return nil
 }
 
+// hungAfter is how long the server of a mount may take to answer. Several are asked at once.
+const hungAfter = 250 * time.Millisecond
+
+// closeHung makes mounts read-only whose server does not answer: repositories in them cannot be
+// found. Nothing looks at them, which would wait for the server.
+func (g *inspection) closeHung(hung []string) {
+	for _, at := range hung {
+		if g.level(at) != sandbox.LevelWrite {
+			continue
+		}
+		g.rules[at] = plan.Rule{Spot: plan.Spot{Path: at, Kind: plan.KindDirectory}, Level: sandbox.LevelRead,
+			Why: whyHung, Auto: true}
+		g.replaceable = append(g.replaceable, at)
+		g.warn(fmt.Errorf("the file system at %s does not answer, so it was not looked at and is read-only in this run", at))
+	}
+}
+
 // maxShut is how many directories that may not be listed are closed one by one.
 const maxShut = 256
 
@@ -230,7 +248,7 @@ func (g *inspection) ungrantable(r *git.Repository, own bool, paths []git.Path, 
 			e.Level == sandbox.LevelRead && !e.Auto) {
 			return fmt.Sprintf("an entry of the policy denies writing to %s, and to the git directory %s with it", e.Path, dir)
 		}
-		if g.level(dir) != sandbox.LevelWrite && (!own || !mutual(r)) {
+		if g.level(dir) != sandbox.LevelWrite && (!own && !g.submodule(r) || !mutual(r)) {
 			return fmt.Sprintf("its git directory %s is outside of the workspace and does not point back to it; %s opens it", dir, sandbox.Grant{Path: dir, Level: sandbox.LevelWrite})
 		}
 	}
@@ -241,6 +259,15 @@ func (g *inspection) ungrantable(r *git.Repository, own bool, paths []git.Path, 
 		}
 	}
 	return ""
+}
+
+// submodule reports whether the git directory of a repository is among those of the submodules of one that
+// the grant is given for. Commands cannot make one there.
+func (g *inspection) submodule(r *git.Repository) bool {
+	return slices.ContainsFunc(g.granted, func(o workTree) bool {
+		return o.repo != nil && (hostfacts.Below(r.Dir, filepath.Join(o.repo.Common, "modules")) ||
+			hostfacts.Below(r.Dir, filepath.Join(o.repo.Dir, "modules")))
+	})
 }
 
 // pointerBound is how many bytes a file may have that points back. Another command may have
@@ -259,7 +286,10 @@ func mutual(r *git.Repository) bool {
 		return true // it lies in the work tree
 	}
 	if text, err := git.ReadFile(filepath.Join(r.Dir, "gitdir"), pointerBound); err == nil {
-		if back, _, _ := strings.Cut(string(text), "\n"); filepath.IsAbs(back) {
+		if back, _, _ := strings.Cut(string(text), "\n"); back != "" {
+			if !filepath.IsAbs(back) { // since git 2.48
+				back = filepath.Join(r.Dir, back)
+			}
 			return hostfacts.RealPath(back) == r.Link
 		}
 	}

@@ -34,6 +34,7 @@ const (
 	// whySettings is for what decides about later runs.
 	whySettings = "settings of sallyport"
 	whyShut     = "cannot be listed"
+	whyHung     = "its server does not answer"
 	whyLink     = "symbolic link on the way to what is closed"
 	whyNewRepo  = "a new git repository, whose hooks run outside the sandbox"
 )

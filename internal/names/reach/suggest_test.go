@@ -123,6 +123,8 @@ func TestNamed(t *testing.T) {
 		{"a new repository", ws, nil, writes("/w/.git"), []string{"/w/.git=read (protected): --grant git"}},
 		{"the repository itself", ws, repo, writes("/w/.git"), []string{"/w/.git=read (protected): "}},
 		{"the grant was not given", ws.With(git), append(repo, "/w/.git/HEAD"), writes("/w/.git/HEAD"), []string{"/w/.git=read (protected): --rw /w/.git/HEAD"}},
+		{"a submodule", ws, repo, writes("/w/.git/modules/sub/index.lock"), []string{"/w/.git=read (protected): --grant git"}},
+		{"the hooks of one", ws, repo, writes("/w/.git/modules/a/b/hooks/x"), []string{"/w/.git=read (protected): "}},
 		{"a nested repository", ws, repo, writes("/w/sub/.git/index"), []string{"/w/sub/.git=read (protected): --grant git"}},
 		{"a repository elsewhere", ws, []string{"/srv/r/.git/index"}, writes("/srv/r/.git/index"), []string{"/=read: --rw /srv/r/.git/index"}},
 		{"a policy that keeps git", ws.WithEntries(sandbox.PathEntry("/w/.git", sandbox.LevelRead)), []string{"/w/.git/index"}, writes("/w/.git/index"),

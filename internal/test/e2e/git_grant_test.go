@@ -127,6 +127,37 @@ func TestGitGrant(t *testing.T) {
 	})
 }
 
+// TestGitGrantSubmodule: the grant is for the git directories of submodules as for the main one, from the top
+// and for nested ones; their configuration and hooks stay closed. Without it, it is what is suggested.
+func TestGitGrantSubmodule(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	ws := gitRepo(t)
+	outside := newRunner(t, sandbox.FullAccess())
+	if made := gitRun(t, outside, ws, `set -e; for d in a b; do git clone -q . ../$d; done; s="git -c protocol.file.allow=always submodule -q"
+		cd ../a; $s add ../b inner; git -c user.name=a -c user.email=a commit -qm inner; cd ../ws
+		$s add ../a libs/sub; $s update --init --recursive; git commit -qm sub`); made.ExitCode != 0 {
+		t.Skipf("%s", made.Output) // an old git
+	}
+	const work = "echo a >a && git add a && git -c user.name=a -c user.email=a commit -qm a"
+	r := newRunner(t, sandbox.WorkspaceWrite("."))
+	res := gitRun(t, r, ws, "cd libs/sub && "+work)
+	if ds := res.Denials(); res.ExitCode == 0 || len(ds) != 1 || ds[0].Grant != "--grant git" {
+		t.Errorf("exit code %d, denials %v", res.ExitCode, ds)
+	}
+	granted := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
+	for _, dir := range []string{"libs/sub", "libs/sub/inner"} {
+		if res := gitRun(t, granted, ws, "cd "+dir+" && "+work); res.ExitCode != 0 || len(res.Quarantined) > 0 {
+			t.Errorf("%s: exit code %d, quarantined %v\n%s", dir, res.ExitCode, res.Quarantined, res.Output)
+		}
+	}
+	const attack = `for d in .git/modules/libs/sub .git/modules/libs/sub/modules/inner; do
+		for f in config hooks/pre-commit info/attributes; do echo x >>$d/$f && echo $d/$f; done
+		mv $d x && echo moved $d; done 2>/dev/null; mkdir .git/modules/new 2>/dev/null && echo new; true`
+	if res := gitRun(t, granted, ws, attack); strings.TrimSpace(res.Output.String()) != "" {
+		t.Errorf("changed: %s", res.Output)
+	}
+}
+
 // refusedInit: a repository is refused while the command asks for it, and told.
 func refusedInit(t *testing.T, policy sandbox.Policy, ws string) {
 	t.Helper()

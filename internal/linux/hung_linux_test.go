@@ -1,0 +1,45 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+)
+
+// TestHungMount: a mount in the workspace whose server does not answer is named and read-only, and commands
+// start. The rest of the workspace is protected and writable as ever.
+func TestHungMount(t *testing.T) {
+	testenv.NeedRoot(t)
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("no file systems of programs: %v", err)
+	}
+	a := newArena(t)
+	at := a.ws + "/remote"
+	must(t, os.Mkdir(at, 0o755))
+	must(t, os.MkdirAll(a.ws+"/sub/.git/objects", 0o755))
+	must(t, unix.Mount("hung", at, "fuse.hung", 0,
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)))
+	t.Cleanup(func() {
+		_ = unix.Unmount(at, unix.MNT_FORCE|unix.MNT_DETACH)
+		unix.Close(fd) // nobody has answered
+	})
+	var after executor.Exit
+	res := mustRun(t, a, &job{after: &after, args: sh(`echo x >sub/new && echo x >new; echo x >sub/.git/config || echo started`)})
+	if !strings.Contains(res.out, "started") {
+		t.Errorf("%+v", res)
+	}
+	if !slices.ContainsFunc(after.Sandbox.Warnings, func(w string) bool { return strings.Contains(w, at) }) {
+		t.Errorf("warnings %q", after.Sandbox.Warnings)
+	}
+}
