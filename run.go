@@ -117,7 +117,8 @@ func (x *execution) judge() judge.Decision {
 	}
 	if d.Rule != nil {
 		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column,
-			Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String(), Justification: d.Rule.Justification}
+			Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String(),
+			Justification: d.Rule.Justification}
 	}
 	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason,
 		Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version,

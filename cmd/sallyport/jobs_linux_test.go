@@ -18,6 +18,67 @@ import (
 // stoppedJob is what a shell says of a job that was stopped, and its prompt.
 const stoppedJob = `Stopped(?s:.*)` + prompt
 
+// jobScript is a job that a key stops and another one ends.
+const jobScript = `sh -c 'echo go; sleep 600 | cat'`
+
+// runningJob is a job that is stopped and goes on, in the background and in the foreground.
+var runningJob = []turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "jobs\r"},
+	{`Running(?s:.*)` + prompt, "fg\r"}}
+
+// jobs are jobs of a shell, with what is seen and typed.
+var jobs = []struct {
+	name, needs, line, code string
+	turns                   []turn
+	keys                    string // typed when the job is in the foreground again
+}{
+	{"pipeline", "cat", "sallyport run -q -- " + jobScript, "130", runningJob, "\x03"},
+	{"the caller's terminal", "cat", "sallyport run -q -t=false -- " + jobScript, "130", runningJob, "\x03"},
+	{"full access", "cat", "sallyport run -q -s full-access -- " + jobScript, "130", runningJob, "\x03"},
+	{"it stops itself", "sh", "sallyport run -q -- sh -c 'kill -STOP $$; exit 7'", "7",
+		[]turn{{stoppedJob, "fg\r"}}, ""},
+	{
+		"keys while in the background", "cat",
+		"sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
+		[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"},
+			{`\n(?:\^Z)?for the shell\r\n(?:\^Z)?` + prompt, "jobs\r"},
+			{`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
+	},
+	{
+		"started in the background", "cat", "sallyport run -q -- sh -c 'read a; exit $a' &", "5",
+		[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
+			{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
+	},
+	{
+		"in the background with a file", "cat", "sallyport run -q -- sh -c 'read a; exit $a' >file &", "5",
+		[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
+			{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
+	},
+	{
+		"in the background on the caller's terminal", "cat",
+		"sallyport run -q -t=false -- sh -c 'read a <&2; exit 3' &", "2",
+		[]turn{{`Bad file descriptor(?s:.*)` + prompt, "wait %1\r"}}, "",
+	},
+	{
+		"vim in the background", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note &", "0",
+		[]turn{{`Stopped(?s:.*)` + prompt, "fg\r"}, {`begin`, ":q\r"}}, "",
+	},
+	{
+		"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
+		[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"},
+			{prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
+	},
+	{
+		"vim on the caller's terminal", "vim",
+		"sallyport run -q -t=false -- vim -u NONE -i NONE -N note", "0",
+		[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"},
+			{`first`, "\x1b:wq\r"}}, "",
+	},
+	{
+		"less at the end of a pipeline", "less", "seq 200 | sallyport run -q -- less", "0",
+		[]turn{{`:`, ""}, {stoppedJob, "fg\r"}, {`\n22\r\n`, "q"}}, "",
+	},
+}
+
 // TestJobs: Control-Z stops the command and sallyport with it, whether the terminal tells the
 // command or the command reads the key; fg and bg let both go on.
 func TestJobs(t *testing.T) {
@@ -25,60 +86,7 @@ func TestJobs(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "bash")
-	const script = `sh -c 'echo go; sleep 600 | cat'`
-	running := []turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "jobs\r"},
-		{`Running(?s:.*)` + prompt, "fg\r"}}
-	for _, tt := range []struct {
-		name, needs, line, code string
-		turns                   []turn
-		keys                    string // typed when the job is in the foreground again
-	}{
-		{"pipeline", "cat", "sallyport run -q -- " + script, "130", running, "\x03"},
-		{"the caller's terminal", "cat", "sallyport run -q -t=false -- " + script, "130", running, "\x03"},
-		{"full access", "cat", "sallyport run -q -s full-access -- " + script, "130", running, "\x03"},
-		{"it stops itself", "sh", "sallyport run -q -- sh -c 'kill -STOP $$; exit 7'", "7", []turn{{stoppedJob, "fg\r"}}, ""},
-		{
-			"keys while in the background", "cat",
-			"sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
-			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"},
-				{`\n(?:\^Z)?for the shell\r\n(?:\^Z)?` + prompt, "jobs\r"},
-				{`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
-		},
-		{
-			"started in the background", "cat", "sallyport run -q -- sh -c 'read a; exit $a' &", "5",
-			[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
-				{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
-		},
-		{
-			"in the background with a file", "cat", "sallyport run -q -- sh -c 'read a; exit $a' >file &", "5",
-			[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
-				{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
-		},
-		{
-			"in the background on the caller's terminal", "cat",
-			"sallyport run -q -t=false -- sh -c 'read a <&2; exit 3' &", "2",
-			[]turn{{`Bad file descriptor(?s:.*)` + prompt, "wait %1\r"}}, "",
-		},
-		{
-			"vim in the background", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note &", "0",
-			[]turn{{`Stopped(?s:.*)` + prompt, "fg\r"}, {`begin`, ":q\r"}}, "",
-		},
-		{
-			"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
-			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"},
-				{prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
-		},
-		{
-			"vim on the caller's terminal", "vim",
-			"sallyport run -q -t=false -- vim -u NONE -i NONE -N note", "0",
-			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"},
-				{`first`, "\x1b:wq\r"}}, "",
-		},
-		{
-			"less at the end of a pipeline", "less", "seq 200 | sallyport run -q -- less", "0",
-			[]turn{{`:`, ""}, {stoppedJob, "fg\r"}, {`\n22\r\n`, "q"}}, "",
-		},
-	} {
+	for _, tt := range jobs {
 		t.Run(tt.name, func(t *testing.T) {
 			testenv.NeedProgram(t, tt.needs)
 			s := newSeat(t)
@@ -112,7 +120,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestInterruptEndsLoop: one Control-C ends the loop of a script whose command it ends, whoever reads the key.
+// TestInterruptEndsLoop: one Control-C ends the loop of a script whose command it ends.
 func TestInterruptEndsLoop(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)

@@ -121,8 +121,8 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	}
 }
 
-// TestEndsByTheSignal: sallyport ends by the signal that ended its command, after it has said what it says, so
-// that a shell sees what happened. What ended otherwise has an exit code.
+// TestEndsByTheSignal: sallyport ends by the signal that ended its command, after it has said what it
+// says, so that a shell sees what happened. What ended otherwise has an exit code.
 func TestEndsByTheSignal(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
@@ -151,7 +151,8 @@ func TestEndsByTheSignal(t *testing.T) {
 		{"a limit", "--output 1k", "exec yes", 0, 143},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append(append([]string{"run"}, strings.Fields(tt.flags)...), "--", "/bin/sh", "-c", tt.script)
+			args := append([]string{"run"}, strings.Fields(tt.flags)...)
+			args = append(args, "--", "/bin/sh", "-c", tt.script)
 			cmd := exec.CommandContext(t.Context(), "sallyport", args...)
 			cmd.Dir = workRoot(t)
 			cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)

@@ -255,9 +255,9 @@ func findCommand(name string) (*command, error) {
 		syntax.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
 }
 
-// Main does what args (without the program's name) ask for and returns the exit
-// code. Where a signal ended a program, this process ends by that signal, as a shell expects that has to
-// end a loop then; else the code is that of the signal. It blocks until a program that it runs has ended with everything that
+// Main does what args (without the program's name) ask for and returns the exit code. Where a signal
+// ended a program, this process ends by that signal, as a shell expects that has to end a loop then; else
+// the code is that of the signal. It blocks until a program that it runs has ended with everything that
 // the program has started.
 func Main(args []string, env *Env) int {
 	env.Say = func(line string) { env.say(line) }

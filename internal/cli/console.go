@@ -53,8 +53,8 @@ func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signal
 	}
 }
 
-// apart keeps the terminal from a program that begins in the background: it has the keys only that are typed when
-// it is in the foreground. The other streams of the terminal do not give them.
+// apart keeps the terminal from a program that begins in the background: it has the keys only that are
+// typed when it is in the foreground. The other streams of the terminal do not give them.
 func (r *report) apart(cmd *sallyport.Cmd, c *tty.Console) {
 	if f, ok := cmd.Stdin.(*os.File); ok && tty.Is(f) && !tty.Foreground(f) {
 		cmd.Stdin = c.Apart(f)

@@ -110,7 +110,7 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 		o.Verbose = len(o.Given["verbose"]) > 0
 		o.Quiet = !o.Verbose
 	}
-	if len(o.Given["approver"]) > 0 && e.Approval() == approval.Never {
+	if len(o.Given["hooks.approver"]) > 0 && e.Approval() == approval.Never {
 		e.Notes = append(e.Notes, "--approver is not asked, because approval is never; use -a on-request")
 	}
 	o.Cmd.Publish = e.Publish()

@@ -50,8 +50,8 @@ func Exceeded(end string, limits []executor.Enforced) (text, flag string) {
 }
 
 // faults are the signals that end a program for what it has done, and that which is for emergencies.
-var faults = []string{"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU",
-	"SIGXFSZ"}
+var faults = []string{"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP",
+	"SIGXCPU", "SIGXFSZ"}
 
 // Killed says which signal ended a program that none of our limits ended; empty for a signal by which people
 // end programs.

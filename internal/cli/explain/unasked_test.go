@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 )
 
-// TestUnasked: refusals of questions that are not asked name no type of the code, give the reason of the rule,
-// and say how to fix it.
+// TestUnasked: refusals of questions that are not asked name no type of the code, give the reason of the
+// rule, and say how to fix it.
 func TestUnasked(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]string{
@@ -26,7 +26,8 @@ func TestUnasked(t *testing.T) {
 				!strings.HasPrefix(words, "forbidden: ") || !strings.HasSuffix(words, " (rule f:1:1)") {
 				t.Errorf("%s: %q, %q", name, words, fix)
 			}
-			if why := rule != nil && rule.Justification != ""; strings.Contains(words, "(shares work)") != why {
+			why := rule != nil && rule.Justification != ""
+			if strings.Contains(words, "(shares work)") != why {
 				t.Errorf("%s: %q", name, words)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 func Descendants() []int {
 	all := []int{os.Getpid()}
 	for i := 0; i < len(all) && i < maxProcesses; i++ {
-		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children") // the pattern is valid
+		// the pattern is valid
+		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children")
 		for _, list := range lists {
 			text, _ := os.ReadFile(list) // it may have ended
 			for field := range strings.FieldsSeq(string(text)) {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart returns a terminal for a program to read in place of f, of which this process is in the background: what
-// is typed on f comes there while this process is in the foreground. It shows nothing, for f does. Nil, which is
-// an empty input, is for a system that has no more terminals. Close closes it.
+// Apart returns a terminal for a program to read in place of f, of which this process is in the
+// background: what is typed on f comes there while this process is in the foreground. It shows nothing,
+// for f does. Nil, which is an empty input, is for a system that has no more terminals. Close closes it.
 func (c *Console) Apart(f *os.File) io.Reader {
 	keys, err := Open(f)
 	if err != nil {

@@ -25,17 +25,17 @@ func (c *Console) background() bool {
 	return false
 }
 
-// draws is called before the program shows a screen of its own: the kernel stops a job in the background that
-// changes the modes of its terminal for that.
+// draws is called before the program shows a screen of its own: the kernel stops a job in the background
+// that changes the modes of its terminal for that.
 func (f *Signals) draws() {
 	if f.console.background() {
 		f.halt(backgroundWrite)
 	}
 }
 
-// look begins to look whether the program reads a terminal, while the job is in the background. It is there
-// from the start or when it is continued. The kernel stops a job that reads the terminal of its session, and
-// the program's is another one.
+// look begins to look whether the program reads a terminal, while the job is in the background. It is
+// there from the start or when it is continued. The kernel stops a job that reads the terminal of its
+// session, and the program's is another one.
 func (f *Signals) look() {
 	if f.console.Reads == nil || !f.console.background() || !f.looking.CompareAndSwap(false, true) {
 		return

@@ -24,8 +24,8 @@ import (
 // An action is struct sigaction of the kernel. All zero is SIG_DFL, a handler of 1 is SIG_IGN.
 type action [4]uint64
 
-// act changes the action for a signal, where to is not nil, and returns that of before. It cannot fail for a
-// signal that can be caught.
+// act changes the action for a signal, where to is not nil, and returns that of before. It cannot fail
+// for a signal that can be caught.
 func act(s syscall.Signal, to *action) (before action) {
 	_, _, _ = unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(to)),
 		uintptr(unsafe.Pointer(&before)), 8, 0, 0)
@@ -45,12 +45,12 @@ func die(s syscall.Signal) {
 // The runtime's action for SIGQUIT, which prints its stacks.
 var quits action
 
-// KeepSignals has signals act on this process as on others, until they are caught: SIGQUIT ends it without the
-// stacks of the runtime, and what was ignored when it began is, as far as that can be known. The runtime keeps
-// only SIGHUP and SIGINT so, and tells of no other. But a script that ignores a signal has its commands ignore it,
-// and a shell without job control has those in the background ignore SIGINT and SIGQUIT. An interactive shell
-// ignores signals that its commands do not, and bash always SIGQUIT, except in a subshell. KeepSignals is called
-// once, before a signal is caught.
+// KeepSignals has signals act on this process as on others, until they are caught: SIGQUIT ends it
+// without the stacks of the runtime, and what was ignored when it began is, as far as that can be known.
+// The runtime keeps only SIGHUP and SIGINT so, and tells of no other. But a script that ignores a signal
+// has its commands ignore it, and a shell without job control has those in the background ignore SIGINT
+// and SIGQUIT. An interactive shell ignores signals that its commands do not, and bash always SIGQUIT,
+// except in a subshell. KeepSignals is called once, before a signal is caught.
 func KeepSignals() {
 	quits = act(syscall.SIGQUIT, new(action))
 	parent := os.Getppid()

@@ -12,8 +12,8 @@ const ResetSequence = Cut + resetModes + "\x1b[J" // nothing below the cursor
 // Cut is CAN and ST: the end of a sequence or a string that has none.
 const Cut = "\x18\x1b\\"
 
-// lowest begins a line on the last row, so that nothing is below it and nothing is erased. The margins must be
-// those of the whole screen.
+// lowest begins a line on the last row, so that nothing is below it and nothing is erased. The margins
+// must be those of the whole screen.
 const lowest = "\x1b[9999;1H\r\n"
 
 const resetModes = "" +
@@ -29,8 +29,8 @@ const resetModes = "" +
 
 // Reset undoes what a program that ran on the terminal may have left there: other modes, margins,
 // colors, output that it stopped, a sequence without its end. Otherwise the question could be
-// unreadable, or only a part of it could be seen, beside text of the program. With unknown nobody has
-// followed what the program wrote, so that the alternate screen may be shown, and the cursor be
+// unreadable, or only a part of it could be seen, beside text of the program. With unknown it is not
+// known what the program wrote, so that the alternate screen may be shown, and the cursor be
 // anywhere: the main screen is shown then, and the question begins on its last row. A terminal without
 // control sequences gets none.
 func (t *Prompt) Reset(unknown bool) error {
