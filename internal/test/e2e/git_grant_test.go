@@ -133,10 +133,12 @@ func TestGitGrantSubmodule(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ws := gitRepo(t)
 	outside := newRunner(t, sandbox.FullAccess())
-	if made := gitRun(t, outside, ws, `set -e; for d in a b; do git clone -q . ../$d; done; s="git -c protocol.file.allow=always submodule -q"
-		cd ../a; $s add ../b inner; git -c user.name=a -c user.email=a commit -qm inner; cd ../ws
-		$s add ../a libs/sub; $s update --init --recursive; git commit -qm sub`); made.ExitCode != 0 {
-		t.Skipf("%s", made.Output) // an old git
+	if made := gitRun(t, outside, ws, `set -e
+		for d in a b; do git clone -q . ../$d; done
+		s="git -c protocol.file.allow=always submodule -q"
+		cd ../a; $s add "${PWD%a}b" inner; git -c user.name=a -c user.email=a commit -qm inner; cd ../ws
+		$s add "${PWD%ws}a" libs/sub; $s update --init --recursive; git commit -qm sub`); made.ExitCode != 0 {
+		t.Fatalf("%s", made.Output)
 	}
 	const work = "echo a >a && git add a && git -c user.name=a -c user.email=a commit -qm a"
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
