@@ -4,7 +4,7 @@
 package observer
 
 import (
-	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 
@@ -59,12 +59,12 @@ func (c *connecting) noteService(errno syscall.Errno) {
 		return
 	}
 	port := strconv.Itoa(int(to.Port()))
-	host := "127.0.0.1"
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.Port())
 	if to.Addr().Is6() && to.Addr().IsLoopback() {
-		host = "::1"
+		at = netip.AddrPortFrom(netip.IPv6Loopback(), to.Port())
 	}
 	_ = c.deny(sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Connect, Addr: net.JoinHostPort(host, port), Net: "tcp"},
+		Access: sandbox.Access{Op: sandbox.Connect, Addr: at.String(), Net: "tcp"},
 		Rule:   grants.ServiceRule + port, NoGrant: true,
 		Grant: sandbox.Grant{Name: grants.HostLoopbackPrefix + port}.String(),
 	}, unix.ECONNREFUSED)

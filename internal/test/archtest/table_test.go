@@ -169,6 +169,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
 			"internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args",
+			"internal/cli/sessions",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
