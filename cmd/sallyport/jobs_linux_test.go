@@ -44,25 +44,6 @@ var jobs = []struct {
 			{`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
 	},
 	{
-		"started in the background", "cat", "sallyport run -q -- sh -c 'read a; exit $a' &", "5",
-		[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
-			{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
-	},
-	{
-		"in the background with a file", "cat", "sallyport run -q -- sh -c 'read a; exit $a' >file &", "5",
-		[]turn{{`Stopped(?s:.*)` + prompt, "echo for the shell\r"},
-			{`\nfor the shell\r\n` + prompt, "fg\r"}}, "5\r",
-	},
-	{
-		"in the background on the caller's terminal", "cat",
-		"sallyport run -q -t=false -- sh -c 'read a <&2; exit 3' &", "2",
-		[]turn{{`Bad file descriptor(?s:.*)` + prompt, "wait %1\r"}}, "",
-	},
-	{
-		"vim in the background", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note &", "0",
-		[]turn{{`Stopped(?s:.*)` + prompt, "fg\r"}, {`begin`, ":q\r"}}, "",
-	},
-	{
 		"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
 		[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"},
 			{prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
@@ -96,10 +77,6 @@ func TestJobs(t *testing.T) {
 			x := testenv.StartTerminal(t, s.command(t, append(plainBash, "-i")...), 80, 24)
 			x.Expect(prompt)
 			shell := x.Foreground()
-			if strings.HasSuffix(tt.line, "&") { // then the shell says that it has stopped as soon as it has
-				x.Send("set -b\r")
-				x.Expect(prompt)
-			}
 			x.Send(tt.line + "\r")
 			if tt.needs == "less" {
 				play(x, tt.turns[:1])
