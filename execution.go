@@ -190,8 +190,12 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 
 // warnings lists parts of the policy that are likely not meant.
 func (x *execution) warnings(home string) []string {
+	p := x.policy
+	if x.privateTmp() { // what is below the host's /tmp is hidden, a home too
+		p = p.WithEntries(sandbox.PathEntry("/tmp", sandbox.LevelRead))
+	}
 	if !x.host.Local {
-		return x.policy.Warnings(home, nil) // the paths are those of another machine
+		return p.Warnings(home, nil) // the paths are those of another machine
 	}
 	known := make(map[string]string) // some are asked for twice
 	real := func(name string) string {
@@ -199,10 +203,6 @@ func (x *execution) warnings(home string) []string {
 			known[name] = hostfacts.RealPath(name)
 		}
 		return known[name]
-	}
-	p := x.policy
-	if x.privateTmp() { // what is below the host's /tmp is hidden, a home too
-		p = p.WithEntries(sandbox.PathEntry("/tmp", sandbox.LevelRead))
 	}
 	out := p.Warnings(home, real)
 	if x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {

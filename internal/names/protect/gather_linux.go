@@ -77,8 +77,8 @@ func gather(r *Request) (*inspection, error) {
 		work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named}, scans: r.Scans,
 	}
-	g.searchEarly(r.Policy)
 	g.readMounts(r.Table)
+	g.searchEarly(r.Policy)
 	if r.Mounts { // at another level nothing hides them, and the result says so
 		g.copying = r.Copies
 		if err := g.hideCredentials(r.Policy, r.Homes, g.dir, r.Scans.secrets); err != nil {
