@@ -67,18 +67,6 @@ func actProxy(what string, next func() string) error {
 			return nil
 		}
 		return err
-	case "own":
-		return fetchOwn(next())
-	case "tcp-twice":
-		at := next()
-		for range 2 {
-			l, err := net.Listen("tcp", at)
-			if err != nil {
-				return err
-			}
-			l.Close()
-		}
-		return nil
 	case "datagram":
 		return sendDatagram(next())
 	case "resolve":
@@ -98,31 +86,7 @@ func actProxy(what string, next func() string) error {
 		fmt.Printf("%s=%s\n", name, os.Getenv(name))
 		return nil
 	}
-	return errNotMine
-}
-
-// readGreeting connects to a server that speaks first, as those of SSH do, without the proxy's variables,
-// and prints its first line and the answer to one of ours.
-func readGreeting(from string) error {
-	conn, err := net.Dial("tcp", from)
-	var no *net.DNSError
-	if errors.As(err, &no) {
-		fmt.Println("not found:", no.IsNotFound)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	r := bufio.NewReader(conn)
-	first, err := r.ReadString('\n')
-	if err != nil {
-		return err
-	}
-	fmt.Fprint(conn, "SSH-2.0-client\r\n")
-	second, err := r.ReadString('\n')
-	fmt.Printf("%q %q\n", first, second)
-	return err
+	return actOwn(what, next)
 }
 
 // sendDatagram asks the proxy for a UDP association, as SOCKS5 does (RFC 1928, 7), sends a datagram to

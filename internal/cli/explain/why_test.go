@@ -297,10 +297,11 @@ func TestKeep(t *testing.T) {
 		{"nothing denied", nil, ""},
 		{"nothing allows it", denied("", ""), ""},
 		{"outside of the sandbox only", denied("", "-s full-access"), ""},
-		{"no setting", denied("--allow-host example.org", ""), ""},
+		{"a host", denied("--allow-host example.org", ""), "--allow-host example.org"},
 		{"each flag", slices.Concat(denied("--grant git --rw /a", ""), denied("--ro /b", ""), denied("", "--allow unix"), denied("", "--net host")),
 			"--grant git --rw /a --ro /b --allow unix --net host"},
-		{"a part of it", slices.Concat(denied("--allow-host example.org", ""), denied("--rw /a", ""), denied("", "-s full-access")), "--rw /a"},
+		{"a part of it", slices.Concat(denied("--allow-host example.org", ""), denied("--rw /a", ""), denied("", "-s full-access")),
+			"--allow-host example.org --rw /a"},
 		{"harmless", func() []sandbox.Denial {
 			ds := denied("--rw /a", "")
 			ds[0].Harmless = "a history"

@@ -27,15 +27,14 @@ func refusal(host string, port uint16, reason network.Reason) proxy.Event {
 		Decision: network.Decision{Reason: reason}}
 }
 
-// A denialCase is an event of the proxy, and the denial that becomes of it.
-type denialCase struct {
-	name  string
-	event proxy.Event
-	none  bool
-	grant string
-	asks  bool
-	rule  string
-	addr  string
+// opens returns a policy with one entry.
+func opens(t *testing.T, pattern string) *network.Policy {
+	t.Helper()
+	p, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: pattern}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestDenials: each refusal has the flag that opens it, if one does, and a person is asked only
@@ -53,12 +52,15 @@ func TestDenials(t *testing.T) {
 	private.Addrs = []netip.Addr{netip.MustParseAddr("10.99.0.7")}
 	metadata := refusal("reg.example", 443, network.NotAllowedLocal)
 	metadata.Addrs = []netip.Addr{netip.MustParseAddr("169.254.169.254")}
-	policy, err := network.New(network.Config{Mode: network.Full,
-		Entries: []network.Entry{{Pattern: "reg.example"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []denialCase{
+	for _, c := range []struct {
+		name  string
+		event proxy.Event
+		none  bool
+		grant string
+		asks  bool
+		rule  string
+		addr  string
+	}{
 		{name: "a host", event: refusal("x.example", 443, network.NotAllowed), grant: "--allow-host x.example:443", asks: true, rule: "network=proxy", addr: "x.example:443"},
 		{name: "an IPv6 address", event: refusal("2001:4860::1", 443, network.NotAllowed), grant: "--allow-host '[2001:4860::1]:443'", asks: true, rule: "network=proxy", addr: "[2001:4860::1]:443"},
 		{name: "loopback, and nothing listens", event: refusal("127.0.0.1", 1, network.NotAllowedLocal),
@@ -85,37 +87,35 @@ func TestDenials(t *testing.T) {
 		{name: "allowed", event: allowed, none: true},
 		{name: "closed", event: closed, none: true},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.check(t, policy) })
-	}
-}
-
-func (c *denialCase) check(t *testing.T, policy *network.Policy) {
-	var told []sandbox.Denial
-	s := &Service{onDenied: func(d sandbox.Denial) { told = append(told, d) }}
-	s.policy.Store(policy)
-	s.sockets = new(Sockets)
-	s.note(c.event)
-	s.note(c.event)
-	if c.none {
-		if len(s.report.Network)+len(s.report.Denials)+len(told) > 0 {
-			t.Errorf("%+v, told %v", s.report, told)
-		}
-		return
-	}
-	if len(s.report.Network) != 1 || len(s.report.Denials) != 1 || len(told) != 1 {
-		t.Fatalf("%+v, told %v", s.report, told)
-	}
-	n, d := s.report.Network[0], s.report.Denials[0]
-	if n.Host != c.event.Host || n.Port != c.event.Port || n.Reason != c.event.Decision.Reason ||
-		n.Count != 2 {
-		t.Errorf("%+v", n)
-	}
-	want := sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Connect, Addr: c.addr, Net: "tcp"},
-		Source: sandbox.Proxied, Rule: c.rule, Grant: c.grant, NoGrant: !c.asks, Count: 2,
-	}
-	if diff := cmp.Diff(want, d); diff != "" {
-		t.Error(diff)
+		t.Run(c.name, func(t *testing.T) {
+			var told []sandbox.Denial
+			s := &Service{onDenied: func(d sandbox.Denial) { told = append(told, d) }}
+			s.policy.Store(opens(t, "reg.example"))
+			s.sockets = new(Sockets)
+			s.note(c.event)
+			s.note(c.event)
+			if c.none {
+				if len(s.report.Network)+len(s.report.Denials)+len(told) > 0 {
+					t.Errorf("%+v, told %v", s.report, told)
+				}
+				return
+			}
+			if len(s.report.Network) != 1 || len(s.report.Denials) != 1 || len(told) != 1 {
+				t.Fatalf("%+v, told %v", s.report, told)
+			}
+			n, d := s.report.Network[0], s.report.Denials[0]
+			if n.Host != c.event.Host || n.Port != c.event.Port || n.Reason != c.event.Decision.Reason ||
+				n.Count != 2 {
+				t.Errorf("%+v", n)
+			}
+			want := sandbox.Denial{
+				Access: sandbox.Access{Op: sandbox.Connect, Addr: c.addr, Net: "tcp"},
+				Source: sandbox.Proxied, Rule: c.rule, Grant: c.grant, NoGrant: !c.asks, Count: 2,
+			}
+			if diff := cmp.Diff(want, d); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

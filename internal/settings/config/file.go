@@ -231,7 +231,11 @@ func (r *fileReader) allowed(k *Key, i *syntax.TOMLItem) error {
 	case k.Later != "":
 		return r.fail(i.Pos, "%s is not supported in this version (%s); remove it", i.Key(), k.Later)
 	case r.l.kind == Project && k.Order == Opens && k.Project != "":
-		return r.fail(i.Pos, "a project opens things below [project] only; move %s there", i.Key())
+		as := ""
+		if k.Project != k.Name {
+			as = ", as " + k.Project
+		}
+		return r.fail(i.Pos, "a project opens things below [project] only; move %s there%s", i.Key(), as)
 	case r.l.kind == Project && (k.Order == None || k.Order == Opens || k.Order == Fixes):
 		return r.fail(i.Pos, "a project cannot set %s; set it in the user's configuration", i.Key())
 	case r.l.kind == Managed && k.Order == None:

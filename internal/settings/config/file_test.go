@@ -150,7 +150,7 @@ func TestFileErrors(t *testing.T) {
 		{"ports by a project", Project, "[network]\npublish = ['3000']", "2:1: a project cannot set network.publish; set it in the user's configuration"},
 		{"ports below [project]", Project, "[project.network]\npublish = ['3000']", "1:"},
 		{"hosts of all owners", User, "[network]\nallow = ['*.co.uk']", "2:10: network.allow: \"*.co.uk\": everybody can have a name below \"co.uk\"; name a domain"},
-		{"hosts by a project", Project, "[network]\nallow = ['a.b']", "2:1: a project cannot set network.allow; set it in the user's configuration"},
+		{"hosts by a project", Project, "[network]\nallow = ['a.b']", "2:1: a project opens things below [project] only; move network.allow there, as hosts"},
 		{"profiles is no table", User, "profiles = 3", "1:1: profiles is a table; write [profiles.NAME] and its keys below"},
 		{"a profile is no table", User, "profiles.x = 3", "1:10: profiles.x is a table"},
 		{"the name of a mode", User, "[profiles.read-only]", `1:11: "read-only" cannot be the name of a profile; choose another one`},
