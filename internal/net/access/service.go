@@ -119,8 +119,8 @@ func Serve(p *proxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
 // inside connects to what the command serves itself. Where nothing listens the policy answers, so that it is
 // said how to reach a service of this machine.
 func (s *Service) inside(host network.Host, port uint16) (net.Conn, error) {
-	if !isOwn(host) {
-		return nil, nil
+	if !isOwn(host) || slices.Contains(s.policy.Load().LocalPorts(), port) {
+		return nil, nil // what connects to such a port inside is led to this machine
 	}
 	conn, err := s.sockets.Dial(port)
 	if err != nil && !errors.Is(err, ErrBusy) {
