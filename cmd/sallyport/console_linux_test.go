@@ -457,7 +457,7 @@ func TestKilledOnTerminal(t *testing.T) {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		t.Fatal(err)
 	}
-	if code := x.Wait(); code != -1 {
+	if code := x.Wait(); code != 128+int(unix.SIGKILL) {
 		t.Errorf("exit code %d", code)
 	}
 }

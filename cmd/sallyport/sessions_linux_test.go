@@ -263,9 +263,10 @@ func TestRunState(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
 	for script, want := range map[string]string{
-		`printf '\033[?1049h\033[?1000h\033[?25l'; echo go; kill -9 $$`: "\x1b[?1049l\x1b[?1000l\x1b[?25h\x1b[m",
-		`printf '\033[?2004h\033[31m'; echo go; exit 3`:                 "\x1b[?2004l\x1b[m",
-		`printf '\033[?2004h\033[?2004l\033[31mred\033[m'; echo go`:     "",
+		`printf '\033[?1049h\033[?1000h\033[?25l'; echo go; kill -9 $$`: "\x1b[?1049l\x1b[?1000l\x1b[?25h\x1b[m" +
+			"sallyport: killed by signal 9 (killed)\r\n",
+		`printf '\033[?2004h\033[31m'; echo go; exit 3`:             "\x1b[?2004l\x1b[m",
+		`printf '\033[?2004h\033[?2004l\033[31mred\033[m'; echo go`: "",
 	} {
 		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t", "--", "sh", "-c", script), 80, 24)
 		x.Expect("go\r\n")
