@@ -375,9 +375,9 @@ func TestOuterShell(t *testing.T) {
 	x.Send("echo code $?\r")
 	x.Expect(`code 9\r\n` + prompt)
 	unchanged(t, x)
-	// In the background: our terminal, as ever, and it stays the shell's.
+	// In the background: a terminal of its own, which shows what it prints, and ours stays the shell's.
 	x.Send("sallyport run -q -- sh -c '(echo x >/dev/tty) 2>/dev/null || echo none; exit 8' & wait $!; echo code $?\r")
-	x.Expect(`none\r\n(?s:.*)code 8\r\n` + prompt)
+	x.Expect(`x\r+\n(?s:.*)code 8\r\n` + prompt)
 	unchanged(t, x)
 	x.Send("exit 0\r")
 	x.Wait()
