@@ -97,7 +97,7 @@ func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
 // the request to the policy.
 func (a *access) inside(bad network.Reason) (net.Conn, error) {
 	d := a.s.policy().Decide(a.req)
-	if bad != "" || a.s.command.Inside == nil ||
+	if bad != "" || a.s.command.Inside == nil || a.loops() ||
 		d.Reason != network.NotAllowedLocal && d.Reason != network.NotAllowed {
 		return nil, nil
 	}
@@ -111,6 +111,12 @@ func (a *access) inside(bad network.Reason) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	return conn, nil
+}
+
+// loops reports whether a connection inside would come back here: it was going to the loopback interface, and a
+// listener of this proxy took it.
+func (a *access) loops() bool {
+	return a.s.origin != nil && a.req.Host.IsLocal()
 }
 
 // open connects to one of the addresses, or by an upstream proxy. The connection ends with the Service.
