@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func fetchOwn(at string) error {
 		return err
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]", "0.0.0.0", name} {
-		at := fmt.Sprintf("http://%s:%d/", host, l.Addr().(*net.TCPAddr).Port)
+		at := fmt.Sprintf("http://%s:%d/", host, netip.MustParseAddrPort(l.Addr().String()).Port())
 		if err := fetch(http.ProxyURL(proxy), at); err != nil {
 			return err
 		}

@@ -72,15 +72,15 @@ func (e *Env) say(lines ...string) {
 	for _, l := range lines {
 		s += text.Line(l) + "\n"
 	}
-	print := func() {
+	out := func() {
 		if _, err := io.WriteString(e.Stderr, s); err != nil {
 			e.unsaid.Store(true) // there is no other place to report it
 		}
 	}
 	if e.beside == nil {
-		print()
+		out()
 	} else {
-		e.beside(print)
+		e.beside(out)
 	}
 }
 

@@ -73,7 +73,7 @@ func (r *Report) tmpDirs(state string) {
 		r.fail(state, err)
 		return
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	own, err := root.Open(tmpDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return

@@ -93,7 +93,7 @@ func (p *PublishedNotice) Withdraw() {
 // other list later. An error says that nothing is known.
 func Notices(dir string, b NoticeDir) ([]Notice, error) {
 	list := filepath.Join(dir, string(b))
-	at, err := os.OpenFile(list, os.O_RDONLY|safefile.NoWait, 0)
+	at, err := os.OpenFile(list, os.O_RDONLY|safefile.NoWait, 0) //nolint:forbidigo // it is only read
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -35,7 +35,7 @@ type Peer struct{ uid int }
 // Close frees what a Peer holds.
 func (p Peer) Close() {}
 
-// OwnListener reports whether the process is one of this user's.
+// Own reports whether the process is one of this user's.
 func (p Peer) Own() bool { return p.uid == os.Geteuid() }
 
 // Confined reports whether the process is in a sandbox in which this one is not. It is not known

@@ -51,7 +51,7 @@ func (p Peer) Close() {
 	}
 }
 
-// OwnListener reports whether the process is one of this user's.
+// Own reports whether the process is one of this user's.
 func (p Peer) Own() bool { return p.uid == os.Geteuid() }
 
 // Confined reports whether the process is in a sandbox in which this one is not: it cannot gain

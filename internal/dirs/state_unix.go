@@ -82,7 +82,7 @@ func first(f func(root *safefile.Own, dir string) error) (string, error) {
 				d = realPath(root.Path)
 			}
 			err = f(root, d)
-			root.Close()
+			_ = root.Close()
 			if err == nil {
 				return d, nil
 			}

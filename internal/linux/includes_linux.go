@@ -55,7 +55,7 @@ func (a *attempt) addIncludes(r *plan.Request) error {
 		}
 		shown, err := own.scans.Copy(texts[name])
 		if err != nil {
-			return nil // ssh tells which file it does not accept
+			return nil //nolint:nilerr // ssh tells which file it does not accept
 		}
 		copies[name] = shown
 		r.Rules = append(slices.Clone(r.Rules), plan.Rule{Spot: spot, Level: sandbox.LevelRead,

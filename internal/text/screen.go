@@ -220,7 +220,7 @@ type Snapshot struct {
 	Alternate bool
 }
 
-// ScreenModes returns what brings a terminal in its usual state into the modes that the program has set;
+// Modes returns what brings a terminal in its usual state into the modes that the program has set;
 // empty for none.
 func (s *Screen) Modes() string {
 	_, modes, _ := s.state.Away()

@@ -87,7 +87,7 @@ func signaled(result json.RawMessage) error {
 		End    string
 		Signal int
 	}
-	if json.Unmarshal(result, &of) != nil || of.End != string(sallyport.EndSignaled) || of.Signal <= 0 {
+	if known := json.Unmarshal(result, &of) == nil; !known || of.End != string(sallyport.EndSignaled) || of.Signal <= 0 {
 		return nil
 	}
 	return explain.SignalExit(of.Signal)

@@ -56,7 +56,7 @@ func served(text string) bool {
 	kind, _, _ := strings.Cut(text, " ")
 	kind, _, _ = strings.Cut(kind, ".") // of fuse, such as fuse.sshfs
 	return slices.Contains([]string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs",
-		"lustre", "beegfs", "coda", "virtiofs"}, kind)
+		"lustre", "beegfs", "coda", "virtiofs"}, kind) //nolint:misspell // a name
 }
 
 // UnescapeMount replaces the octal escapes of mountinfo.

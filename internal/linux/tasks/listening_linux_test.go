@@ -5,6 +5,7 @@ package tasks
 
 import (
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -40,7 +41,7 @@ func TestListening(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if port := l.Addr().(*net.TCPAddr).Port; !Listening(uint16(port)) || Listening(0) {
+	if port := netip.MustParseAddrPort(l.Addr().String()).Port(); !Listening(port) || Listening(0) {
 		t.Errorf("port %d", port)
 	}
 }

@@ -75,7 +75,7 @@ func FindStores(homes, granted []string) []Store {
 	return (&SecretSearch{Homes: homes, Granted: granted, Env: os.Getenv, Dir: dir}).Find()
 }
 
-// FindStores is the function of that name for a search.
+// Find is the function of that name for a search.
 func (s *SecretSearch) Find() []Store {
 	if slices.Contains(s.Granted, AllCredentials) {
 		return nil

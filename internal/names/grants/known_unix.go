@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SecretSearch looks below a home directory, and returns the paths of the stores that it finds, and whether
+// Search looks below a home directory, and returns the paths of the stores that it finds, and whether
 // it could look at everything within its bounds. It follows no link and waits for nothing.
 func (k *KnownSecrets) Search(home string) (found []Store, complete bool) {
 	k.mu.Lock()

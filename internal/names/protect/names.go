@@ -153,7 +153,7 @@ func (s *ruleset) repository(work string) error {
 		if !s.inRoot(p.Path) {
 			continue // no command can write there; a rule would only make it visible
 		}
-		err := error(nil)
+		var err error
 		if p.Symlink {
 			err = s.fix([]plan.Link{{Path: p.Path}}, p.Why)
 		} else {

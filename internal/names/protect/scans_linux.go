@@ -135,7 +135,7 @@ func (s *Scans) file(subject string, f func(name string)) {
 	if err != nil {
 		return
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	sum := sha256.Sum256([]byte(subject))
 	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.FD, hex.EncodeToString(sum[:16])))
 }
@@ -153,7 +153,7 @@ func (s *Scans) Copy(text []byte) (plan.Spot, error) {
 	if err != nil {
 		return plan.Spot{}, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	path := fmt.Sprintf("/proc/self/fd/%d", dir.FD)
 	prune(path)
 	if err := safefile.Replace(filepath.Join(path, name), text); err != nil {
@@ -168,6 +168,6 @@ func (s *Scans) open(name string) (*safefile.Own, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer state.Close()
+	defer func() { _ = state.Close() }()
 	return state.Make(name)
 }

@@ -64,7 +64,7 @@ type FlagError struct{ text string }
 
 func newError(format string, args ...any) error { return &FlagError{fmt.Sprintf(format, args...)} }
 
-// FlagError returns one sentence.
+// Error returns one sentence.
 func (e *FlagError) Error() string { return e.text }
 
 // ParseFlags sets the flags in args and returns the words after them, which begin
