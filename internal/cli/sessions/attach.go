@@ -87,7 +87,8 @@ func signaled(result json.RawMessage) error {
 		End    string
 		Signal int
 	}
-	if known := json.Unmarshal(result, &of) == nil; !known || of.End != string(sallyport.EndSignaled) || of.Signal <= 0 {
+	known := json.Unmarshal(result, &of) == nil
+	if !known || of.End != string(sallyport.EndSignaled) || of.Signal <= 0 {
 		return nil
 	}
 	return explain.SignalExit(of.Signal)
