@@ -131,6 +131,7 @@ func TestGitGrant(t *testing.T) {
 // and for nested ones; their configuration and hooks stay closed. Without it, it is what is suggested.
 func TestGitGrantSubmodule(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "sed") // of git submodule, a script
 	ws := gitRepo(t)
 	outside := newRunner(t, sandbox.FullAccess())
 	if made := gitRun(t, outside, ws, `set -e
