@@ -236,9 +236,9 @@ func (p *process) lastSignal() int {
 // known, and a *LostOutputError when the end is known and output is missing.
 func (p *process) Wait() (*executor.Exit, error) {
 	<-p.done
-	exit := p.exit
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	exit := p.exit // release may still look whether the streams have ended
 	err := p.err
 	if lost := p.lost; lost.Chunks > 0 {
 		err = errors.Join(err, &lost)
