@@ -34,7 +34,7 @@ func TestHungMount(t *testing.T) {
 		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)))
 	t.Cleanup(func() {
 		_ = unix.Unmount(at, unix.MNT_FORCE|unix.MNT_DETACH)
-		unix.Close(fd) // nobody has answered
+		unix.Close(fd) // the mount ends without an answer
 	})
 	var after executor.Exit
 	res := mustRun(t, a, &job{after: &after, args: sh(`echo x >sub/new && echo x >new; echo x >sub/.git/config || echo started`)})
