@@ -21,10 +21,10 @@ import (
 // runtime starts because of that.
 var scheduling = []string{"futex", "nanosleep", "sched_yield", "epoll_pwait", "tgkill", "getpid",
 	"rt_sigreturn", "restart_syscall", "sched_getaffinity", "pread64", "clone", "sigaltstack", "gettid",
-	"rt_sigprocmask", "mmap"}
+	"rt_sigprocmask", "mmap", "munmap", "mprotect", "madvise", "clone3", "rseq", "set_robust_list"}
 
 // TestCalls: a start makes about as few system calls as it did when these numbers were written down
-// (docs/decisions/0120). They are a fifth higher: other machines have more in /dev and /proc.
+// (docs/decisions/0120). They are a fifth higher than on a busy machine: other machines have more in /dev and /proc.
 func TestCalls(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -34,8 +34,8 @@ func TestCalls(t *testing.T) {
 		args []string
 		most int
 	}{
-		{"workspace", nil, 1390},
-		{"full access", []string{"-s", "full-access"}, 520},
+		{"workspace", nil, 1350},
+		{"full access", []string{"-s", "full-access"}, 530},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTree(t)

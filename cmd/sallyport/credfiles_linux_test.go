@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // filesStage is a credentialStage with files of tools in the home directory, each with one value of its
@@ -93,16 +91,15 @@ func TestCredentialFiles(t *testing.T) {
 func TestCredentialFilesClosed(t *testing.T) {
 	t.Parallel()
 	s, values := filesStage(t, false)
-	where := "~/.. /run /tmp /var /dev /etc /proc/self/root$HOME"
-	if testenv.IsLong() {
-		where = "/"
-	}
+	// All mounts of the sandbox and all that the test has made, but not the disk, which may be large.
+	const where = `{ find ~/.. /run /tmp /dev /etc /proc/self/root$HOME -name 'copy-*' -exec cat {} +
+find / -maxdepth 4 -name 'copy-*' -exec cat {} +; } 2>/dev/null`
 	for _, c := range []struct{ name, script string }{
 		{"all files", `cd; cat .npmrc .netrc .linked dotfiles/linked .pypirc .config/gh/* .docker/*; base64 -d <<E
 $(sed 's/.*"auth":"//; s/".*//' .docker/config.json)
 E`},
 		{"other names", `cd; ln .npmrc x; ln dotfiles/linked y; cp -al dotfiles d2; cat x y d2/*; grep -rs SecretOfAFile . /proc/self/root$PWD`},
-		{"the state", `find ` + where + ` -name 'copy-*' -exec cat {} + 2>/dev/null; grep -rs SecretOfAFile ~/.local ~/.cache ~/.config`},
+		{"the state", where + `; grep -rs SecretOfAFile ~/.local ~/.cache ~/.config`},
 		{"changes", `cd; for f in .npmrc .docker/config.json; do chmod u+w $f; echo x >>$f; rm -f $f; mv $f $f.old; truncate -s0 $f; umount $f; done 2>/dev/null; cat .npmrc; grep -q fund .npmrc && grep -q auths .docker/config.json && echo kept`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

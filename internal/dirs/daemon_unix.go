@@ -106,16 +106,16 @@ func StartDaemon(ctx context.Context, program []string, environ []string) (strin
 		return "", &DaemonError{Reason: "the path " + text.Word(path) + " is too long for a socket; set " +
 			runtimeVariable + " to a shorter directory of yours with mode 0700"}
 	}
-	if listens(ctx, path) {
-		return path, nil
+	if there, err := listens(ctx, path); there || err != nil {
+		return path, err
 	}
 	lock, err := Lock("daemon")
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if listens(ctx, path) { // another process has started it meanwhile
-		return path, nil
+	if there, err := listens(ctx, path); there || err != nil { // another process may have started it meanwhile
+		return path, err
 	}
 	log, err := root.OpenFile(logName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -139,13 +139,18 @@ func lookUp(environ []string, name string) string {
 	return value
 }
 
-// listens reports whether a process of this user, outside of sandboxes, listens at a socket.
-func listens(ctx context.Context, path string) bool {
+// listens reports whether a process of this user, outside of sandboxes, listens at a socket. An error that
+// does not say so, such as that of a socket of another's, is returned: a second daemon could not listen there.
+func listens(ctx context.Context, path string) (bool, error) {
 	c, err := DialSocket(ctx, path, true)
-	if err == nil {
-		_ = c.Close() // nothing was written
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return false, nil
 	}
-	return err == nil
+	if err != nil {
+		return false, &DaemonError{Reason: err.Error(), Err: err}
+	}
+	_ = c.Close() // nothing was written
+	return true, nil
 }
 
 // start starts the program in a session of its own, and returns when it has printed a line, which

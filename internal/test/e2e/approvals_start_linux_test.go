@@ -311,10 +311,12 @@ func TestPlantedBeside(t *testing.T) {
 	s.write(t, "ws/bin/python", "#!/bin/sh\n")
 	path := fmt.Sprintf("%s/bin::%s/own:%s", s.ws, s.dir, os.Getenv("PATH"))
 	writer := s.begin(t, sandbox.WorkspaceWrite("."), sh(`printf '#!/bin/sh\necho evil\n' >evil; chmod +x evil; echo there
-		while :; do ln -f evil bin/deployer; ln -f evil deployer; rm bin/deployer deployer; done`))
-	started := 0
-	for _, args := range [][]string{{"deployer"}, {"sh", "-c", "deployer; true"}} {
-		for range 40 {
+		while ! [ -e calm ]; do ln -f evil bin/deployer; ln -f evil deployer; rm bin/deployer deployer; done
+		echo stopped; read line`))
+	forms := [][]string{{"deployer"}, {"sh", "-c", "deployer; true"}}
+	run := func(times int) (started int) {
+		for i := range times {
+			args := forms[i%len(forms)]
 			r := newRunner(t, sandbox.WorkspaceWrite("."))
 			r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
 				return approval.Decision{Answer: approval.Approved}, nil
@@ -330,9 +332,13 @@ func TestPlantedBeside(t *testing.T) {
 				t.Fatalf("%q: %v, %v", args, res, err)
 			}
 		}
+		return started
 	}
-	if started == 0 {
-		t.Error("nothing started")
+	run(80) // whether one starts is a matter of luck
+	s.write(t, "ws/calm", "")
+	reply(t, writer, "stopped")
+	if n := run(len(forms)); n != len(forms) {
+		t.Errorf("%d of %d started beside a writer that has stopped", n, len(forms))
 	}
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
