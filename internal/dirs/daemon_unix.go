@@ -106,24 +106,35 @@ func StartDaemon(ctx context.Context, program []string, environ []string) (strin
 		return "", &DaemonError{Reason: "the path " + text.Word(path) + " is too long for a socket; set " +
 			runtimeVariable + " to a shorter directory of yours with mode 0700"}
 	}
-	if there, err := listens(ctx, path); there || err != nil {
-		return path, err
+	switch there, err := listens(ctx, path); {
+	case err != nil:
+		return "", err
+	case there:
+		return path, nil
 	}
 	lock, err := Lock("daemon")
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if there, err := listens(ctx, path); there || err != nil { // another process may have started it meanwhile
-		return path, err
+	switch there, err := listens(ctx, path); {
+	case err != nil:
+		return "", err
+	case there: // another process has started it meanwhile
+		return path, nil
 	}
 	log, err := root.OpenFile(logName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return "", err
 	}
 	defer log.Close()
-	if err := start(ctx, append(program, "--listen", "unix://"+path), environ, log); err != nil {
-		return "", err
+	err = start(ctx, append(program, "--listen", "unix://"+path), environ, log)
+	// The lock is in the state directory, and the socket may not be: who has another state directory may have
+	// started the daemon meanwhile.
+	if err != nil {
+		if there, _ := listens(ctx, path); !there {
+			return "", err
+		}
 	}
 	return path, nil
 }

@@ -6,11 +6,13 @@
 package dirs
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,6 +32,7 @@ const (
 	fails  = "fails"
 	silent = "silent" // it ends without a word
 	hangs  = "hangs"  // it does not listen
+	loses  = "loses"  // it ends when another one listens
 )
 
 func TestMain(m *testing.M) {
@@ -39,9 +42,6 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
-
-// listening is the socket of the daemon. What nothing refers to, the collector closes.
-var listening *net.UnixListener
 
 // act is the daemon.
 func act(what, path string) {
@@ -59,10 +59,23 @@ func act(what, path string) {
 		os.Exit(125)
 	case silent:
 		os.Exit(3)
+	case loses:
+		other := exec.Command(os.Args[0], serves, "--listen", "unix://"+path) //nolint:noctx // it outlives this one
+		other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := other.StdoutPipe()
+		if err == nil {
+			err = other.Start()
+		}
+		if err == nil {
+			_, err = bufio.NewReader(out).ReadString('\n')
+		}
+		fmt.Fprintln(os.Stderr, "sallyport: another one listens", err)
+		os.Exit(125)
 	case hangs:
 		select {} //nolint:revive // a daemon that waits for a disk
 	}
-	if listening, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+	listening, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
 		panic(err)
 	}
 	session, _ := os.ReadFile("/proc/self/stat") // as far as there is one
@@ -76,7 +89,12 @@ func act(what, path string) {
 		}
 	}
 	fmt.Println("unix://" + path)
-	select {} //nolint:revive // until it is killed
+	for { // until it is killed
+		if c, err := listening.Accept(); err == nil {
+			fmt.Fprintln(c, os.Getpid())
+			_ = c.Close()
+		}
+	}
 }
 
 // daemonDir returns an environment with a directory for sockets, and that of the daemon. Daemons that
@@ -113,7 +131,7 @@ func command(t *testing.T, what string) []string {
 	return []string{self, what}
 }
 
-// TestStart: of several who start the daemon at once, one does, and all can connect.
+// TestStart: several who start the daemon at once, connect to the same one.
 func TestStart(t *testing.T) {
 	environ, dir := daemonDir(t)
 	leak, err := os.Create(filepath.Join(filepath.Dir(dir), "leak"))
@@ -133,6 +151,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("%q, %v before the first start", path, err)
 	}
 	var all sync.WaitGroup
+	var daemons sync.Map // process numbers
 	for range 8 {
 		all.Go(func() {
 			path, err := StartDaemon(t.Context(), command(t, serves), environ)
@@ -140,23 +159,47 @@ func TestStart(t *testing.T) {
 				t.Errorf("%q, %v", path, err)
 				return
 			}
-			c, err := net.Dial("unix", path)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = c.Close()
+			daemons.Store(daemonOf(t, path), nil)
 		})
 	}
 	all.Wait()
-	if n := len(started(dir)); n != 1 {
-		t.Errorf("%d daemons were started", n)
+	n := 0
+	daemons.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d daemons of %d that were started", n, len(started(dir)))
 	}
 	if path, err := DaemonSocket(func(n string) string {
 		return lookUp(environ,
 			n)
 	}); path != filepath.Join(dir, socketName) || err != nil {
 		t.Errorf("%q, %v", path, err)
+	}
+}
+
+// daemonOf connects, and returns the number of the process that listens.
+func daemonOf(t *testing.T, path string) (pid int) {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer c.Close()
+	if _, err := fmt.Fscan(c, &pid); err != nil {
+		t.Error(err)
+	}
+	return pid
+}
+
+// TestStartBeside: a start that fails because another process has started the daemon succeeds.
+func TestStartBeside(t *testing.T) {
+	environ, dir := daemonDir(t)
+	path, err := StartDaemon(t.Context(), command(t, loses), environ)
+	if err != nil || path != filepath.Join(dir, socketName) {
+		t.Fatalf("%q, %v", path, err)
+	}
+	if all := started(dir); len(all) != 2 || all[1] != daemonOf(t, path) {
+		t.Errorf("started: %d", all)
 	}
 }
 
