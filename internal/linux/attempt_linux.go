@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -209,7 +210,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		Services: a.services.FoundServices,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
 		Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
-		Links: a.level == plan.LevelNative,
+		Links: a.level == plan.LevelNative, Judged: r.Observe && !slices.Contains(a.spec.Allow, "userns"),
 		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: grants.Homes(),
 		Scans: own.scans, Table: &own.mounts,
 	}

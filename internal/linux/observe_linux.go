@@ -235,7 +235,9 @@ func (o *observation) made(r observer.Report) *protect.Made {
 	if o == nil {
 		return nil
 	}
-	return &protect.Made{Places: o.judge.Made(), Renamed: r.Renamed}
+	made := o.judge.Made()
+	made.Renamed = r.Renamed
+	return &made
 }
 
 // close ends the observation and returns what was seen.

@@ -114,6 +114,8 @@ type call struct {
 	bare   bool   // an empty path means the descriptor itself
 
 	special  bool // what it makes is neither a file nor a directory
+	removes  bool // it takes the name away that is judged
+	moves    bool // it gives what has that name another one
 	exchange bool // both names of a rename change places
 
 	chmod        bool // it gives the file a mode

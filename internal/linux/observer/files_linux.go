@@ -171,12 +171,11 @@ func (r *request) ruled(op sandbox.Op, p *place, creates bool) (string, syscall.
 		return "", 0
 	}
 	// What is remembered of a directory may be that of one which was removed, and whose number
-	// is used again. It is not enough for names that the judge remembers.
-	if op == sandbox.Write && p.named() && !r.cfg.Judge.EveryDirectory(p.name) {
-		dir := r.directoryOf(p)
-		if !dir.everyName || r.rule(op, dir.path+"/"+p.name, creates) == 0 {
-			return "", 0
-		}
+	// is used again. It is not enough for names that the judge remembers, and its path may be an
+	// old one, where a directory was moved.
+	if op == sandbox.Write && p.named() && !r.cfg.Judge.EveryDirectory(p.name) &&
+		!r.directoryOf(p).everyName {
+		return "", 0
 	}
 	path := r.pathOf(p) // as it is now
 	if path == "" {
@@ -190,13 +189,12 @@ type directoryID struct{ mount, dev, ino uint64 }
 
 // A directory is what is known of one for a while.
 type directory struct {
-	path      string
 	everyName bool // as [rulings.Judge.EveryName]
 	since     time.Time
 }
 
-// directoryTime is how long a directory is believed to have the same path. It saves most
-// calls from asking the kernel.
+// directoryTime is how long a directory is believed to have the same path, where that does
+// not matter. It saves most calls from asking the kernel.
 const directoryTime = time.Second
 
 // maxDirectories bounds how many directories are remembered.
@@ -209,8 +207,7 @@ func (r *request) directoryOf(p *place) directory {
 	if d, ok := r.directories[key]; ok && now.Sub(d.since) < directoryTime {
 		return d
 	}
-	d := directory{path: r.nameOf(p.dir), since: now}
-	d.everyName = r.cfg.Judge.EveryName(d.path)
+	d := directory{everyName: r.cfg.Judge.EveryName(r.nameOf(p.dir)), since: now}
 	if !r.lasting(&p.parent) {
 		return d
 	}
@@ -400,6 +397,7 @@ func (r *request) judgeRemove(p *place) syscall.Errno {
 		}
 		errno = mountPoint(p)
 	}
+	r.removes = true
 	return r.write(p, errno, false)
 }
 
@@ -427,7 +425,7 @@ func (r *request) judgeTouch() syscall.Errno {
 	}
 	defer p.close()
 	errno := r.fileWall(&p)
-	if errno == 0 {
+	if errno == 0 && !r.chmod {
 		return 0
 	}
 	return r.write(&p, errno, false)
@@ -478,7 +476,9 @@ func (r *request) judgeLink(old, next *place) syscall.Errno {
 	}
 	r.special = old.special()
 	if errno = r.write(next, errno, true); errno == 0 {
-		r.rememberLink(old)
+		if errno = r.write(old, 0, false); errno == 0 { // by the new name it could be changed
+			r.rememberLink(old)
+		}
 	}
 	return errno
 }
@@ -517,5 +517,6 @@ func (r *request) judgeRename(old, next *place) syscall.Errno {
 		r.renamed.Store(true)
 	}
 	r.special = r.exchange && next.special()
+	r.moves = !r.exchange
 	return r.write(old, 0, false)
 }

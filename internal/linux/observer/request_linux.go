@@ -113,7 +113,8 @@ func (r *request) judge() syscall.Errno {
 
 // rule asks the judge about an access.
 func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
-	a := protect.Access{Op: op, Path: path, Creates: creates, Special: r.special, Thread: int(r.n.pid)}
+	a := protect.Access{Op: op, Path: path, Creates: creates, Special: r.special, Removes: r.removes,
+		Moves: r.moves, Thread: int(r.n.pid)}
 	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
 		return 0
 	}

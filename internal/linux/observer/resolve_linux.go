@@ -223,24 +223,27 @@ func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 
 // nameOf returns the path of a descriptor in the command's own tree, without a slash at
 // its end; empty for the root and where it is not known.
-func (r *request) nameOf(fd int) string {
+func (r *request) nameOf(fd int) string { return string(r.linkOf(fd)) }
+
+// linkOf is nameOf in memory that the next call uses again.
+func (r *request) linkOf(fd int) []byte {
 	if fd < 0 {
-		return ""
+		return nil
 	}
 	b := append(strconv.AppendInt(append(r.buf[:0], "self/fd/"...), int64(fd), 10), 0)
 	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(r.proc), uintptr(unsafe.Pointer(&b[0])),
 		uintptr(unsafe.Pointer(&r.link[0])), uintptr(len(r.link)), 0, 0)
 	if errno != 0 || n <= 1 || r.link[0] != '/' {
-		return ""
+		return nil
 	}
-	return string(r.link[:n])
+	return r.link[:n]
 }
 
 // pathOf returns the absolute path of a place; empty where it is not known.
 func (r *request) pathOf(p *place) string {
 	switch {
 	case p.named():
-		return r.nameOf(p.dir) + "/" + p.name
+		return string(append(append(r.linkOf(p.dir), '/'), p.name...))
 	case p.links == 0:
 		return ""
 	}

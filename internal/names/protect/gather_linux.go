@@ -32,6 +32,7 @@ type inspection struct {
 	tmp    *plan.Tmp
 	tmpAt  string // where sallyport mounts a /tmp; no file of the host exists below it
 	mounts bool   // the level can mount something over what exists
+	judged bool   // an observer judges each of its calls
 	alone  bool   // the command has the rights of this user, and none of root's over others' files
 	table  *hostfacts.MountTable
 
@@ -73,9 +74,10 @@ func gather(r *Request) (*inspection, error) {
 	}
 	g := &inspection{
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone,
-		git: slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(),
+		judged: r.Judged && r.Mounts,
+		git:    slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(),
 		work: map[string]*workTree{},
-		seen: seen{granted: r.Policy.Named}, scans: r.Scans,
+		seen: seen{granted: r.Policy.Named, scans: r.Scans}, scans: r.Scans,
 	}
 	g.readMounts(r.Table)
 	g.searchEarly(r.Policy)

@@ -34,6 +34,9 @@ type Request struct {
 	// Alone says that the command has the rights of this user and, where this is root, none of
 	// root's over files of others: a user namespace maps this user alone.
 	Alone bool
+	// Judged says that an observer judges each call of the command, and that the command can make
+	// no mounts.
+	Judged bool
 	// Links says that it can also be mounted over a symbolic link, which is kept as it is.
 	Links bool
 	// Copies says that a copy can be mounted over a file of settings with a secret, which is hidden
@@ -184,6 +187,9 @@ func (p *Protection) Observed() Names {
 	}
 	for name := range g.rules {
 		n.Ruled = append(n.Ruled, name)
+	}
+	for _, o := range g.seen.own {
+		n.Own = append(n.Own, o.id)
 	}
 	return n
 }

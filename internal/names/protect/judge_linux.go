@@ -47,6 +47,9 @@ type Names struct {
 	Opened []string
 	// Ruled are the paths that a rule of the plan is about: a mount holds them.
 	Ruled []string
+	// Own are repositories that commands have made in earlier runs: they can be removed and moved, and
+	// not changed.
+	Own []FileID
 	// Partial says that the search for repositories ended at its bound.
 	Partial bool
 	// NoMounts says that the level has no mounts of its own.
@@ -70,6 +73,9 @@ type PolicyJudge struct {
 	mu sync.Mutex // guards made: Made may be called while a call is judged
 	// what the command itself has made: git directories, and directories with files of a bare one
 	made map[string]bool
+	// its files .git that have not been looked at, and the directories that these are in
+	making map[string]FileID
+	mine   map[FileID]bool // what was found there
 }
 
 // maxMade bounds how many of the command's own repositories are remembered. Those beyond
@@ -87,6 +93,7 @@ func NewJudge(p *sandbox.Resolved, names Names) *PolicyJudge {
 		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS,
 		start:     time.Now().Add(-searchTime),
 		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
+		making: map[string]FileID{}, mine: map[FileID]bool{},
 	}
 	for _, pattern := range p.Globs {
 		if g, err := sandbox.CompileGlob(pattern); err == nil {
@@ -110,8 +117,11 @@ func (j *PolicyJudge) Rule(a Access) Ruling {
 	if a.Special && j.granted(a.Path) {
 		return Ruling{Errno: unix.EPERM} // as on a file system without links, for which git is prepared
 	}
-	if a.Op == sandbox.Write && (a.Creates && j.protected[a.Path] || !j.repository(a.Path, a.Creates)) {
-		return Ruling{Errno: j.errno}
+	if a.Op == sandbox.Write {
+		j.settle()
+		if a.Creates && j.protected[a.Path] || !j.keepsOwn(a) || !j.repository(a.Path, a.Creates) {
+			return Ruling{Errno: j.errno}
+		}
 	}
 	if a.Op == sandbox.Write && a.Creates {
 		j.note(a.Path)
@@ -131,26 +141,69 @@ func (j *PolicyJudge) note(path string) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.made) < maxMade {
-		j.made[path] = true
+	if len(j.made) >= maxMade {
+		return
+	}
+	j.made[path] = true
+	if name != ".git" {
+		j.own(path)
+	} else if at, known := identify(filepath.Clean(dir)); known {
+		j.making[path] = at
 	}
 }
 
-// Made returns where the command has tried to make repositories: paths named .git, and
-// directories that may be bare ones. They may be gone, or be none. The nil judge has seen none.
-func (j *PolicyJudge) Made() []string {
-	if j == nil {
-		return nil
-	}
+// settle looks at what the command was about to make. Where the directory is another one by now, what is in
+// it may be of another program.
+func (j *PolicyJudge) settle() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Sorted(maps.Keys(j.made))
+	for path, dir := range j.making {
+		if at, known := identify(filepath.Dir(path)); known && at == dir {
+			j.own(path)
+		}
+	}
+	clear(j.making)
+}
+
+// own has what is at a path count as made by the command, unless it is older.
+func (j *PolicyJudge) own(path string) {
+	if id, known := identify(path); known && id.Born >= j.start.UnixNano() && !slices.Contains(j.Own, id) {
+		j.mine[id] = true
+	}
+}
+
+// keepsOwn reports whether a write leaves what is in repositories of earlier runs as it is, or
+// takes them away. Names go away one by one, or all at once.
+func (j *PolicyJudge) keepsOwn(a Access) bool {
+	at := j.ownAt(a.Path)
+	return at == "" || a.Removes || a.Moves && at == a.Path
+}
+
+// ownAt returns the repository of an earlier run that is at a path or above it, or is empty.
+func (j *PolicyJudge) ownAt(path string) string {
+	for at := path; len(j.Own) > 0 && at != "/"; at = filepath.Dir(at) {
+		if id, known := identify(at); known && slices.Contains(j.Own, id) {
+			return at
+		}
+	}
+	return ""
+}
+
+// Made returns where the command has tried to make repositories. The nil judge has seen none.
+func (j *PolicyJudge) Made() Made {
+	if j == nil {
+		return Made{}
+	}
+	j.settle()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return Made{Places: slices.Sorted(maps.Keys(j.made)), IDs: slices.Collect(maps.Keys(j.mine))}
 }
 
 // EveryName implements [Judge].
 func (j *PolicyJudge) EveryName(dir string) bool {
 	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
-		j.bare(dir) != "" ||
+		j.ownAt(dir) != "" || j.bare(dir) != "" ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 
@@ -238,17 +291,16 @@ func (j *PolicyJudge) gitDirectory(at string, creates bool) bool {
 	if creates {
 		return true // and it is noted
 	}
-	var st unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, at, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil {
-		return true // nothing exists to be protected
-	}
-	born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
-	if st.Mask&unix.STATX_BTIME == 0 || born.Before(j.start) {
+	id, known := identify(at)
+	switch {
+	case !known && !exists(at), slices.Contains(j.Own, id):
+		return true // nothing exists to be protected, or it was asked about
+	case !known || id.Born < j.start.UnixNano():
 		return !j.Partial // the search has found it, or it is no repository
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.made[at]
+	return j.mine[id]
 }
 
 // Hidden implements [Judge].

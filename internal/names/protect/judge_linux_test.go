@@ -109,10 +109,10 @@ func TestMade(t *testing.T) {
 	}
 	judge.Rule(Access{Op: sandbox.Write, Path: "/w/g/.git"})
 	judge.Rule(Access{Op: sandbox.Read, Path: "/w/h/.git", Creates: true})
-	if want := []string{"/w/a/.git", "/w/b.git", "/w/c"}; !slices.Equal(judge.Made(), want) {
-		t.Errorf("%q, want %q", judge.Made(), want)
+	if want := []string{"/w/a/.git", "/w/b.git", "/w/c"}; !slices.Equal(judge.Made().Places, want) {
+		t.Errorf("%q, want %q", judge.Made().Places, want)
 	}
-	if (*PolicyJudge)(nil).Made() != nil {
+	if (*PolicyJudge)(nil).Made().Places != nil {
 		t.Error("a judge that is not there has seen something")
 	}
 }
@@ -177,5 +177,61 @@ func bareOnes(t *testing.T, ws string) {
 	}
 	if got := errnoOf(young, sandbox.Write, ws+"/b.git/config", true); got != 0 {
 		t.Errorf("the command's own: %v", got)
+	}
+}
+
+// TestMine: a repository is the command's own by the file that it has made, not by the path: a person's
+// does not become its own where it is moved to.
+func TestMine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		act  func(t *testing.T, j *PolicyJudge, ws string) // between the making of a/.git and the question
+		at   string                                        // what is written
+		want syscall.Errno
+	}{
+		{"made", func(*testing.T, *PolicyJudge, string) {}, "/a/.git/config", 0},
+		{"made and moved", func(t *testing.T, j *PolicyJudge, ws string) {
+			j.settle()
+			must(t, os.Rename(ws+"/a", ws+"/z"))
+		}, "/z/.git/config", 0},
+		{"a person's", func(*testing.T, *PolicyJudge, string) {}, "/theirs/.git/config", unix.EROFS},
+		{"a person's, moved there", func(t *testing.T, _ *PolicyJudge, ws string) {
+			must(t, os.Rename(ws+"/a", ws+"/z"))
+			must(t, os.Rename(ws+"/theirs", ws+"/a"))
+		}, "/a/.git/config", unix.EROFS},
+		{"a person's, moved there later", func(t *testing.T, j *PolicyJudge, ws string) {
+			j.settle()
+			must(t, os.Rename(ws+"/a", ws+"/z"))
+			must(t, os.Rename(ws+"/theirs", ws+"/a"))
+		}, "/a/.git/config", unix.EROFS},
+		{"a person's in its place", func(t *testing.T, j *PolicyJudge, ws string) {
+			j.settle()
+			must(t, os.Rename(ws+"/a/.git", ws+"/a/git"))
+			must(t, os.Mkdir(ws+"/a/.git", 0o755))
+		}, "/a/.git/config", unix.EROFS},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ws, err := filepath.EvalSymlinks(t.TempDir())
+			must(t, err)
+			res, err := sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws},
+				SlashTmp: "/tmp"}).Resolve()
+			must(t, err)
+			j := NewJudge(&res, Names{Roots: []string{ws}})
+			must(t, os.MkdirAll(ws+"/theirs/.git", 0o755))
+			must(t, os.Mkdir(ws+"/a", 0o755))
+			if got := errnoOf(j, sandbox.Write, ws+"/a/.git", true); got != 0 {
+				t.Fatal(got)
+			}
+			must(t, os.Mkdir(ws+"/a/.git", 0o755))
+			c.act(t, j, ws)
+			if got := errnoOf(j, sandbox.Write, ws+c.at, true); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			ids := j.Made().IDs
+			id, known := identify(filepath.Dir(ws + c.at))
+			if known && slices.Contains(ids, id) != (c.want == 0) {
+				t.Errorf("%v of %v", id, ids)
+			}
+		})
 	}
 }

@@ -38,12 +38,16 @@ type seen struct {
 	names   []grants.SeenTool
 	tops    []string // the directories that they are in
 	roots   []searched
-	granted []string // the named grants
+	granted []string        // the named grants
+	own     []ownRepository // among them, those that commands made
+	scans   *Scans          // remembers such repositories; may be nil
 }
 
 // Made is what the observer has seen of the making of repositories.
 type Made struct {
-	Places  []string // paths named .git, and directories that may be bare ones
+	// Places are paths named .git, and directories that may be bare ones. They may be gone, or be none.
+	Places  []string
+	IDs     []FileID // what the command has made there
 	Renamed bool     // a directory may have been renamed
 }
 
@@ -67,6 +71,7 @@ func (p *Protection) New(made *Made) []executor.New {
 		}
 	}
 	repositories := p.seen.repositories(made)
+	p.seen.keep(repositories, made)
 	for _, name := range repositories[:min(len(repositories), maxNew)] {
 		out = append(out, p.seen.entry(name, GrantGit))
 	}
@@ -91,7 +96,8 @@ func (s *seen) repositories(made *Made) []string {
 			func(r searched) bool { return r.Scanned > cheapSearch }), &Made{}
 	}
 	search = search || len(made.Places) > maxPlaces
-	var out []string
+	out, gone := s.changed()
+	search = search || gone && made.Renamed
 	for _, name := range made.Places[:min(len(made.Places), maxPlaces)] {
 		if _, err := os.Lstat(name); missing(err) { // what is closed is there
 			search = search || made.Renamed
@@ -106,10 +112,18 @@ func (s *seen) repositories(made *Made) []string {
 	return slices.Compact(out)
 }
 
-// known reports whether a repository was found when the command started.
+// known reports whether a repository was found when the command started, and is the same where
+// it could be replaced.
 func (s *seen) known(name string) bool {
+	id, _ := identify(name)
+	if i := slices.IndexFunc(s.own, func(o ownRepository) bool { return o.id == id }); i >= 0 {
+		return s.own[i].at == name
+	}
 	if filepath.Base(name) == ".git" {
 		name = filepath.Dir(name)
+	}
+	if slices.ContainsFunc(s.own, func(o ownRepository) bool { return o.work == name }) {
+		return false
 	}
 	return slices.ContainsFunc(s.roots,
 		func(r searched) bool { return slices.Contains(r.Repositories, name) })

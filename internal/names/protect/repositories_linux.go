@@ -94,27 +94,16 @@ func (g *inspection) protectWork(root string) error {
 	return nil
 }
 
-// protectNested protects the repositories that a search found below a root, the ones
-// higher up first. Those that are read-only may have protected paths that are writable.
+// protectNested protects the repositories that a search found below a root. Those that are
+// read-only may have protected paths that are writable.
 func (g *inspection) protectNested(root string, found git.Found) error {
 	g.nested = true
 	defer func() { g.nested = false }()
 	if err := g.closeShut(root, found.Shut); err != nil {
 		return err
 	}
-	for _, work := range found.Repositories {
-		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
-			continue // an entry of the policy opens it
-		}
-		if g.alone && closed(work) {
-			continue // the command cannot get there either, and nothing could be mounted there
-		}
-		if err := g.protectRepository(work, false); err != nil {
-			if _, gone := os.Lstat(filepath.Join(work, ".git")); errors.Is(gone, fs.ErrNotExist) {
-				continue // it was removed since it was found, as in a shared /tmp
-			}
-			return err
-		}
+	if err := g.protectFound(found.Repositories); err != nil {
+		return err
 	}
 	if !found.Complete {
 		g.partial = true
@@ -125,6 +114,21 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 		}
 	}
 	return nil
+}
+
+// protectOne protects a repository that a search found.
+func (g *inspection) protectOne(work string) error {
+	if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
+		return nil // an entry of the policy opens it
+	}
+	if g.alone && closed(work) {
+		return nil // the command cannot get there either, and nothing could be mounted there
+	}
+	err := g.protectRepository(work, false)
+	if _, gone := os.Lstat(filepath.Join(work, ".git")); err != nil && errors.Is(gone, fs.ErrNotExist) {
+		return nil //nolint:nilerr // it was removed since it was found, as in a shared /tmp
+	}
+	return err
 }
 
 // hungAfter is how long the server of a mount may take to answer. Several are asked at once.

@@ -18,6 +18,10 @@ type Access struct {
 	Path string
 	// Creates says that the path does not exist and that the call would create it.
 	Creates bool
+	// Removes says that the call takes the name away, and what it names with its last one.
+	Removes bool
+	// Moves says that the call gives what has the name another one in its place.
+	Moves bool
 	// Special says that the call puts something there that is neither a file nor a
 	// directory, such as a symbolic link.
 	Special bool

@@ -39,10 +39,10 @@ type Scans struct {
 // maxFiles is how many searches are remembered on disk. Each takes up to a few megabytes.
 const maxFiles = 100
 
-// prune removes the oldest files of a directory that has too many. Their searches begin anew.
-func prune(dir string) {
+// prune removes the oldest files of a directory that has more than most. Their searches begin anew.
+func prune(dir string, most int) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed stays
-	if len(entries) <= maxFiles {
+	if len(entries) <= most {
 		return
 	}
 	age := map[string]time.Time{}
@@ -52,7 +52,7 @@ func prune(dir string) {
 		}
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age[a.Name()].Compare(age[b.Name()]) })
-	for _, e := range entries[:len(entries)-maxFiles] {
+	for _, e := range entries[:len(entries)-most] {
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
 }
@@ -78,7 +78,7 @@ func (s *Scans) match(root, key string, want git.Wanted, most int) ([]string, er
 	}
 	found, err := git.Match(root, key, m, want, most)
 	if m.Changed() {
-		s.file("matches\x00"+key, func(name string) { _ = m.Save(name); prune(filepath.Dir(name)) })
+		s.file("matches\x00"+key, func(name string) { _ = m.Save(name); prune(filepath.Dir(name), maxFiles) })
 	}
 	return found, err
 }
@@ -107,7 +107,7 @@ func (s *Scans) secrets(home string) []grants.Store {
 	found, _ := k.Search(home)
 	if k.Changed() {
 		s.file("secrets\x00"+home,
-			func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
+			func(name string) { _ = safefile.Replace(name, k.Bytes()); prune(filepath.Dir(name), maxFiles) })
 	}
 	return found
 }
@@ -121,7 +121,7 @@ func (s *Scans) first(subject string) bool {
 			fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 			if first = !errors.Is(err, fs.ErrExist); err == nil {
 				unix.Close(fd)
-				prune(filepath.Dir(name))
+				prune(filepath.Dir(name), maxFiles)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func (s *Scans) Copy(text []byte) (plan.Spot, error) {
 	}
 	defer func() { _ = dir.Close() }()
 	path := fmt.Sprintf("/proc/self/fd/%d", dir.FD)
-	prune(path)
+	prune(path, maxFiles)
 	if err := safefile.Replace(filepath.Join(path, name), text); err != nil {
 		return plan.Spot{}, err
 	}
