@@ -59,7 +59,9 @@ type Denial struct {
 	Harmless string `json:"harmless,omitempty"`
 	Count    int    `json:"count"` // how often it was denied; 0 means once
 	// no grant helps: it would have failed without the sandbox too, or a flag denies it
-	NoGrant bool      `json:"-"`
+	NoGrant bool `json:"-"`
+	// a name would be removed, moved or replaced, so that its directory must be open
+	Unlinks bool      `json:"-"`
 	Time    time.Time `json:"-"` // when it was denied, the last time
 }
 

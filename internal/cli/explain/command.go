@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -40,7 +41,7 @@ func AllowingCommand(r Record, here string) []string {
 		}
 		replaced := func(pair []string) bool { // of two entries the stricter one would hold
 			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" &&
-				slices.Equal(pair, []string{"--rw", value}) || f.Long == "net" &&
+				slices.Equal(pair, []string{"--rw", absolute(r.Dir, value)}) || f.Long == "net" &&
 				(pair[0] == flag || value == config.NetNone && pair[0] == "--allow-host")
 		}
 		if !slices.ContainsFunc(added, replaced) {
@@ -51,6 +52,14 @@ func AllowingCommand(r Record, here string) []string {
 		words = slices.Insert(words, 2, "-C", r.Dir)
 	}
 	return append(append(append(words, slices.Concat(added...)...), "--"), r.Args...)
+}
+
+// absolute is a path in a flag of a run in a directory.
+func absolute(dir, name string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(dir, name)
 }
 
 // KeepingCommand returns the command line that adds to the settings of the project what would allow the
@@ -105,7 +114,7 @@ func suggestions(ds []sandbox.Denial) [][]string {
 // includes reports whether a path grant opens what another one does. A directory's grant
 // does not open the protected names in it.
 func includes(o, g sandbox.Grant) bool {
-	if o.Path == "" || g.Path == "" || o.Level < g.Level {
+	if o.Path == "" || g.Path == "" || o.Level < g.Level || reach.HeldByItself(g.Path) {
 		return false
 	}
 	for at := g.Path; at != o.Path; at = path.Dir(at) {

@@ -78,8 +78,13 @@ func (g *denialGroup) line(home string) string {
 		s += ": " + text.Line(g.rule)
 	}
 	switch {
+	case g.readOnlyHere():
+		s += "; read-only by a flag or a setting for " + text.Word(Tilde(strings.TrimSuffix(g.rule, "=read"), home))
 	case g.flags != "":
 		s += "; allow with " + Allow(g.flags, home)
+		if more := reach.OpensMore(g.flags, g.targets); more != "" && reach.GrantWarning(g.flags, home) == "" {
+			s += " (" + more + ")"
+		}
 	case strings.HasPrefix(g.rule, "credential "):
 		s += ": the " + text.Line(g.rule) + " does not belong there"
 	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
@@ -118,6 +123,13 @@ func Allow(flags, home string) string {
 // DeniesPath reports whether a rule is a deny entry, which no grant opens.
 func DeniesPath(rule string) bool {
 	return strings.HasPrefix(rule, "deny ") || strings.HasSuffix(rule, "=deny")
+}
+
+// readOnlyHere reports whether the only flag that would help is for a path that an entry makes read-only:
+// beside such a flag or setting it does not count.
+func (g *denialGroup) readOnlyHere() bool {
+	list, ok := sandbox.ParseGrants(g.flags)
+	return ok && len(list) == 1 && list[0].Path != "" && g.rule == list[0].Path+"=read"
 }
 
 // Operation is what was denied, with paths below home shortened: "write ~/x (EROFS)".

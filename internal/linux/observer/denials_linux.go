@@ -22,6 +22,9 @@ type target struct {
 	path, addr, call string
 }
 
+// crossMount is the error of a link or rename to another mount.
+const crossMount = "EXDEV"
+
 // add adds a denial and returns it, or counts one that is known or finds no room and
 // returns nil. EXDEV, the error of a link or rename to another mount, says less than that
 // of the wall, and is replaced by it.
@@ -31,7 +34,8 @@ func (d *denials) add(n sandbox.Denial) *sandbox.Denial {
 		known := &d.list[i]
 		known.Count++
 		known.Time = time.Now()
-		if known.Errno == "EXDEV" {
+		known.Unlinks = known.Unlinks || n.Unlinks
+		if known.Errno == crossMount {
 			known.Errno = n.Errno
 		}
 		return nil
@@ -47,4 +51,10 @@ func (d *denials) add(n sandbox.Denial) *sandbox.Denial {
 	n.Count, n.Source, n.Time = 1, sandbox.Notified, time.Now()
 	d.list = append(d.list, n)
 	return &d.list[len(d.list)-1]
+}
+
+// crossed reports whether the last denial of a write to a path was for another mount.
+func (d *denials) crossed(path string) bool {
+	i, ok := d.index[target{op: sandbox.Write, path: path}]
+	return ok && d.list[i].Errno == crossMount
 }

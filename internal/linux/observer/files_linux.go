@@ -232,8 +232,10 @@ func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Err
 	if path == "" {
 		return 0 // it has no name any more, and the wall denies it
 	}
+	unlinks := r.kind == kindUnlink || r.kind == kindRmdir || r.kind == kindRename
 	return r.deny(sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Write, Path: path}, NoGrant: r.failsAnyway(p, creates),
+		Access: sandbox.Access{Op: sandbox.Write, Path: path}, Unlinks: unlinks,
+		NoGrant: r.failsAnyway(p, creates || unlinks),
 	}, errno)
 }
 
@@ -387,8 +389,11 @@ func (r *request) absent(op sandbox.Op, p *place) syscall.Errno {
 }
 
 func (r *request) judgeRemove(p *place) syscall.Errno {
-	if !p.exists || !p.named() {
+	switch {
+	case !p.named():
 		return 0
+	case !p.exists && !r.crossed(p):
+		return 0 // noted would be what fails outside of the sandbox, too
 	}
 	errno := r.directoryWall(p)
 	if errno == 0 {
@@ -399,6 +404,18 @@ func (r *request) judgeRemove(p *place) syscall.Errno {
 	}
 	r.removes = true
 	return r.write(p, errno, false)
+}
+
+// crossed reports whether a move or link to a place failed because it is on another mount. Programs such as
+// mv(1) remove a file there before they copy, and give up where that says that the mount is read-only.
+func (r *request) crossed(p *place) bool {
+	if !r.hasMounts() || r.directoryWall(p) == 0 {
+		return false
+	}
+	path := r.pathOf(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report.crossed(path)
 }
 
 func (r *request) judgeChange(p *place) syscall.Errno {
@@ -499,6 +516,9 @@ func (r *request) judgeRename(old, next *place) syscall.Errno {
 	}
 	switch {
 	case newWall != 0:
+		if oldWall == unix.EROFS {
+			r.write(old, oldWall, false) // that it is the next to be met
+		}
 		return r.write(next, newWall, !next.exists)
 	case oldWall != 0:
 		return r.write(old, oldWall, false)

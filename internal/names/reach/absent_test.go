@@ -39,7 +39,8 @@ func TestAbsent(t *testing.T) {
 		{"a missing one that was denied", connect("/run/none/such.sock", "EACCES"), false},
 		{"one of the command's own /tmp", connect("/tmp/none/such.sock", "ENOENT"), false},
 		{"a mount", call("mount"), true},
-		{"another call", call("bpf"), false},
+		{"another root", call("chroot"), true},
+		{"another call", call("perf_event_open"), false},
 	} {
 		r := runOf(sandbox.WorkspaceWrite("/w"))
 		r.OS, r.Local = "linux", true

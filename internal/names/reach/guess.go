@@ -38,26 +38,54 @@ func (r *DeniedRun) Guess(exit int, stdout, stderr []byte) []sandbox.Denial {
 	return []sandbox.Denial{d}
 }
 
-// Hidden concludes from the output of a command that failed which hidden stores of secrets it
-// tried to open: that is not observed. Each is a guess with the grant that opens it.
+// Hidden concludes from the output of a command that failed, and from the paths that its words name,
+// which hidden stores of secrets it tried to open: that is not observed. Each is a guess with the grant
+// that opens it.
 func (r *DeniedRun) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
 	if exit == 0 || !r.Local {
 		return nil
 	}
+	said := slices.Concat(stderr, []byte("\n"), stdout)
 	var out []sandbox.Denial
 	for _, store := range grants.FindStores(grants.Homes(), r.Policy.Named()) {
-		for line := range bytes.Lines(slices.Concat(stderr, []byte("\n"), stdout)) {
-			if bytes.Contains(line, []byte(store.Path)) &&
-				(bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {
-				d := guessed(store.Path, "EACCES")
-				d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)",
-					sandbox.Grant{Name: store.Grant()}.String()
-				out = append(out, d)
-				break
+		if !complains(said, store.Path) && !r.names(store.Path) {
+			continue
+		}
+		d := guessed(store.Path, "EACCES")
+		d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)",
+			sandbox.Grant{Name: store.Grant()}.String()
+		out = append(out, d)
+	}
+	return out
+}
+
+// complains reports whether a line says that a path could not be opened.
+func complains(said []byte, name string) bool {
+	for line := range bytes.Lines(said) {
+		if bytes.Contains(line, []byte(name)) &&
+			(bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether a word of the command, or one in its script, is a path at or below a store.
+func (r *DeniedRun) names(store string) bool {
+	home := strings.NewReplacer("${HOME}/", r.variable("HOME")+"/", "$HOME/", r.variable("HOME")+"/")
+	for _, word := range r.Args {
+		for _, name := range pathsIn(home.Replace(word)) {
+			if rest, ok := strings.CutPrefix(name, "~/"); ok {
+				name = path.Join(r.variable("HOME"), rest)
+			} else if !path.IsAbs(name) {
+				name = path.Join(r.Dir, name)
+			}
+			if inside(path.Clean(name), store) {
+				return true
 			}
 		}
 	}
-	return out
+	return false
 }
 
 func guessed(name, errno string) sandbox.Denial {

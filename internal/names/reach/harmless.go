@@ -44,6 +44,8 @@ func habits() []habit {
 			"~/.sqlite_history*", "~/.psql_history*", "~/.mysql_history*", "~/.irb_history*", "~/.Rhistory",
 			"~/.ghc/**", "~/.viminf*",
 		}},
+		{why: "a place for vim's swap files, which tries others", programs: []string{"vim*", "vi"},
+			paths: []string{"~/tmp/**", "/var/tmp/*.sw?", "/tmp/*.sw?"}},
 		{why: "a cache of gdb", programs: []string{"gdb", "debuginfod-find"}, paths: []string{"$cache/gdb/**", "$cache/debuginfod_client/**"}},
 		{why: "compiled Python next to its source", paths: []string{"**/__pycache__", "**/__pycache__/*"}},
 		{why: "the cache of pip", programs: python, paths: []string{"$cache/pip/**"}, unless: []string{"pip cache"}},

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -55,7 +56,8 @@ func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
 	if refused == nil {
 		return
 	}
-	g := r.asGrant(d)
+	g := asGrant(d)
+	g.Path = r.needed(d)
 	for g.Path != "/" && !r.files.exists(g.Path) {
 		g.Path = path.Dir(g.Path)
 	}
@@ -99,6 +101,13 @@ func (r *DeniedRun) proof() proof {
 				spec := *r.Spec
 				grants, _ := sandbox.ParseGrants(flags)
 				spec.Policy = r.Policy.With(grants...)
+				for _, g := range grants {
+					// what a directory opens may be held by itself, which only an entry ends
+					write := sandbox.Access{Op: sandbox.Write, Path: g.Path}
+					if HeldByItself(g.Path) && r.Policy.With(others(grants, g)...).Rule(write) == sandbox.Allow {
+						spec.Policy = spec.Policy.WithEntries(sandbox.PathEntry(g.Path, g.Level))
+					}
+				}
 				closes, err = e.Opens(context.Background(), &spec)
 			}
 			known[flags] = func(_ string, a sandbox.Access) error {
@@ -110,4 +119,9 @@ func (r *DeniedRun) proof() proof {
 		}
 		return known[flags](flags, a)
 	}
+}
+
+// others returns grants without one.
+func others(list []sandbox.Grant, but sandbox.Grant) []sandbox.Grant {
+	return slices.DeleteFunc(slices.Clone(list), func(g sandbox.Grant) bool { return g == but })
 }

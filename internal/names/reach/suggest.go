@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/names/git"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -47,6 +48,8 @@ type DeniedRun struct {
 type files interface {
 	exists(name string) bool
 	real(name string) string // the path without symbolic links
+	database(name string) bool
+	holds(name, digits string) bool // a file that begins with one of these
 }
 
 // local is this machine.
@@ -68,11 +71,8 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 	var rest []*sandbox.Denial
 	for i := range denials {
 		d := &denials[i]
-		if d.Op == sandbox.Syscall && d.Grant == "" && slices.Contains(mounting, d.Call) {
-			d.NoGrant, d.Rule = true, NothingOpens+"the mounts of a sandbox are fixed; mount outside of it"
-		}
-		if r.absent(d) {
-			d.NoGrant, d.Rule = true, NothingOpens+"this machine has no such socket"
+		if why := r.never(d); why != "" {
+			d.NoGrant, d.Rule = true, NothingOpens+why
 		}
 		if d.Rule == "" {
 			d.Rule = r.rule(d)
@@ -81,6 +81,7 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 		if d.Grant == "" {
 			d.Grant = r.service(d)
 		}
+		r.socketFile(d)
 		if d.Grant != "" || d.NoGrant || !isFile(d.Op) || r.Policy.Mode() != sandbox.Managed {
 			continue
 		}
@@ -97,6 +98,51 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 	}
 	r.prove(denials)
 }
+
+// never returns why no flag helps against a denial; empty where one may.
+func (r *DeniedRun) never(d *sandbox.Denial) string {
+	switch {
+	case d.Op == sandbox.Syscall && d.Grant == "" && slices.Contains(mounting, d.Call):
+		return "the mounts of a sandbox are fixed; mount outside of it"
+	case d.Op == sandbox.Syscall && slices.Contains(rooted, d.Call):
+		d.Grant = ""
+		return "programs may do it only in a user namespace that they make (--allow userns)"
+	case d.Op == sandbox.Syscall && d.Call == "bpf" && r.Local && r.files.holds(bpfSetting, "12"):
+		d.Grant = ""
+		return "this kernel closes it to programs without rights (" + bpfSetting + ")"
+	case d.Op == sandbox.Write && d.Errno == "EXDEV":
+		return crosses
+	case d.Op == sandbox.Write && path.Base(d.Path) == ".gitconfig.lock" && r.files != nil &&
+		!r.files.exists(strings.TrimSuffix(d.Path, ".lock")):
+		return "new settings of git stay closed; create " + text.Word(strings.TrimSuffix(d.Path, ".lock")) +
+			" outside of the sandbox first"
+	case r.absent(d):
+		return "this machine has no such socket"
+	}
+	return ""
+}
+
+// rooted are calls that need rights which programs do not have inside: by themselves no flag allows them.
+var rooted = []string{"chroot", "sethostname", "setdomainname", "setns"}
+
+// bpfSetting is 0 where programs without rights may use bpf(2): 1 and 2 close it.
+const bpfSetting = "/proc/sys/kernel/unprivileged_bpf_disabled"
+
+// socketFile treats a unix socket that could not be made because of its directory as the file that it is.
+func (r *DeniedRun) socketFile(d *sandbox.Denial) {
+	if d.Op != sandbox.Bind || d.Errno != "EROFS" || !path.IsAbs(d.Addr) {
+		return
+	}
+	file := []sandbox.Denial{*d}
+	file[0].Access = sandbox.Access{Op: sandbox.Write, Path: d.Addr}
+	file[0].Rule, file[0].Grant = "", ""
+	r.Complete(file)
+	d.Rule, d.Grant, d.Wider, d.NoGrant = file[0].Rule, file[0].Grant, file[0].Wider, file[0].Wider == ""
+}
+
+// crosses is the rule of what stays denied when both ends may be written: programs that copy then are denied
+// something else.
+const crosses = "hard links and moves do not cross the bounds of a writable directory; copy the file"
 
 // absent reports whether a program looked for a socket that this machine does not have either.
 func (r *DeniedRun) absent(d *sandbox.Denial) bool {
@@ -278,15 +324,15 @@ func inside(name, dir string) bool { return safefile.Within(name, dir) }
 // needed or many paths in it were denied.
 func (r *DeniedRun) byPath(denials []*sandbox.Denial) {
 	denials = slices.DeleteFunc(denials, func(d *sandbox.Denial) bool {
-		return r.Policy.Rule(d.Access) == sandbox.Allow // it was not the policy that denied it
+		return r.allowed(d) // it was not the policy that denied it
 	})
 	var wanted []sandbox.Denial
 	for _, d := range denials {
 		w := *d
-		if w.Path = r.grantable(d.Path); w.Path == "" {
+		if w.Path = r.grantable(d); w.Path == "" {
 			continue
 		}
-		if GrantWarning(r.asGrant(&w).String(), r.variable("HOME")) != "" {
+		if GrantWarning(asGrant(&w).String(), r.variable("HOME")) != "" {
 			continue // it must not count for its directory either
 		}
 		// A path that one grant cannot open, such as one under a deny entry, must not count
@@ -298,8 +344,7 @@ func (r *DeniedRun) byPath(denials []*sandbox.Denial) {
 	grants := SuggestGrants(wanted)
 	for _, d := range denials {
 		i := slices.IndexFunc(grants, func(g sandbox.Grant) bool {
-			return inside(d.Path, g.Path) &&
-				r.opens(g, d.Access)
+			return inside(r.needed(d), g.Path) && r.opens(g, d.Access)
 		})
 		if i >= 0 && GrantWarning(grants[i].String(), r.variable("HOME")) == "" {
 			d.Grant = grants[i].String()
@@ -319,16 +364,16 @@ func (r *DeniedRun) opens(g sandbox.Grant, a sandbox.Access) bool {
 	return p.Rule(a) == sandbox.Allow && len(p.Warnings(home, real)) <= len(r.Policy.Warnings(home, real))
 }
 
-// grantable returns the nearest existing path at or above name, because only that can be
-// granted, or "". A hidden directory, or one in a hidden directory, is not suggested for
+// grantable returns the nearest existing path at or above what a denied access needs, because only
+// that can be granted, or "". A hidden directory, or one in a hidden directory, is not suggested for
 // what is missing in it: settings, keys and hooks are stored there. Nor are directories of
 // the kernel, of which a sandbox has its own.
-func (r *DeniedRun) grantable(name string) string {
-	if ofKernel(name) {
+func (r *DeniedRun) grantable(d *sandbox.Denial) string {
+	if ofKernel(d.Path) {
 		return ""
 	}
-	at := r.existing(name)
-	if at != name && hidden(at) {
+	at := r.existing(r.needed(d))
+	if at != d.Path && hidden(at) {
 		return ""
 	}
 	return at

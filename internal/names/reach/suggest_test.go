@@ -268,3 +268,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+func (fake) database(name string) bool { return strings.HasSuffix(name, ".sqlite") }
+
+func (fake) holds(string, string) bool { return false }

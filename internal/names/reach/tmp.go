@@ -31,12 +31,17 @@ func InPrivateTmp(policy *sandbox.Resolved, dir, path string) bool {
 func TmpPaths(words []string) []string {
 	var found []string
 	for _, w := range words {
-		for _, name := range strings.FieldsFunc(w,
-			func(r rune) bool { return strings.ContainsRune(" \t\n'\"`;|&<>()$=,", r) }) {
+		for _, name := range pathsIn(w) {
 			if strings.HasPrefix(name, slashTmp) {
 				found = append(found, name)
 			}
 		}
 	}
 	return found
+}
+
+// pathsIn returns what may be paths in a word of a command, which may be a script.
+func pathsIn(word string) []string {
+	return strings.FieldsFunc(word,
+		func(r rune) bool { return strings.ContainsRune(" \t\n'\"`;|&<>()$=,", r) })
 }

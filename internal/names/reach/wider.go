@@ -41,22 +41,47 @@ func (r *DeniedRun) wider(d *sandbox.Denial) string {
 
 // widerPath is wider for files: the nearest existing path, whatever else it opens.
 func (r *DeniedRun) widerPath(d *sandbox.Denial) string {
-	if d.Path == "" || d.Source == sandbox.Guessed || r.Policy.Rule(d.Access) == sandbox.Allow {
+	g := asGrant(d)
+	switch {
+	case d.Path == "" || d.Source == sandbox.Guessed:
 		return ""
+	case r.allowed(d):
+		return r.heldFile(d, g)
 	}
-	g := r.asGrant(d)
-	g.Path = r.existing(d.Path)
-	if r.Policy.With(sandbox.Grant{Path: g.Path, Level: g.Level}).Rule(d.Access) != sandbox.Allow {
+	g.Path = r.existing(r.needed(d))
+	if r.Policy.With(g).Rule(d.Access) != sandbox.Allow {
 		return "" // denied by an entry, which no grant opens
 	}
 	if g.Path == "/" || ofKernel(d.Path) {
 		return noSandbox
 	}
+	if locked, ok := strings.CutSuffix(d.Path, ".lock"); ok && locked != d.Path {
+		file := sandbox.Grant{Path: locked, Level: g.Level}
+		if r.files != nil && r.files.exists(locked) && HeldByItself(locked) {
+			return g.String() + " " + file.String() // it becomes the file, which is protected by itself
+		}
+	}
 	return g.String()
 }
 
+// heldFile is widerPath for a file that the sandbox protects in a directory that may be written, such as the
+// settings of git in a home: it cannot be replaced, unless it is granted by itself.
+func (r *DeniedRun) heldFile(d *sandbox.Denial, g sandbox.Grant) string {
+	if d.Op != sandbox.Write || d.Errno != "EBUSY" && d.Errno != "EROFS" || r.files == nil ||
+		!r.files.exists(d.Path) || !HeldByItself(d.Path) {
+		return ""
+	}
+	return g.String()
+}
+
+// HeldByItself reports whether the sandbox protects a file of this name also where its directory may be
+// written: it is settings that name programs which others run.
+func HeldByItself(name string) bool {
+	return slices.Contains(obeyedFiles, path.Base(name)) || slices.Contains(startFiles, path.Base(name))
+}
+
 // asGrant returns the grant for the path of a denial alone.
-func (r *DeniedRun) asGrant(d *sandbox.Denial) sandbox.Grant {
+func asGrant(d *sandbox.Denial) sandbox.Grant {
 	level := sandbox.LevelRead
 	if d.Op == sandbox.Write {
 		level = sandbox.LevelWrite

@@ -1,0 +1,106 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// needed returns the path that must be open for a denied access: the file, or its directory where a
+// name in it would be removed, moved or replaced, or where a journal is made beside the file.
+func (r *DeniedRun) needed(d *sandbox.Denial) string {
+	switch {
+	case d.Op != sandbox.Write || d.Path == "" || d.Path == "/":
+		return d.Path
+	case d.Unlinks:
+		return path.Dir(r.removed(d))
+	case r.files != nil && r.files.database(d.Path):
+		return path.Dir(d.Path)
+	}
+	return d.Path
+}
+
+// removed returns the tree that rm(1) was told to remove, where a file in it was the first that it could
+// not, and else the path of the denial. A tree that only a shell can name is not found.
+func (r *DeniedRun) removed(d *sandbox.Denial) string {
+	if path.Base(d.Program) != "rm" || r.files == nil {
+		return d.Path
+	}
+	top := d.Path
+	for _, word := range r.Args {
+		for _, name := range pathsIn(word) {
+			if !path.IsAbs(name) {
+				name = path.Join(r.Dir, name)
+			}
+			if name = r.files.real(path.Clean(name)); name != "/" && inside(top, name) {
+				top = name
+			}
+		}
+	}
+	return top
+}
+
+// allowed reports whether the policy allows all that a denied access needs, so that it did not deny it.
+func (r *DeniedRun) allowed(d *sandbox.Denial) bool {
+	needs := d.Access
+	if d.Unlinks {
+		needs.Path = path.Dir(d.Path)
+	}
+	return r.Policy.Rule(d.Access) == sandbox.Allow && r.Policy.Rule(needs) == sandbox.Allow
+}
+
+// database reports whether a file is an SQLite database, which is changed with a journal beside it.
+func (local) database(name string) bool {
+	const begin = "SQLite format 3\x00"
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() < int64(len(begin)) {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	buf := make([]byte, len(begin))
+	_, err = io.ReadFull(f, buf)
+	return err == nil && bytes.Equal(buf, []byte(begin))
+}
+
+// holds reports whether a setting of the kernel begins with one of some digits.
+func (local) holds(name, digits string) bool {
+	value, err := os.ReadFile(name)
+	return err == nil && len(value) > 0 && strings.IndexByte(digits, value[0]) >= 0
+}
+
+// OpensMore says what a grant of a directory opens beyond what was denied by the paths; empty where it
+// opens no more than they need.
+func OpensMore(flags string, paths []string) string {
+	list, ok := sandbox.ParseGrants(flags)
+	if !ok || len(list) != 1 || list[0].Path == "" {
+		return ""
+	}
+	at, together := list[0].Path, 0
+	for _, name := range paths {
+		rest, below := strings.CutPrefix(name, at+"/")
+		if !below {
+			continue
+		}
+		together++
+		for part := range strings.SplitSeq(rest, "/") {
+			if forOneRun(part) {
+				return "opens all below it: the next run may use other names"
+			}
+		}
+	}
+	if together >= siblings {
+		return "opens all below it"
+	}
+	return ""
+}
