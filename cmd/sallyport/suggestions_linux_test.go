@@ -247,7 +247,8 @@ func (f *scene) whySame(t *testing.T, flags []string) {
 	said := string(out)
 	if m := allowing.FindStringSubmatch(said); m != nil {
 		said = m[1]
-	} else if !strings.Contains(said, "Did not run") && !strings.Contains(said, "outside of the sandbox only") {
+	} else if !strings.Contains(said, "Did not run") &&
+		!strings.Contains(said, "outside of the sandbox only") {
 		t.Errorf("why: %v, %s", err, out)
 		return
 	}

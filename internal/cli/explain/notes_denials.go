@@ -79,7 +79,8 @@ func (g *denialGroup) line(home string) string {
 	}
 	switch {
 	case g.readOnlyHere():
-		s += "; read-only by a flag or a setting for " + text.Word(Tilde(strings.TrimSuffix(g.rule, "=read"), home))
+		at, _ := strings.CutSuffix(g.rule, "=read")
+		s += "; read-only by a flag or a setting for " + text.Word(Tilde(at, home))
 	case g.flags != "":
 		s += "; allow with " + Allow(g.flags, home)
 		if more := reach.OpensMore(g.flags, g.targets); more != "" && reach.GrantWarning(g.flags, home) == "" {

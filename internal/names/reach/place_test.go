@@ -24,6 +24,11 @@ func TestNeeded(t *testing.T) {
 	unlinks := func(name string) []sandbox.Denial {
 		return with(name, func(d *sandbox.Denial) { d.Unlinks, d.Program = true, "/usr/bin/rm" })
 	}
+	fails := func(name, errno string) []sandbox.Denial {
+		return with(name, func(d *sandbox.Denial) { d.Errno = errno })
+	}
+	tree := unlinks("/srv/data/d/e/a")
+	tree[0].Program = "/usr/bin/x"
 	ws := sandbox.WorkspaceWrite("/w")
 	there := []string{"/srv/data/d/e/a", "/srv/data/a.sqlite", "/h/.config/app/a", "/h/.gitconfig"}
 	granted := ws.WithEntries(sandbox.PathEntry("/srv/data/d/e/a", sandbox.LevelWrite))
@@ -39,20 +44,19 @@ func TestNeeded(t *testing.T) {
 		{"a file that is granted", granted, "rm x", unlinks("/srv/data/d/e/a"), "--rw /srv/data/d/e", ""},
 		{"a tree", ws, "rm -r /srv/data/d", unlinks("/srv/data/d/e/a"), "--rw /srv/data", ""},
 		{"a relative tree", ws, "rm -r ../srv/data/d", unlinks("/srv/data/d/e/a"), "--rw /srv/data", ""},
-		{"a tree in a script", ws, "sh -c|rm -r /srv/data/d; true", unlinks("/srv/data/d/e/a"), "--rw /srv/data", ""},
-		{"a tree of another program", ws, "x /srv/data/d", with("/srv/data/d/e/a", func(d *sandbox.Denial) { d.Unlinks = true }),
-			"--rw /srv/data/d/e", ""},
+		{"a tree in a script", ws, "sh -c|rm -r /srv/data/d; true", unlinks("/srv/data/d/e/a"),
+			"--rw /srv/data", ""},
+		{"a tree of another program", ws, "x /srv/data/d", tree, "--rw /srv/data/d/e", ""},
 		{"a file of settings", ws, "rm x", unlinks("/h/.config/app/a"), "", "--rw /h/.config/app"},
 		{"a database", ws, "x", writes("/srv/data/a.sqlite"), "--rw /srv/data", ""},
-		{"another mount", ws, "x", with("/srv/data/d/e/a", func(d *sandbox.Denial) { d.Errno = "EXDEV" }), "", ""},
+		{"another mount", ws, "x", fails("/srv/data/d/e/a", "EXDEV"), "", ""},
 		{"a socket", ws, "x", with("", func(d *sandbox.Denial) {
 			d.Access = sandbox.Access{Op: sandbox.Bind, Net: "unix", Addr: "/srv/data/new.sock"}
 			d.Errno = "EROFS"
 		}), "--rw /srv/data", ""},
 		{"settings of git", ws, "x", writes("/h/.gitconfig.lock"), "", "--rw /h --rw /h/.gitconfig"},
-		{"settings that are held", home, "x", with("/h/.gitconfig", func(d *sandbox.Denial) { d.Errno = "EBUSY" }), "",
-			"--rw /h/.gitconfig"},
-		{"a missing one that is held", home, "x", with("/h/.hgrc", func(d *sandbox.Denial) { d.Errno = "EROFS" }), "", ""},
+		{"settings that are held", home, "x", fails("/h/.gitconfig", "EBUSY"), "", "--rw /h/.gitconfig"},
+		{"a missing one that is held", home, "x", fails("/h/.hgrc", "EROFS"), "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := runOf(test.policy, there...)
@@ -92,8 +96,9 @@ func TestOpensMore(t *testing.T) {
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"db": "SQLite format 3\x00more", "text": "SQLite format 3 is a format",
-		"short": "SQLite", "none": ""} {
+	for name, text := range map[string]string{
+		"db": "SQLite format 3\x00more", "text": "SQLite format 3 is a format", "short": "SQLite", "none": "",
+	} {
 		at := filepath.Join(dir, name)
 		if name != "none" {
 			if err := os.WriteFile(at, []byte(text), 0o600); err != nil {

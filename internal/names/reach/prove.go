@@ -104,7 +104,8 @@ func (r *DeniedRun) proof() proof {
 				for _, g := range grants {
 					// what a directory opens may be held by itself, which only an entry ends
 					write := sandbox.Access{Op: sandbox.Write, Path: g.Path}
-					if HeldByItself(g.Path) && r.Policy.With(others(grants, g)...).Rule(write) == sandbox.Allow {
+					without := r.Policy.With(others(grants, g)...)
+					if HeldByItself(g.Path) && without.Rule(write) == sandbox.Allow {
 						spec.Policy = spec.Policy.WithEntries(sandbox.PathEntry(g.Path, g.Level))
 					}
 				}
