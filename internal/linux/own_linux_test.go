@@ -147,6 +147,7 @@ func TestOwnReplaced(t *testing.T) {
 		{"rm -rf b/x; mv b/bare.git b/x", "b/x"},
 		{"mv b/x b/y", "b/y/.git"},
 		{"mv b/x b/y", "b/y/sub/.git"},
+		{"mv b/x b/y; mkdir b/x; mk b/x/.git", "b/y/.git"},
 		{"mkdir n; mv b/x/.git n/.git", "n/.git"},
 		{"rm -rf b/x/.git; mk b/x", "b/x"},
 		{"rm -rf b/bare.git; mk b/bare.git", "b/bare.git"},

@@ -232,14 +232,13 @@ func (s *seen) keep(names []string, made *Made) {
 }
 
 // changed returns those of the repositories of earlier runs that are other ones by now, or have something
-// new in them, and reports whether some are gone.
+// new in them, and reports whether some are not where they were.
 func (s *seen) changed() (names []string, gone bool) {
 	s.scans.owned(func(dir string) {
 		for _, o := range s.own {
-			switch {
-			case !exists(o.at):
-				gone = true
-			case !s.known(o.at), !unchanged(o.at, filepath.Join(dir, o.id.name())):
+			id, _ := identify(o.at)
+			gone = gone || id != o.id
+			if exists(o.at) && (id != o.id || !unchanged(o.at, filepath.Join(dir, id.name()))) {
 				names = append(names, o.at)
 			}
 		}
