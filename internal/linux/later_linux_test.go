@@ -214,6 +214,27 @@ func TestLaterTracked(t *testing.T) {
 	}
 }
 
+// TestLaterEnds: what a link at a name leads to and nothing is at yet is named when it is made.
+func TestLaterEnds(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	must(t, os.Symlink("shared", a.ws+"/.claude"))
+	must(t, os.Symlink(".claude/exrc", a.ws+"/.exrc"))
+	for _, c := range []struct{ script, want string }{
+		{"true", ""},
+		{"echo x >other", ""},
+		{"mkdir -p shared/deep && echo x >shared/deep/f",
+			"shared/deep/f (--grant agent-config)"},
+		{"rm -rf shared; true", ""},
+	} {
+		exit := new(executor.Exit)
+		mustRun(t, a, &job{args: sh(c.script), after: exit})
+		if got := newNames(a, exit); got != c.want {
+			t.Errorf("%s: new are %q", c.script, got)
+		}
+	}
+}
+
 // newNames shows what was new.
 func newNames(a *arena, exit *executor.Exit) string {
 	var out []string

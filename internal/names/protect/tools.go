@@ -30,6 +30,7 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 	if err != nil {
 		return nil, uninspected(root, err, "")
 	}
+	var ends []grants.SeenTool // of links, where nothing is yet
 	seen := tools[:0]
 	for _, at := range tools {
 		if _, ruled := s.rules[at.Path]; ruled {
@@ -42,8 +43,13 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 		}
 		spot := hostfacts.SpotOf(at.Path, at.Stat)
 		if spot.Kind == plan.KindLink {
-			if err := s.protectLinked(at); err != nil {
+			end, err := s.protectLinked(at)
+			if err != nil {
 				return nil, err
+			}
+			if end != "" {
+				at.Name, at.Path, at.Stat = filepath.Base(end), end, nil
+				ends = append(ends, at)
 			}
 			continue
 		}
@@ -55,35 +61,38 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 		}
 		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
 	}
-	return seen, nil
+	return append(seen, ends...), nil
 }
 
 // protectLinked keeps a link as it is and makes read-only what it leads to, where the command could
-// write to it. Where nothing can be mounted over links, one at a name where they are usual can be
-// replaced; what exists at the end is then named.
-func (s *ruleset) protectLinked(at grants.SeenTool) error {
+// write to it, or returns where nothing is yet. Where nothing can be mounted over links, one at a name
+// where they are usual can be replaced; what exists at the end is then named.
+func (s *ruleset) protectLinked(at grants.SeenTool) (end string, err error) {
 	real := hostfacts.RealPath(at.Path)
 	if s.fixes || !at.Linked {
 		hint := hintLink + orGrant(at)
 		target, err := s.linked(at.Path, whyLater+at.Grant, hint)
 		if err != nil || target == "" {
-			return err
+			return "", err
 		}
 		real = target
 	}
-	spot, err := hostfacts.Look(real)
-	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) ||
-		!slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
-		return nil //nolint:nilerr // it leads nowhere, or out of what the command can change
+	if !s.inRoot(real) || slices.Contains(s.roots, real) {
+		return "", nil // it leads out of what the command can change
 	}
-	if above, ok := s.nearest(real); ok && above.Level == sandbox.LevelDeny {
-		return nil // a rule would show it
+	spot, err := hostfacts.Look(real)
+	if missing(err) {
+		return real, nil
+	}
+	if above, ok := s.nearest(real); err != nil || spot.Kind == plan.KindOther ||
+		ok && above.Level == sandbox.LevelDeny {
+		return "", nil //nolint:nilerr // it leads nowhere, or a rule would show it
 	}
 	if s.byName {
 		spot.ID = launch.ID{}
 	}
 	s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
-	return nil
+	return "", nil
 }
 
 // isEnvironment reports whether a directory of direnv holds environments of Python, into which packages are
