@@ -57,9 +57,9 @@ func tooWide(root, at, home string) string {
 	case root == "/":
 		return "" // rejected elsewhere, or meant
 	case home != "" && at == home:
-		return name + " is the home directory, so shell start-up files, ssh keys and everything else in it can be changed; use a directory below it"
+		return name + " is the home directory, so settings and data of all programs can be changed in it, but for files that others run later; use a directory below it"
 	case home != "" && strings.HasPrefix(home, strings.TrimSuffix(at, "/")+"/"):
-		return name + " contains the home directory, so shell start-up files, ssh keys and everything else in it can be changed; use a directory below it"
+		return name + " contains the home directory, so settings and data of all programs can be changed in it, but for files that others run later; use a directory below it"
 	case slices.Contains(systemDirs, at):
 		return name + " is a system directory, so what others run can be changed in it; use a directory below it"
 	}

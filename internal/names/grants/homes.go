@@ -47,6 +47,21 @@ func Homes() []string {
 // environment says; "" if it has none.
 func DatabaseHome() string { return homeOf(userDatabase(), strconv.Itoa(os.Getuid())) }
 
+// LoginHomes returns the home directories of all users who can log in, by the user database.
+func LoginHomes() []string {
+	var out []string
+	for line := range strings.Lines(userDatabase()) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) != 7 || slices.Contains([]string{"nologin", "false", "sync"}, filepath.Base(f[6])) {
+			continue
+		}
+		if home := filepath.Clean(f[5]); filepath.IsAbs(home) && home != "/" {
+			out = append(out, home)
+		}
+	}
+	return out
+}
+
 // homeOf returns the home directory of a user in the text of passwd(5), or "".
 func homeOf(users, uid string) string {
 	for line := range strings.Lines(users) {

@@ -7,13 +7,14 @@ package grants
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 const (
@@ -32,31 +33,63 @@ type SeenTool struct {
 	ToolName
 	Path string
 	Stat *syscall.Stat_t // nil: nothing was there
+	Deep bool            // nor at the directory that it would be in; false where that is not certain
 }
 
 // LookForTools looks at every name of the table in a directory, without following links. The error
 // says which name could not be looked at.
 func LookForTools(root string) ([]SeenTool, error) {
-	listed, whole := topNames(root)
-	all := inTable(listed)
+	list := listings{}
+	all := inTable(list.of(root).Names)
 	out := make([]SeenTool, 0, len(all))
 	for _, n := range all {
 		s := SeenTool{ToolName: n, Path: filepath.Join(root, n.Name)}
-		if whole && !isListed(listed, n.Name) {
+		if list.lacks(root, n.Name) {
 			out = append(out, s) // most are missing, and a look at each of them takes longer
 			continue
 		}
-		var st syscall.Stat_t
-		switch err := syscall.Lstat(s.Path, &st); {
-		case err == nil:
-			found := st
-			s.Stat = &found
-		case !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
-			return nil, &fs.PathError{Op: "lstat", Path: s.Path, Err: err}
+		var err error
+		if s.Stat, err = look(s.Path); err != nil {
+			return nil, err
 		}
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// LookInHome looks at every name in a home directory that lies in root. What cannot be looked at is left
+// out: it is in a directory of another user.
+func LookInHome(home, root string) []SeenTool {
+	list, table := listings{}, homeFiles()
+	out := make([]SeenTool, 0, len(table.rows))
+	for _, n := range table.rows {
+		s := SeenTool{ToolName: n, Path: filepath.Join(home, n.Name)}
+		if s.Path == root || !safefile.Within(s.Path, root) {
+			continue
+		}
+		var err error
+		first, _, deep := strings.Cut(n.Name, "/")
+		if s.Deep = deep && list.of(home).Lacks(first); !list.lacks(home, n.Name) {
+			s.Stat, err = look(s.Path)
+		}
+		if err == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// look returns what is at a path; nil is that nothing is.
+func look(path string) (*syscall.Stat_t, error) {
+	var st syscall.Stat_t
+	switch err := syscall.Lstat(path, &st); {
+	case err == nil:
+		return &st, nil
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return nil, nil //nolint:nilnil // documented
+	default:
+		return nil, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
 }
 
 // inTable returns the names of the table in a directory. What patterns match is there; the others may be
@@ -81,32 +114,37 @@ func inTable(listed []string) []ToolName {
 	return out
 }
 
-// fewNames is how many names of a directory are compared with the table in place of a look at each.
-const fewNames = 128
-
-// topNames returns the names at the top of a directory, maxTop at most; none of one that cannot be listed.
-// Whole says that these are all of them, and few enough to be searched, in ASCII: some file systems take
-// other letters for those of a name.
-func topNames(root string) (listed []string, whole bool) {
+// topNames returns the names at the top of a directory, maxTop at most.
+func topNames(root string) safefile.Listing {
 	f, err := os.OpenFile(root, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, false
+		return safefile.Listing{}
 	}
 	defer f.Close()
-	listed, err = f.Readdirnames(maxTop) // what was read before an error counts
-	other := func(name string) bool {
-		return strings.ContainsFunc(name,
-			func(r rune) bool { return r >= 0x80 })
-	}
-	return listed, (err == nil || errors.Is(err, io.EOF)) && len(listed) <= fewNames &&
-		!slices.ContainsFunc(listed, other)
+	return safefile.List(f, maxTop)
 }
 
-// isListed reports whether a name, or the directory that it is in, is listed, in whatever case: the file
-// system may not tell them apart.
-func isListed(listed []string, name string) bool {
-	top, _, _ := strings.Cut(name, "/")
-	return slices.ContainsFunc(listed, func(one string) bool { return strings.EqualFold(one, top) })
+// listings are those of directories that were read.
+type listings map[string]safefile.Listing
+
+func (ls listings) of(dir string) safefile.Listing {
+	l, ok := ls[dir]
+	if !ok {
+		l = topNames(dir)
+		ls[dir] = l
+	}
+	return l
+}
+
+// lacks reports whether it is certain that a name below a directory is missing: its first element is, or
+// the last in a directory that has many names of the table.
+func (ls listings) lacks(top, name string) bool {
+	first, _, deep := strings.Cut(name, "/")
+	if ls.of(top).Lacks(first) || !deep {
+		return ls.of(top).Lacks(first)
+	}
+	dir := filepath.Dir(name)
+	return homeFiles().full[dir] && ls.of(filepath.Join(top, dir)).Lacks(filepath.Base(name))
 }
 
 // matched returns those of the names in a directory that patterns match, sorted.
@@ -125,15 +163,9 @@ func matched(listed []string) []string {
 // table match now in the directories roots and was not among them. New tells the rest.
 func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 	var out []SeenTool
-	type top struct {
-		listed []string
-		whole  bool
-	}
-	tops := map[string]top{}
+	list := listings{}
 	for _, root := range roots {
-		listed, whole := topNames(root)
-		tops[root] = top{listed, whole}
-		for _, name := range matched(listed) {
+		for _, name := range matched(list.of(root).Names) {
 			at := filepath.Join(root, name)
 			if n, ok := FindTool(name); ok &&
 				!slices.ContainsFunc(seen, func(s SeenTool) bool { return s.Path == at }) {
@@ -142,8 +174,8 @@ func LookAgain(seen []SeenTool, roots []string) []SeenTool {
 		}
 	}
 	again := slices.DeleteFunc(slices.Clone(seen), func(s SeenTool) bool {
-		now, known := tops[strings.TrimSuffix(strings.TrimSuffix(s.Path, s.Name), "/")]
-		return known && now.whole && !isListed(now.listed, s.Name)
+		top := strings.TrimSuffix(strings.TrimSuffix(s.Path, s.Name), "/")
+		return (s.Home || slices.Contains(roots, top)) && list.lacks(top, s.Name)
 	})
 	return append(again, out...)
 }

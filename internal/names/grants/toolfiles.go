@@ -24,6 +24,8 @@ type ToolName struct {
 	Tracked bool
 	// Linked says that a link is usual there, so it is not refused where a sandbox cannot keep it as it is.
 	Linked bool
+	// Home says that it is a name in a home directory, where a missing one cannot be made.
+	Home bool
 }
 
 // names is the table, sorted by grant and name. A name that two kinds of programs use has the
@@ -226,9 +228,10 @@ func Below(root, path string) (n ToolName, at string, ok bool) {
 const maxSlashes = 1
 
 // ToolGrants returns the names of the grants, sorted.
-func ToolGrants() []string { return []string{GrantAgents, GrantEditors} }
+func ToolGrants() []string { return []string{GrantAgents, GrantEditors, GrantHome} }
 
-// Opened returns the names that a grant opens; nil for a name that is not one of [ToolGrants].
+// Opened returns the names at the top of a workspace that a grant opens; nil for a name that is not one of
+// [ToolGrants].
 func Opened(grant string) []string {
 	var list []string
 	for _, n := range names {

@@ -173,10 +173,9 @@ func files(dir string, names ...string) error {
 	return nil
 }
 
-// TestLookListed: a name is found in whatever way a directory is looked at, and in whatever case it is
-// listed.
+// TestLookListed: a name is found in whatever way a directory is looked at.
 func TestLookListed(t *testing.T) {
-	for _, extra := range []int{0, 500} { // few names are listed, of many each name is looked at
+	for _, extra := range []int{0, 600} { // few names are listed, of many each name is looked at
 		dir := t.TempDir()
 		for i := range extra {
 			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%d", i)), nil, 0o600); err != nil {
@@ -203,9 +202,5 @@ func TestLookListed(t *testing.T) {
 		if !slices.Equal(found, []string{".github/hooks", ".vscode"}) {
 			t.Errorf("beside %d files: %q", extra, found)
 		}
-	}
-	if !isListed([]string{".VSCODE"}, ".vscode") || !isListed([]string{".GitHub"}, ".github/hooks") ||
-		isListed([]string{".vscod"}, ".vscode") {
-		t.Error("names in another case")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // Bounds of what one hold reports and does at once. A command that creates and removes a
@@ -89,8 +91,14 @@ func (h *Hold) Finish() ([]Found, error) {
 			}
 		}
 		k.dropScopes(h) // the caller looks for the rest
+		lists := map[*directory]safefile.Listing{}
+		for _, d := range h.dirs {
+			lists[d] = listAt(d.fd, len(d.watched))
+		}
 		for _, n := range h.names {
-			errs = append(errs, k.lastLook(n.dir.fd, n))
+			if !lists[n.dir].Lacks(n.name) {
+				errs = append(errs, k.lastLook(n.dir.fd, n))
+			}
 		}
 		for _, d := range h.dirs {
 			errs = append(errs, k.lookBehind(h, d))

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -141,6 +142,14 @@ func (k *Protector) fill(h *Hold, requests []*request) error {
 		}
 	}
 	// From here on inotify reports every change, so what is true now stays true.
+	asked := map[*directory]int{}
+	for _, r := range requests {
+		asked[r.dir]++
+	}
+	lists := map[*directory]safefile.Listing{}
+	for _, d := range h.dirs {
+		lists[d] = listAt(d.fd, asked[d])
+	}
 	for _, r := range requests {
 		var err error
 		switch {
@@ -148,7 +157,7 @@ func (k *Protector) fill(h *Hold, requests []*request) error {
 		case r.Ino != 0:
 			err = k.cover(h, r)
 		default:
-			err = k.watch(h, r)
+			err = k.watch(h, r, lists[r.dir].Lacks(r.name))
 		}
 		if err != nil {
 			return err
@@ -231,14 +240,16 @@ func (k *Protector) cover(h *Hold, r *request) error {
 	return nil
 }
 
-// watch watches the name of r.
-func (k *Protector) watch(h *Hold, r *request) error {
-	s, err := statAt(r.dir.fd, r.name)
-	if err == nil && !r.ReportOnly {
-		return &ExistsError{Path: r.Path, Kind: s.kind()}
-	}
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return holdError(r.Path, "watch it", err)
+// watch watches the name of r, which may be missing for certain.
+func (k *Protector) watch(h *Hold, r *request, missing bool) error {
+	if !missing {
+		s, err := statAt(r.dir.fd, r.name)
+		if err == nil && !r.ReportOnly {
+			return &ExistsError{Path: r.Path, Kind: s.kind()}
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return holdError(r.Path, "watch it", err)
+		}
 	}
 	n := r.dir.watched[r.name]
 	if n == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/names/git"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/guard"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -44,6 +45,7 @@ type inspection struct {
 	nested      bool     // rules that are added now are about nested repositories
 	replaceable []string // such rules: builds replace nested repositories
 
+	homes       []string // that are in writable roots, or around them
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
 	scans       *Scans  // may be nil
@@ -131,6 +133,7 @@ func (g *inspection) protectAll(r *Request) error {
 	if err := CheckNamed(r.Policy.Named); err != nil {
 		return err
 	}
+	g.homes = g.allHomes(r.Homes)
 	if g.mounts {
 		if err := g.protectUser(); err != nil {
 			return err
@@ -152,6 +155,35 @@ func (g *inspection) protectAll(r *Request) error {
 		}
 		if err := g.protectRoot(root, w); err != nil {
 			return err
+		}
+	}
+	return g.protectHomes()
+}
+
+// protectHomes makes what shells, ssh, the desktop and tools run later out of home directories read-only,
+// and claims what is missing of it.
+func (g *inspection) protectHomes() error {
+	for _, home := range g.homes {
+		if g.tmpAt != "" && hostfacts.Below(home, g.tmpAt) && g.level(home) != sandbox.LevelWrite {
+			continue // hidden by the private one
+		}
+		missing, seen, err := g.protectHome(home, g.seen.granted)
+		if err != nil {
+			return err
+		}
+		for _, at := range seen { // some are names at the top of a workspace, too
+			if !slices.ContainsFunc(g.seen.names, func(o grants.SeenTool) bool { return o.Path == at.Path }) {
+				g.seen.names = append(g.seen.names, at)
+			}
+		}
+		for _, at := range missing {
+			c := claim{Claim: guard.Claim{Path: at.path, Why: whyLater + at.grant},
+				grant: sandbox.Grant{Name: at.grant}.String()}
+			if at.deep {
+				g.unreachable = append(g.unreachable, c)
+			} else {
+				g.claim(c)
+			}
 		}
 	}
 	return nil

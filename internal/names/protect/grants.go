@@ -50,11 +50,7 @@ func NamedGrants() []NamedGrant {
 		})
 	}
 	for _, name := range grants.ToolGrants() {
-		given = append(given, NamedGrant{
-			Name: name, Opens: "changing " + strings.Join(grants.Opened(name), ", ") +
-				" where they exist at the top of a writable directory", Keeps: "the other protected names",
-			Commands: []string{}, Refused: []string{},
-		})
+		given = append(given, toolGrant(name))
 	}
 	for _, name := range grants.CredentialGrants() {
 		given = append(given, NamedGrant{
@@ -74,6 +70,20 @@ func NamedGrants() []NamedGrant {
 		})
 	}
 	return given
+}
+
+// toolGrant is a grant for names that other programs run later.
+func toolGrant(name string) NamedGrant {
+	g := NamedGrant{Name: name, Keeps: "the other protected names", Commands: []string{}, Refused: []string{}}
+	home := "in a writable home directory " + strings.Join(grants.OpenedInHome(name), ", ")
+	if name == grants.GrantHome {
+		g.Opens = "changing " + home
+		g.Warning = "what is written there runs outside of the sandbox, as at the next login"
+		return g
+	}
+	g.Opens = "changing " + strings.Join(grants.Opened(name), ", ") +
+		" where they exist at the top of a writable directory; " + home
+	return g
 }
 
 // Known reports whether a name is one of a grant, such as "git" or "loopback:8080".

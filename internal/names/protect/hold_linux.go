@@ -354,8 +354,18 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 			})
 		}
 	}
+	absent := map[string]bool{}
 	for _, c := range p.found.unreachable {
-		errs = append(errs, p.quarantine(c.Path, c.Why, &out))
+		dir := filepath.Dir(c.Path)
+		gone, known := absent[dir]
+		if !known {
+			_, err := os.Lstat(dir)
+			gone = errors.Is(err, fs.ErrNotExist)
+			absent[dir] = gone
+		}
+		if !gone {
+			errs = append(errs, p.quarantine(c.Path, c.Why, &out))
+		}
 	}
 	for _, b := range p.before {
 		paths, err := b.Check(p.closed)

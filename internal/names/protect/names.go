@@ -38,6 +38,16 @@ func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []
 			}
 		}
 	}
+	for _, home := range s.allHomes(homes) {
+		missing, _, err := s.protectHome(home, policy.Named)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, at := range missing { // what is made there later is judged by its name
+			s.add(plan.Rule{Spot: plan.Spot{Path: at.path, Kind: plan.KindMissing}, Level: sandbox.LevelRead,
+				Why: whyLater + at.grant, Auto: true})
+		}
+	}
 	if err := s.hideCredentials(policy, homes, "", searchAnew); err != nil {
 		return nil, nil, err
 	}

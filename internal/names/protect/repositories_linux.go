@@ -382,6 +382,11 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 		return false, nil // an entry of the policy names it
 	}
 	of, grant := "", ""
+	if n, at, ok := grants.BelowHome(g.homes, root); ok && !slices.Contains(g.seen.granted, n.Grant) &&
+		!isFreeBin(grants.SeenTool{ToolName: n, Path: at}) {
+		of = at + ", which other programs run or obey later"
+		grant = sandbox.Grant{Name: n.Grant}.String() + " or "
+	}
 	for at := root; at != "/" && of == ""; at = filepath.Dir(at) {
 		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
 			of = "the protected name " + at

@@ -212,12 +212,29 @@ func (r *DeniedRun) later(name string) (n grants.ToolName, at string, ok bool) {
 		return n, "", false
 	}
 	for _, w := range res.Writable {
-		if n, at, ok = grants.Below(w.Root, name); ok {
+		n, at, ok = grants.Below(w.Root, name)
+		if !ok {
+			n, at, ok = grants.BelowHome(r.homes(), name)
+			ok = ok && at != w.Root && inside(at, w.Root)
+		}
+		if ok {
 			ruled := func(p sandbox.PathRule) bool { return inside(p.Path, at) && inside(name, p.Path) }
 			return n, at, !slices.ContainsFunc(res.Paths, ruled)
 		}
 	}
 	return n, "", false
+}
+
+// homes are the home directories that matter to a run.
+func (r *DeniedRun) homes() []string {
+	homes := []string{r.variable("HOME")}
+	if r.Local {
+		homes = append(append(homes, grants.Homes()...), grants.LoginHomes()...)
+		for i, home := range homes {
+			homes[i] = r.files.real(home)
+		}
+	}
+	return slices.DeleteFunc(homes, func(home string) bool { return !path.IsAbs(home) || home == "/" })
 }
 
 // gitDir splits a path at the outermost git directory in it.
@@ -232,7 +249,8 @@ func (r *DeniedRun) named(d *sandbox.Denial) string {
 	if d.Op != sandbox.Write || r.Policy.LevelAt(d.Path) == sandbox.LevelDeny {
 		return ""
 	}
-	if n, _, ok := r.later(d.Path); ok && !slices.Contains(r.Policy.Named(), n.Grant) {
+	if n, _, ok := r.later(d.Path); ok && n.Grant != grants.GrantHome &&
+		!slices.Contains(r.Policy.Named(), n.Grant) {
 		return sandbox.Grant{Name: n.Grant}.String()
 	}
 	if !r.Named {

@@ -41,11 +41,18 @@ func (r *DeniedRun) wider(d *sandbox.Denial) string {
 
 // widerPath is wider for files: the nearest existing path, whatever else it opens.
 func (r *DeniedRun) widerPath(d *sandbox.Denial) string {
-	g := asGrant(d)
-	switch {
-	case d.Path == "" || d.Source == sandbox.Guessed:
+	if d.Path == "" || d.Source == sandbox.Guessed {
 		return ""
-	case r.allowed(d):
+	}
+	g := asGrant(d)
+	if n, at, ok := r.later(d.Path); ok && d.Op == sandbox.Write && n.Grant == grants.GrantHome {
+		// what exists alone, or what is missing with the rest of the table
+		if g.Path = r.existing(d.Path); !inside(g.Path, at) {
+			g = sandbox.Grant{Name: n.Grant}
+		}
+		return g.String()
+	}
+	if r.allowed(d) {
 		return r.heldFile(d, g)
 	}
 	g.Path = r.existing(r.needed(d))
@@ -193,8 +200,11 @@ func GrantWarning(flags, home string) string {
 	}
 	list, _ := sandbox.ParseGrants(flags)
 	for _, g := range list {
-		if g.Name == grants.Docker {
+		switch g.Name {
+		case grants.Docker:
 			return "warning: root on this machine"
+		case grants.GrantHome:
+			return "warning: shells, ssh and other programs outside run what is in them"
 		}
 		if hosts := grants.Hosts(g.Name); strings.HasPrefix(g.Name, grants.HostPrefix) && len(hosts) > 1 {
 			return "opens " + strings.Join(hosts, ", ")
@@ -224,7 +234,7 @@ func warningOf(name, home string) string {
 		return "warning: programs outside are run from it by their names"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
-	case slices.Contains(obeyedFiles, base) || isLater(base) || slices.ContainsFunc(obeyedPlaces, in) ||
+	case slices.Contains(obeyedFiles, base) || isLater(name, home) || slices.ContainsFunc(obeyedPlaces, in) ||
 		home != "" && name == home+"/.config":
 		return "warning: other programs obey it, and it can have them run something"
 	case home != "" && inside(home, name):
@@ -235,9 +245,13 @@ func warningOf(name, home string) string {
 	return ""
 }
 
-// isLater reports whether a name is one that other programs run or obey where it is in a project.
-func isLater(base string) bool {
-	_, ok := grants.FindTool(base)
+// isLater reports whether a path has the name of one that other programs run or obey where it is in a
+// project, or is one in a home directory.
+func isLater(name, home string) bool {
+	_, ok := grants.FindTool(path.Base(name))
+	if !ok {
+		_, _, ok = grants.BelowHome([]string{home}, name)
+	}
 	return ok
 }
 

@@ -4,8 +4,10 @@
 package reach
 
 import (
+	"cmp"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -42,5 +44,46 @@ func TestWarnedPlaces(t *testing.T) {
 		if test.warned && ds[0].Grant != "" || ds[0].Grant+ds[0].Wider == "" {
 			t.Errorf("%s: grant %q, wider %q", test.path, ds[0].Grant, ds[0].Wider)
 		}
+	}
+}
+
+// TestHomeNames: for a file in a home directory that programs run later, its path is suggested where it
+// exists and the grant where it is missing, with a warning; names of agents and editors have their grants.
+// Each name of the table has a warning.
+func TestHomeNames(t *testing.T) {
+	home := sandbox.WorkspaceWrite("/h")
+	for _, test := range []struct {
+		name, path, want string
+		policy           sandbox.Policy
+	}{
+		{"an existing file", "/h/.bashrc", "--rw /h/.bashrc", home},
+		{"a file in an existing directory", "/h/.ssh/authorized_keys", "--rw /h/.ssh/authorized_keys", home},
+		{"a new file in one", "/h/.ssh/config", "--rw /h/.ssh", home},
+		{"a missing file", "/h/.profile", "--grant home-config", home},
+		{"in a missing directory", "/h/.local/bin/x", "--grant home-config", home},
+		{"an editor's", "/h/.config/nvim/init.lua", "--grant editor-config", home},
+		{"a part of the home", "/h/.config/autostart/x", "--grant home-config",
+			sandbox.WorkspaceWrite("/h/.config")},
+		{"the directory itself is open", "/h/.ssh/config", "", sandbox.WorkspaceWrite("/h/.ssh")},
+		{"another file", "/h/.config/app/x", "", home},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ds := writes(test.path)
+			runOf(test.policy, "/h/.bashrc", "/h/.ssh/authorized_keys").Complete(ds)
+			got := cmp.Or(ds[0].Grant, ds[0].Wider)
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+	for _, grant := range grants.ToolGrants() {
+		for _, name := range grants.OpenedInHome(grant) {
+			if GrantWarning("--rw /h/"+name, "/h") == "" {
+				t.Errorf("--rw ~/%s has no warning", name)
+			}
+		}
+	}
+	if GrantWarning("--grant home-config", "/h") == "" {
+		t.Error("the grant has no warning")
 	}
 }
