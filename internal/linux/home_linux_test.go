@@ -250,7 +250,8 @@ func TestHomeNew(t *testing.T) {
 		must(t, os.Rename(a.ws+"/other", a.ws+"/.bashrc"))
 		must(t, tell.Close())
 	}})
-	if got := newNames(a, exit); res.code != 0 || exit.Broken != nil || got != ".bashrc (--grant home-config)" {
+	got := newNames(a, exit)
+	if res.code != 0 || exit.Broken != nil || got != ".bashrc (--grant home-config)" {
 		t.Errorf("%q, %v, %+v", got, exit.Broken, res)
 	}
 	if !slices.Contains(grants.ToolGrants(), grants.GrantHome) {

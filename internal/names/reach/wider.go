@@ -68,6 +68,10 @@ func (r *DeniedRun) widerPath(d *sandbox.Denial) string {
 			return g.String() + " " + file.String() // it becomes the file, which is protected by itself
 		}
 	}
+	if n, at, ok := grants.BelowHome(r.homes(), d.Path); ok && d.Op == sandbox.Write && !inside(g.Path, at) &&
+		!slices.Contains(r.Policy.Named(), n.Grant) {
+		return g.String() + " " + sandbox.Grant{Name: n.Grant}.String() // the name stays closed in it
+	}
 	return g.String()
 }
 
