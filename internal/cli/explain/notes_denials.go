@@ -90,6 +90,8 @@ func (g *denialGroup) line(home string) string {
 		s += ": the " + text.Line(g.rule) + " does not belong there"
 	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
 		s += "; denied by " + text.Word(g.rule)
+	case g.op == sandbox.Syscall && !strings.HasPrefix(g.rule, reach.NothingOpens):
+		s += ": no flag allows it in a sandbox"
 	case strings.HasSuffix(g.rule, protectsLinks), strings.HasPrefix(g.rule, reach.NothingOpens):
 		s += ": " + text.Line(g.rule)
 	}
