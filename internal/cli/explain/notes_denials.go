@@ -83,7 +83,8 @@ func (g *denialGroup) line(home string) string {
 		s += "; read-only by a flag or a setting for " + text.Word(Tilde(at, home))
 	case g.flags != "":
 		s += "; allow with " + Allow(g.flags, home)
-		if more := reach.OpensMore(g.flags, g.targets); more != "" && reach.GrantWarning(g.flags, home) == "" {
+		more := reach.OpensMore(g.flags, g.targets)
+		if more != "" && reach.GrantWarning(g.flags, home) == "" {
 			s += " (" + more + ")"
 		}
 	case strings.HasPrefix(g.rule, "credential "):
