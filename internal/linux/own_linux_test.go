@@ -194,7 +194,7 @@ func TestOwnNoMore(t *testing.T) {
 		{name: "a mode", between: func(a *arena) error {
 			return os.Chmod(a.ws+"/b/x/.git/hooks/off", 0o755)
 		}},
-		{name: "a copy in its place", between: func(a *arena) error {
+		{name: "its git directory was moved", between: func(a *arena) error {
 			return os.Rename(a.ws+"/b/x/.git", a.ws+"/b/x/old")
 		}, gone: true},
 		{name: "cloned outside", between: func(a *arena) error {
