@@ -331,6 +331,7 @@ func TestSuggestionsSucceed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = safefile.RemoveTreePath(root) }) // overlays close directories to users
 			_, port, _ := strings.Cut(origin, ":")
 			tmp, err := os.MkdirTemp("/tmp", "sallyport-corpus-") // the one that is private inside
 			if err != nil {
