@@ -39,6 +39,8 @@ type listed struct {
 	ExitCode *int      `json:"exit_code"` // null before the end
 	Signal   int       `json:"signal"`
 	End      *string   `json:"end"` // null before the end
+	LastLine string    `json:"last_line"`
+	Denials  *int      `json:"denials"` // null before the end
 }
 
 // list is ps.
@@ -51,7 +53,7 @@ func list(ctx context.Context, env *Env, o *Options, _ []string) error {
 	for _, r := range all {
 		answer.Sessions = append(answer.Sessions, listed{
 			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(),
-			r.Starting, r.Running, r.ExitCode, r.Signal, r.End,
+			r.Starting, r.Running, r.ExitCode, r.Signal, r.End, r.LastLine, r.Denials,
 		})
 	}
 	if o.json {
@@ -137,13 +139,17 @@ func table(runs []wire.ListedRun, now time.Time) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND") // a builder has no errors
+	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND\tLAST LINE") // a builder has no errors
 	for _, r := range runs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\n", r.RunID, stateOf(&r),
-			age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\t%s\n", r.RunID, stateOf(&r),
+			age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r), shown(r.LastLine))
 	}
 	_ = w.Flush()
-	return b.String()
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ") // of columns that nothing follows
+	}
+	return strings.Join(lines, "\n")
 }
 
 // commandLine is the command of a run, on one line.
@@ -151,8 +157,25 @@ func commandLine(r *wire.ListedRun) string {
 	return text.Line(explain.ShellWords(r.Argv))
 }
 
-// stateOf says how a run is.
+// shown is the last line of a session, short enough for a table.
+func shown(line string) string {
+	const most = 40
+	line = text.Line(line)
+	if runes := []rune(line); len(runes) > most {
+		line = string(runes[:most-len("...")]) + "..."
+	}
+	return line
+}
+
+// stateOf says how a run is, and whether something was denied to it.
 func stateOf(r *wire.ListedRun) string {
+	if r.Denials != nil && *r.Denials > 0 {
+		return fmt.Sprintf("%s, %d denied", endOf(r), *r.Denials)
+	}
+	return endOf(r)
+}
+
+func endOf(r *wire.ListedRun) string {
 	switch {
 	case r.Starting:
 		return "starting"

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,15 +198,19 @@ func TestLeave(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	now := time.UnixMilli(1_000_000_000_000)
-	code, end := 137, "timed_out"
+	code, end, denied := 137, "timed_out", 2
 	got := table([]wire.ListedRun{
 		{RunID: "1", Argv: []string{"sh", "-c", "echo \x1b[2J"}, Started: now.Add(-3 * time.Hour).UnixMilli(), Running: true},
 		{RunID: "20", Argv: []string{"x"}, Started: now.Add(-90 * time.Second).UnixMilli(), ExitCode: &code, End: &end},
-		{RunID: "3", Argv: []string{"y"}, Started: now.Add(time.Second).UnixMilli()},
+		{RunID: "3", Argv: []string{"y"}, Started: now.Add(time.Second).UnixMilli(), LastLine: "a\x1b\nb"},
+		{RunID: "4", Argv: []string{"z"}, ExitCode: &code, End: &end, Denials: &denied,
+			LastLine: strings.Repeat("ä", 50)},
 	}, now)
 	if strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "ID   STATE") ||
-		!strings.Contains(got, "20   timed out (137)   1m ago    x\n") || !strings.Contains(got, "3h ago") ||
-		!strings.Contains(got, "3    ended             0s ago    y\n") {
+		!regexp.MustCompile(`(?m)^20   timed out \(137\) +1m ago +x$`).MatchString(got) ||
+		!strings.Contains(got, "3h ago") || strings.Count(got, "\n") != 5 ||
+		!regexp.MustCompile(`(?m)^3 +ended +0s ago +y +a.+b$`).MatchString(got) ||
+		!regexp.MustCompile(`(?m)^4 +timed out \(137\), 2 denied .* z +ä{37}\.\.\.$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
 }

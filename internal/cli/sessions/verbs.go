@@ -49,7 +49,8 @@ const (
   sallyport ps [--json]
 
 sallyport run --detach -- PROGRAM starts one and prints its ID. The last 64 that
-have ended are known for an hour.
+have ended are known for an hour. LAST LINE is the end of the output so far; how
+many accesses the sandbox denied is shown when a session has ended.
 `
 	attachHelp = `Connect this terminal with a session: show its output from the beginning, and
 pass every key on. Several terminals can be attached at once.

@@ -5,8 +5,10 @@ package runs
 
 import (
 	"context"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // The bounds of a Page.
@@ -37,6 +39,22 @@ func (r *Run) AwaitOutput(ctx context.Context, after uint64) {
 	case <-r.done:
 	case <-ctx.Done():
 	}
+}
+
+// lastLine returns the end of the output that a list shows.
+func (r *Run) lastLine() string {
+	const last, most = 4096, 200
+	total, _ := r.session.Size()
+	var tail strings.Builder
+	for _, d := range r.Page(total-min(total, last), last).Chunks {
+		tail.Write(d.Data)
+	}
+	lines := strings.Split(strings.TrimSpace(text.WithoutControls(tail.String())), "\n")
+	line := strings.ToValidUTF8(strings.TrimSpace(lines[len(lines)-1]), "\ufffd")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "")
+	}
+	return line
 }
 
 // Page returns what exists of the output after an offset, at most so many bytes, but one at

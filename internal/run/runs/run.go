@@ -249,11 +249,13 @@ type Info struct {
 	Result *sallyport.Result
 	// Starting says that it has not begun: it is judged, or waits for an approval.
 	Starting bool
+	// LastLine is the last line of the output so far that is not empty, without control sequences.
+	LastLine string
 }
 
 // Info returns what a list shows.
 func (r *Run) Info() Info {
-	info := Info{SessionInfo: r.session.Info()}
+	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
 	info.ID, info.Running = r.id, !r.over()
 	if !info.Running {
 		info.Result = r.result

@@ -229,10 +229,17 @@ func (c *connection) listRuns(id wire.ID, _ struct{}) {
 		l := wire.ListedRun{
 			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
 			LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
+			LastLine: info.LastLine,
 		}
 		if res := info.Result; res != nil {
 			code, end := res.ExitCode, string(res.End)
-			l.ExitCode, l.Signal, l.End = &code, res.Signal, &end
+			denied := res.DenialsOmitted
+			for _, d := range res.Denials() {
+				if d.Source.Evidence() { // a guess is no denial
+					denied++
+				}
+			}
+			l.ExitCode, l.Signal, l.End, l.Denials = &code, res.Signal, &end, &denied
 		}
 		list.Runs = append(list.Runs, l)
 	}

@@ -90,6 +90,11 @@ type ListedRun struct {
 	ExitCode *int     `json:"exitCode"`    // nil before the end
 	Signal   int      `json:"signal"`      // that ended it; 0 for none
 	End      *string  `json:"end"`         // how it ended; nil before the end
+	// LastLine is the last line of the output so far that is not empty, without control sequences, at
+	// most 200 bytes of it.
+	LastLine string `json:"lastLine,omitempty"`
+	// Denials counts the accesses that the sandbox denied; nil before the end.
+	Denials *int `json:"denials,omitempty"`
 }
 
 // RunRead are the parameters of run/read.
