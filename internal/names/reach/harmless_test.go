@@ -214,7 +214,7 @@ func TestWider(t *testing.T) {
 		{"a new top directory", ws, writes("/data"), "", "-s full-access", true},
 		{"a setting of the kernel", ws, writes("/proc/sys/vm/swappiness"), "", "-s full-access", true},
 		{"a start-up file", ws, writes("/h/.bashrc"), "", "--rw /h/.bashrc", true},
-		{"a new start-up file", ws, writes("/h/.zshrc"), "", "--rw /h", true},
+		{"a new start-up file", ws, writes("/h/.zshrc"), "", "--rw /h --grant home-config", true},
 		{"a whole cache", ws, writes("/h/.cache"), "", "--rw /h/.cache", true},
 		{"a whole module cache", ws.WithEntries(sandbox.PathEntry("/h/go/pkg/mod", sandbox.LevelRead)), writes("/h/go/pkg/mod"), "", "--rw /h/go/pkg/mod", true},
 		{"a new key", ws, writes("/h/.ssh/known_hosts"), "", "--rw /h/.ssh", true},

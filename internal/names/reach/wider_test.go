@@ -65,7 +65,8 @@ func TestHomeNames(t *testing.T) {
 		{"a part of the home", "/h/.config/autostart/x", "--grant home-config",
 			sandbox.WorkspaceWrite("/h/.config")},
 		{"the directory itself is open", "/h/.ssh/config", "", sandbox.WorkspaceWrite("/h/.ssh")},
-		{"missing in a home that is closed", "/h/.zshrc", "--rw /h --grant home-config", sandbox.WorkspaceWrite("/w")},
+		{"missing in a home that is closed", "/h/.zshrc", "--rw /h --grant home-config",
+			sandbox.WorkspaceWrite("/w")},
 		{"existing in a home that is closed", "/h/.bashrc", "--rw /h/.bashrc", sandbox.WorkspaceWrite("/w")},
 		{"another file", "/h/.config/app/x", "", home},
 	} {
