@@ -169,7 +169,7 @@ func attacks() map[string]attack {
 		ipcAttacks(), networkAttacks(), socketAttacks(), datagramAttacks(), kernelAttacks(),
 		inotifyInstances(), privilegeAttacks(), taskAttacks(), inputAttacks(), modeAttacks(),
 		stateAttacks(), lifeAttacks(), hiddenAttacks(), inPlaceAttacks(), ownershipCalls(),
-		agentAttacks(), sharedAttacks(), peerActions(), probeAttacks(), nameActions(),
+		agentAttacks(), sharedAttacks(), peerActions(), probeAttacks(), nameActions(), identityActions(),
 	} {
 		for name, a := range table {
 			if all[name] != nil {

@@ -27,6 +27,8 @@ const (
 	kindSendTo        // fd, buffer, length, flags, address, length
 	kindSendMsg       // fd, message
 	kindSendMany      // fd, messages, count
+	kindPeer          // fd, level, option, value, length
+	kindPass          // fd, level, option, value, length
 )
 
 // A layout tells where a call has its arguments, with one letter for each:
@@ -88,6 +90,8 @@ var layouts = [...]layout{
 	unix.SYS_SENDTO:        {kind: kindSendTo},
 	unix.SYS_SENDMSG:       {kind: kindSendMsg},
 	unix.SYS_SENDMMSG:      {kind: kindSendMany},
+	unix.SYS_GETSOCKOPT:    {kind: kindPeer},
+	unix.SYS_SETSOCKOPT:    {kind: kindPass},
 }
 
 // layoutOf returns the layout of a call; its kind is kindNone for an unknown one.

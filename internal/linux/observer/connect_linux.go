@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -120,6 +121,21 @@ func (c *connecting) netlink() syscall.Errno {
 	return 0
 }
 
+// nameNetlink gives a netlink socket that has no number yet that of the task's process, as the kernel does
+// for a call of the task's own. Where another socket has it, the kernel chooses one.
+func (c *connecting) nameNetlink() {
+	to := unix.SockaddrNetlink{Family: unix.AF_NETLINK}
+	own, err := unix.Getsockname(c.sock)
+	if at, ok := own.(*unix.SockaddrNetlink); err != nil || !ok || at.Pid != 0 {
+		return
+	}
+	if ids := c.processes(); len(ids) > 0 {
+		pid, _ := strconv.ParseUint(ids[len(ids)-1], 10, 32)
+		to.Pid = uint32(pid)
+		_ = unix.Bind(c.sock, &to)
+	}
+}
+
 // start connects in a goroutine of its own, because the command can make also such a call
 // wait that usually does not.
 func (c *connecting) start() {
@@ -140,6 +156,9 @@ func (c *connecting) start() {
 // the judge asks first.
 func (c *connecting) attempt() syscall.Errno {
 	kind, _, _ := tasks.Protocol(c.sock)
+	if c.domain == unix.AF_NETLINK {
+		c.nameNetlink()
+	}
 	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
 	if quick && c.domain != unix.AF_UNIX {
 		return tasks.Connect(c.sock, c.addr)
@@ -221,6 +240,7 @@ func (c *connecting) unix() syscall.Errno {
 		if file >= 0 {
 			defer unix.Close(file)
 		}
+		c.noteClient()
 		return c.wait(to)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,7 @@ import (
 // what only its own policy gives. The zero Peers is ready for use.
 type Peers struct {
 	sockets tasks.Registry // knows which sockets are whose
+	asked   atomic.Bool    // as Supervisor.asked
 
 	mu      sync.Mutex
 	members []member

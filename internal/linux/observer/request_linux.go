@@ -97,6 +97,11 @@ func (r *request) judge() syscall.Errno {
 		return r.judgeListen()
 	case kindSendTo, kindSendMsg, kindSendMany:
 		return r.judgeSend()
+	case kindPeer:
+		return r.judgePeer()
+	case kindPass:
+		r.asks()
+		return 0
 	case kindRename, kindLink:
 		return r.judgeTwo()
 	}

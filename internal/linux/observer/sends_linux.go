@@ -71,6 +71,9 @@ func (c *connecting) send() (int, syscall.Errno) {
 		c.unsent.Now = false
 		return c.transmit(c.unsent)
 	}
+	if domain == unix.AF_NETLINK {
+		c.nameNetlink()
+	}
 	args := &c.n.args
 	switch c.kind {
 	case kindSendTo:
@@ -101,12 +104,10 @@ func (c *connecting) send() (int, syscall.Errno) {
 // tell writes how much of a message went to the task.
 func (c *connecting) tell(at uint64, n int) syscall.Errno {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(n))
-	local := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
 	if !c.valid() {
 		return unix.EINTR
 	}
-	if _, err := unix.ProcessVMWritev(int(c.n.pid), []unix.Iovec{local},
-		[]unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0); err != nil {
+	if !c.poke(at, b) {
 		return unix.EFAULT
 	}
 	return 0
@@ -124,8 +125,8 @@ func (c *connecting) sendMessage(m *tasks.Message, errno syscall.Errno, flags in
 	c.addr = m.To
 	c.unsent = &tasks.Send{
 		Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
-		Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf,
-		As: c.asSender,
+		Credentials: c.credentials, Transmit: c.transmitAs, Waits: c.valid, Signal: c.signal,
+		Duplicate: c.descriptorOf, As: c.asSender,
 	}
 	return c.transmit(c.unsent)
 }
@@ -196,21 +197,6 @@ func (c *connecting) asSender(f func() syscall.Errno) syscall.Errno {
 		return withoutRights(^uint32(1<<unix.CAP_SYS_ADMIN), f)
 	}
 	return withoutRights(^uint32(0), f)
-}
-
-// credentials returns those of the task, as which alone it may name itself. An ordinary user
-// can send no others than its own, which the kernel fills in.
-func (c *connecting) credentials(named unix.Ucred) (*unix.Ucred, syscall.Errno) {
-	own := unix.Ucred{Uid: uint32(unix.Geteuid()), Gid: uint32(unix.Getegid())}
-	if lastWord(c.status("NStgid:")) != strconv.Itoa(int(named.Pid)) || named.Uid != own.Uid ||
-		named.Gid != own.Gid {
-		return nil, unix.EPERM
-	}
-	if !hasRight(unix.CAP_SYS_ADMIN) {
-		return nil, 0
-	}
-	own.Pid = int32(c.pid())
-	return &own, 0
 }
 
 // descriptorOf duplicates a descriptor that the task sends.

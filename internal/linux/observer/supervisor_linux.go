@@ -36,8 +36,12 @@ type Supervisor struct {
 	foreign    chan struct{}  // holds a token for each duplicate of a socket of the command
 	connecting chan struct{}  // holds a token for each socket that is being connected
 	sender     *tasks.Sender
+	voice      voice
+	clients    clients
+	asked      atomic.Bool // a task wants to know who sends to one of its sockets
 
 	judging     sync.Mutex // guards the judge and what follows
+	diag        int        // asks the kernel about sockets of the command; -1 before it is known
 	root        int        // the tasks' root directory; -1 before it is known
 	directories map[directoryID]directory
 	workdirs    [4]workdir      // of the tasks that called last
@@ -94,7 +98,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN),
-		sender: tasks.NewSender(), root: -1, done: make(chan struct{}),
+		sender: tasks.NewSender(), root: -1, diag: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign),
 		connecting: make(chan struct{}, maxConnects),
 	}
@@ -236,6 +240,13 @@ func (s *Supervisor) closeFiles() {
 		unix.Close(b.pidfd)
 	}
 	unix.Close(s.proc)
+	if s.diag >= 0 {
+		unix.Close(s.diag)
+	}
+	if s.voice.how.Load() == speakInside {
+		unix.Close(s.voice.user)
+		unix.Close(s.voice.pid)
+	}
 	if s.root >= 0 {
 		unix.Close(s.root)
 	}

@@ -60,15 +60,40 @@ func observeRules(o Options) []Rule {
 		"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr",
 		"removexattrat",
 		"connect", "bind")...)
-	if !o.HostSpaces && !slices.Contains(o.Allow, openUnix) {
-		rules = append(rules, always(Notify, "listen")...) // where connects to unix sockets are judged
+	judged := !o.HostSpaces && !slices.Contains(o.Allow, openUnix) // where connects to unix sockets are
+	if judged {
+		rules = append(rules, always(Notify, "listen")...)
+		rules = append(rules, optionRules("getsockopt", soPeerCred, soPeerPIDFD)...)
 	}
 	if o.HostNetwork { // every internet address is allowed, so only unix sockets are judged
 		return rules
+	}
+	if judged { // and sends are made
+		rules = append(rules, optionRules("setsockopt", soPassCred, soPassPIDFD)...)
 	}
 	return append(rules,
 		Rule{Name: "sendto", When: []Cond{{Arg: 4, Op: Ne, Value: 0}}, Action: Notify}, // with an address
 		Rule{Name: "sendmsg", When: []Cond{num(2, Eq, HandOver)}, Action: Allow},
 		Rule{Name: "sendmsg", Action: Notify},
 		Rule{Name: "sendmmsg", Action: Notify})
+}
+
+// Options of sockets that are about who is at the other end, from asm-generic/socket.h: a supervisor that
+// connects and sends for a command is there in its place.
+const (
+	solSocket   = 1
+	soPassCred  = 16
+	soPeerCred  = 17
+	soPassPIDFD = 76
+	soPeerPIDFD = 77
+)
+
+// optionRules hand calls for some options of sockets to the supervisor.
+func optionRules(call string, options ...uint64) []Rule {
+	var rules []Rule
+	for _, o := range options {
+		when := []Cond{num(1, Eq, solSocket), num(2, Eq, o)}
+		rules = append(rules, Rule{Name: call, When: when, Action: Notify})
+	}
+	return rules
 }

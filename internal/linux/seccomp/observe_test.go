@@ -64,6 +64,19 @@ func seen() []answer {
 	add(bare, "allow", "", "listen")                            //
 	add(host, "allow", "", "sendto", 3, 1, 2, 0, 1, 16)         //
 	add(host, "allow", "", "sendmsg", 3, 1, 0)                  //
+	add(private, "notify", "", "getsockopt", 3, 1, 17, 1, 1)    // who has connected
+	add(private, "notify", "", "getsockopt", 3, 1, 77, 1, 1)    //
+	add(private, "allow", "", "getsockopt", 3, 1, 16, 1, 1)     //
+	add(private, "allow", "", "getsockopt", 3, 6, 17, 1, 1)     // of TCP
+	add(private, "notify", "", "setsockopt", 3, 1, 16, 1, 4)    // who sends
+	add(private, "notify", "", "setsockopt", 3, 1, 76, 1, 4)    //
+	add(private, "allow", "", "setsockopt", 3, 1, 2, 1, 4)      //
+	add(host, "notify", "", "getsockopt", 3, 1, 17, 1, 1)       //
+	add(host, "allow", "", "setsockopt", 3, 1, 16, 1, 4)        // sends are not made there
+	add(opened, "allow", "", "getsockopt", 3, 1, 17, 1, 1)      // nor connects
+	add(opened, "allow", "", "setsockopt", 3, 1, 16, 1, 4)      //
+	add(bare, "allow", "", "getsockopt", 3, 1, 17, 1, 1)        //
+	add(bare, "allow", "", "setsockopt", 3, 1, 16, 1, 4)        //
 	add(bare, "EPERM", "", "socket", 2, 1, 0)                   // refused, and told
 	add(bare, "EPERM", "", "socket", 1, 1, 0)                   //
 	add(bare, "EPERM", "", "socketpair", 1, 2, 0)               //

@@ -66,35 +66,48 @@ func boundTo(sock int) *Address {
 // Bound asks the kernel for the file that a unix socket of this network is bound to: the
 // device, and the low half of the number.
 func Bound(sock int) (dev string, ino uint32, ok bool) {
-	var st unix.Stat_t
-	cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
-	if err != nil || unix.Fstat(sock, &st) != nil {
-		return "", 0, false
-	}
+	const (
+		showVFS   = 2  // UDIAG_SHOW_VFS
+		attrVFS   = 1  // UNIX_DIAG_VFS
+		minorBits = 20 // of the kernel's own device numbers
+	)
 	link, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return "", 0, false
 	}
 	defer unix.Close(link)
-	if unix.Sendto(link, diagRequest(uint32(st.Ino), cookie), 0,
-		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+	b := diagnose(link, sock, showVFS, attrVFS)
+	if len(b) < 8 {
 		return "", 0, false
+	}
+	at := binary.NativeEndian.Uint32(b[4:])
+	return fmt.Sprintf("%d:%d", at>>minorBits, at&(1<<minorBits-1)), binary.NativeEndian.Uint32(b), true
+}
+
+// diagnose asks the kernel about a unix socket, and returns one attribute of the answer; nil where there is
+// none. The link is a netlink socket of the same network.
+func diagnose(link, sock int, show uint32, attr uint16) []byte {
+	var st unix.Stat_t
+	cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err != nil || unix.Fstat(sock, &st) != nil {
+		return nil
+	}
+	if unix.Sendto(link, diagRequest(uint32(st.Ino), cookie, show), 0,
+		&unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+		return nil
 	}
 	answer := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(link, answer, unix.MSG_DONTWAIT) // it was made while the request was sent
 	if err != nil {
-		return "", 0, false
+		return nil
 	}
-	return diagAnswer(answer[:n])
+	return diagAnswer(answer[:n], attr)
 }
 
 // diagRequest is a struct nlmsghdr with a struct unix_diag_req, of linux/netlink.h and
 // linux/unix_diag.h.
-func diagRequest(ino uint32, cookie uint64) []byte {
-	const (
-		size    = unix.SizeofNlMsghdr + 24
-		showVFS = 2 // UDIAG_SHOW_VFS
-	)
+func diagRequest(ino uint32, cookie uint64, show uint32) []byte {
+	const size = unix.SizeofNlMsghdr + 24
 	e := binary.NativeEndian
 	b := e.AppendUint32(make([]byte, 0, size), size)
 	b = e.AppendUint16(b, unix.SOCK_DIAG_BY_FAMILY)
@@ -103,33 +116,42 @@ func diagRequest(ino uint32, cookie uint64) []byte {
 	b = append(b, unix.AF_UNIX, 0, 0, 0)
 	b = e.AppendUint32(b, ^uint32(0)) // in every state
 	b = e.AppendUint32(b, ino)
-	b = e.AppendUint32(b, showVFS)
+	b = e.AppendUint32(b, show)
 	b = e.AppendUint32(b, uint32(cookie))
 	return e.AppendUint32(b, uint32(cookie>>32))
 }
 
-// diagAnswer reads a struct nlmsghdr with a struct unix_diag_msg and attributes, of which
-// UNIX_DIAG_VFS has the number and the device.
-func diagAnswer(b []byte) (dev string, ino uint32, ok bool) {
-	const (
-		head      = unix.SizeofNlMsghdr + 16
-		attrVFS   = 1
-		minorBits = 20 // of the kernel's own device numbers
-	)
+// diagAnswer reads a struct nlmsghdr with a struct unix_diag_msg and attributes, and returns one of these.
+func diagAnswer(b []byte, attr uint16) []byte {
+	const head = unix.SizeofNlMsghdr + 16
 	e := binary.NativeEndian
 	if len(b) < head || e.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
-		return "", 0, false
+		return nil
 	}
 	for b = b[head:]; len(b) >= unix.SizeofNlAttr; {
 		size := int(e.Uint16(b))
 		if size < unix.SizeofNlAttr || size > len(b) {
 			break
 		}
-		if e.Uint16(b[2:]) == attrVFS && size == unix.SizeofNlAttr+8 {
-			dev := e.Uint32(b[8:])
-			return fmt.Sprintf("%d:%d", dev>>minorBits, dev&(1<<minorBits-1)), e.Uint32(b[4:]), true
+		if e.Uint16(b[2:]) == attr {
+			return b[unix.SizeofNlAttr:size]
 		}
 		b = b[min((size+3)&^3, len(b)):]
 	}
-	return "", 0, false
+	return nil
+}
+
+// PeerOf asks the kernel, by a socket of the same network, for the number of the socket that a unix socket is
+// connected to.
+func PeerOf(link, sock int) (ino uint32, ok bool) {
+	const (
+		showPeer = 4 // UDIAG_SHOW_PEER
+		attrPeer = 2 // UNIX_DIAG_PEER
+	)
+	b := diagnose(link, sock, showPeer, attrPeer)
+	if len(b) < 4 {
+		return 0, false
+	}
+	ino = binary.NativeEndian.Uint32(b)
+	return ino, ino != 0
 }

@@ -63,9 +63,12 @@ type Send struct {
 	Flags        int      // of sendmsg(2)
 	Now          bool     // the result is NotNow where something has to be waited for
 
-	// Credentials returns those to send for what the task says of itself. Nil leaves them out,
-	// and the kernel fills in those of this process for receivers that ask.
-	Credentials func(named unix.Ucred) (*unix.Ucred, syscall.Errno)
+	// Credentials returns those to send for what the task says of itself; nil where it says nothing. A nil
+	// result leaves them out, and the kernel fills in those of this process for receivers that ask.
+	Credentials func(named *unix.Ucred) (*unix.Ucred, syscall.Errno)
+	// Transmit makes a sendmsg(2) that does not wait, with such credentials, as another process. It
+	// returns false where this process has to make it. May be nil.
+	Transmit func(h *unix.Msghdr, flags int) (n int, errno syscall.Errno, ok bool)
 	// Waits reports whether the task still waits, so that what was read before is its own.
 	Waits func() bool
 	// Signal returns the error of a call that a signal interrupts; zero while none does.
@@ -77,7 +80,8 @@ type Send struct {
 	As func(f func() syscall.Errno) syscall.Errno
 
 	control control
-	sent    int // by earlier calls
+	named   bool // the message says who sends it
+	sent    int  // by earlier calls
 }
 
 // Send sends a message, and waits where the task's own call would. It returns how many bytes
@@ -132,6 +136,9 @@ func (d *Send) blocks() bool {
 func (s *Sender) try(ctx context.Context, d *Send, size int) (int, syscall.Errno) {
 	return s.attempt(ctx, s.tries, d, size, func(h *unix.Msghdr, flags int) (int, syscall.Errno) {
 		for {
+			if n, errno, ok := d.transmit(h, flags); ok {
+				return n, errno
+			}
 			if n, errno := sendmsg(d.Sock, h, flags|unix.MSG_DONTWAIT); errno != unix.EINTR {
 				return n, errno
 			}
@@ -171,6 +178,13 @@ func (s *Sender) wait(ctx context.Context, d *Send, size int) (int, syscall.Errn
 // again by itself, so its argument is spoiled before.
 func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int,
 	limited bool) (n int, errno syscall.Errno) {
+	if n, errno, ok := d.transmit(h, flags); ok {
+		if errno == unix.EAGAIN {
+			awaitRoom(ctx, d.Sock)
+			errno = unix.EINTR
+		}
+		return n, errno
+	}
 	spoiled := false
 	Interruptible(func() { n, errno = sendmsg(d.Sock, h, flags) }, func() bool {
 		over := ctx.Err() != nil || !d.Waits() || s.queued.Load() > 0 || len(d.control.descriptors) > 0 ||
@@ -185,6 +199,29 @@ func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int,
 		errno = unix.EINTR
 	}
 	return n, errno
+}
+
+// transmit has a message that says who sends it made by another process; false where this one makes it.
+func (d *Send) transmit(h *unix.Msghdr, flags int) (int, syscall.Errno, bool) {
+	if !d.named || d.Transmit == nil {
+		return 0, 0, false
+	}
+	return d.Transmit(h, flags)
+}
+
+// awaitRoom waits until a socket takes messages, for an Interval at most. A socket that is not connected
+// says always that it does, whatever the queue of its receiver: the next try is made a little later.
+func awaitRoom(ctx context.Context, sock int) {
+	begin := time.Now()
+	p := []unix.PollFd{{Fd: int32(sock), Events: unix.POLLOUT}}
+	_, _ = unix.Poll(p, int(Interval/time.Millisecond))
+	const least = 2 * time.Millisecond
+	if rest := least - time.Since(begin); rest > 0 {
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // attempt copies a part of a message into a buffer of a pool and has it sent.
@@ -257,22 +294,20 @@ func give(pool chan []byte, b []byte) {
 }
 
 // withControl calls f, as the task, with the control data of a message, for which it holds
-// duplicates of the task's descriptors. Only the first part of a message has any.
+// duplicates of the task's descriptors. Only the first part of a message has any; each says who sends.
 func (s *Sender) withControl(d *Send, f func(control []byte) syscall.Errno) syscall.Errno {
-	if d.sent > 0 || len(d.Message.control) == 0 {
-		return d.As(func() syscall.Errno { return f(nil) })
+	var b []byte
+	if d.sent == 0 {
+		b = d.control.plain
 	}
-	b := d.control.plain
-	if d.control.credentials != nil {
-		own, errno := d.Credentials(*d.control.credentials)
-		if errno != 0 {
-			return errno
-		}
-		if own != nil {
-			b = message(b, unix.SCM_CREDENTIALS, unsafe.Slice((*byte)(unsafe.Pointer(own)), unix.SizeofUcred))
-		}
+	own, errno := d.Credentials(d.control.credentials)
+	if errno != 0 {
+		return errno
 	}
-	if len(d.control.descriptors) > 0 {
+	if d.named = own != nil; d.named {
+		b = message(b, unix.SCM_CREDENTIALS, unsafe.Slice((*byte)(unsafe.Pointer(own)), unix.SizeofUcred))
+	}
+	if d.sent == 0 && len(d.control.descriptors) > 0 {
 		s.rights <- struct{}{}
 		var own []int
 		defer func() {

@@ -44,7 +44,7 @@ func sendOf(sock, kind int, m *Message) *Send {
 		Task: uint32(os.Getpid()), Sock: sock, Domain: unix.AF_UNIX, Kind: kind, Message: m,
 		Waits:       func() bool { return true },
 		Signal:      func(bool) syscall.Errno { return 0 },
-		Credentials: func(unix.Ucred) (*unix.Ucred, syscall.Errno) { return nil, 0 },
+		Credentials: func(*unix.Ucred) (*unix.Ucred, syscall.Errno) { return nil, 0 },
 		Duplicate: func(fd int32) (int, syscall.Errno) {
 			own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 			if err != nil {
@@ -178,7 +178,7 @@ func TestSendKernelErrors(t *testing.T) {
 		}},
 		{name: "another's credentials", kind: unix.SOCK_DGRAM, size: 1, want: unix.EPERM, change: func(d *Send) {
 			d.Message.control = message(nil, unix.SCM_CREDENTIALS, make([]byte, unix.SizeofUcred))
-			d.Credentials = func(unix.Ucred) (*unix.Ucred, syscall.Errno) { return nil, unix.EPERM }
+			d.Credentials = func(*unix.Ucred) (*unix.Ucred, syscall.Errno) { return nil, unix.EPERM }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
