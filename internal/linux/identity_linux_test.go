@@ -430,6 +430,7 @@ func TestIdentity(t *testing.T) {
 				continue // root may name others
 			}
 			cmd := exec.Command(os.Getenv(programVar), partAttack, name, "ws="+t.TempDir())
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.HasPrefix(string(out), name+" "+wordOK) || act == nil {
 				t.Errorf("%v %s", err, out)
