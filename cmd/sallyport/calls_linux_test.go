@@ -24,7 +24,7 @@ var scheduling = []string{"futex", "nanosleep", "sched_yield", "epoll_pwait", "t
 	"rt_sigprocmask", "mmap", "munmap", "mprotect", "madvise", "clone3", "rseq", "set_robust_list"}
 
 // TestCalls: a start makes about as few system calls as it did when these numbers were written down
-// (docs/decisions/0120). They are a fifth higher than on a busy machine: other machines have more in /dev and /proc.
+// (docs/decisions/0120). They are a fifth higher than on a busy machine: others have more in /dev and /proc.
 func TestCalls(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)

@@ -150,8 +150,8 @@ func lookUp(environ []string, name string) string {
 	return value
 }
 
-// listens reports whether a process of this user, outside of sandboxes, listens at a socket. An error that
-// does not say so, such as that of a socket of another's, is returned: a second daemon could not listen there.
+// listens reports whether a process of this user, outside of sandboxes, listens at a socket. Errors are
+// returned where something is there, such as a socket of another's: a second daemon could not listen.
 func listens(ctx context.Context, path string) (bool, error) {
 	c, err := DialSocket(ctx, path, true)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {

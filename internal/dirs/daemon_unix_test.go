@@ -60,7 +60,8 @@ func act(what, path string) {
 	case silent:
 		os.Exit(3)
 	case loses:
-		other := exec.Command(os.Args[0], serves, "--listen", "unix://"+path) //nolint:noctx // it outlives this one
+		//nolint:noctx // it outlives this one
+		other := exec.Command(os.Args[0], serves, "--listen", "unix://"+path)
 		other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		out, err := other.StdoutPipe()
 		if err == nil {

@@ -50,7 +50,7 @@ func (s *ruleset) protectLater(root string, granted []string) ([]grants.SeenTool
 	return append(seen, ends...), nil
 }
 
-// protectTool makes what exists at a name read-only. It returns where a link leads to at which nothing is yet.
+// protectTool makes what exists at a name read-only. It returns the end of a link at which nothing is yet.
 func (s *ruleset) protectTool(at grants.SeenTool) (ends []grants.SeenTool, err error) {
 	spot := hostfacts.SpotOf(at.Path, at.Stat)
 	switch {
