@@ -48,16 +48,18 @@ func identityActions() map[string]attack {
 		"id-path-datagram": func(kv map[string]string) outcome {
 			return asItIs(boundSender(kv["ws"] + "/id-datagrams"))
 		},
-		"id-name-datagram": func(map[string]string) outcome { return asItIs(boundSender("@id-datagrams")) },
-		"id-netlink":       func(map[string]string) outcome { return asItIs(netlinkNumber()) },
-		"id-trace":         func(map[string]string) outcome { return traceSenders() },
+		"id-name-datagram": func(kv map[string]string) outcome {
+			return asItIs(boundSender("@" + kv["ws"] + "/id-datagrams"))
+		},
+		"id-netlink": func(map[string]string) outcome { return asItIs(netlinkNumber()) },
+		"id-trace":   func(map[string]string) outcome { return traceSenders() },
 	}
 	for name, kind := range map[string]int{"stream": unix.SOCK_STREAM, "packets": unix.SOCK_SEQPACKET} {
 		all["id-peer-"+name] = func(kv map[string]string) outcome {
 			return asItIs(peerIs(kind, kv["ws"]+"/id-"+name))
 		}
-		all["id-peer-name-"+name] = func(map[string]string) outcome {
-			return asItIs(peerIs(kind, "@id-"+name))
+		all["id-peer-name-"+name] = func(kv map[string]string) outcome {
+			return asItIs(peerIs(kind, "@"+kv["ws"]+"/id-"+name))
 		}
 	}
 	return all
