@@ -56,7 +56,7 @@ func TestNeeded(t *testing.T) {
 		}), "--rw /srv/data", ""},
 		{"settings of git", ws, "x", writes("/h/.gitconfig.lock"), "", "--rw /h --rw /h/.gitconfig"},
 		{"settings that are held", home, "x", fails("/h/.gitconfig", "EBUSY"), "", "--rw /h/.gitconfig"},
-		{"a missing one that is held", home, "x", fails("/h/.hgrc", "EROFS"), "", ""},
+		{"a missing one that is held", home, "x", fails("/h/.hgrc", "EROFS"), "", "--grant home-config"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := runOf(test.policy, there...)
