@@ -113,7 +113,7 @@ func identityChild(how, to string) error {
 		return unix.Sendmsg(3, text, append(named(os.Getpid()), unix.UnixRights(0)...), nil, 0)
 	case "foreign":
 		if err := unix.Sendmsg(3, text, named(os.Getppid()), nil, 0); !errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("sent as another process: %v", err)
+			return fmt.Errorf("sent as another process: %w", err)
 		}
 		return unix.Sendmsg(3, text, nil, nil, 0)
 	case "many":

@@ -517,7 +517,7 @@ func (r *request) judgeRename(old, next *place) syscall.Errno {
 	switch {
 	case newWall != 0:
 		if oldWall == unix.EROFS {
-			r.write(old, oldWall, false) // that it is the next to be met
+			_ = r.write(old, oldWall, false) // that it is the next to be met
 		}
 		return r.write(next, newWall, !next.exists)
 	case oldWall != 0:

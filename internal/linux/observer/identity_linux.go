@@ -128,7 +128,7 @@ func (c *connecting) findVoice(ids []string) int32 {
 	if len(ids) <= v.level {
 		return speakNot // no process namespace of its own
 	}
-	ok := false
+	var ok bool
 	if v.user, v.pid, ok = c.sandboxSpaces(len(ids) - 1 - v.level); !ok {
 		return speakNot
 	}

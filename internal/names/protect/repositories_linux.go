@@ -126,7 +126,7 @@ func (g *inspection) protectOne(work string) error {
 	}
 	err := g.protectRepository(work, false)
 	if _, gone := os.Lstat(filepath.Join(work, ".git")); err != nil && errors.Is(gone, fs.ErrNotExist) {
-		return nil //nolint:nilerr // it was removed since it was found, as in a shared /tmp
+		return nil // it was removed since it was found, as in a shared /tmp
 	}
 	return err
 }
