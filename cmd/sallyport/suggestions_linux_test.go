@@ -31,7 +31,7 @@ type failure struct {
 	says  []string // patterns for lines of ours, one line each
 	again bool     // the second denial shows only after the first one is gone
 	wide  bool     // a narrower flag would do, and the line says what else it opens
-	far   bool     // it needs the internet, so that only the words are checked
+	far   bool     // it needs the internet or a service, so that only the words are checked
 	long  bool     // belongs to the long form
 }
 
