@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -59,15 +60,14 @@ func (r *DeniedRun) allowed(d *sandbox.Denial) bool {
 // database reports whether a file is an SQLite database, which is changed with a journal beside it.
 func (local) database(name string) bool {
 	const begin = "SQLite format 3\x00"
-	info, err := os.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() < int64(len(begin)) {
-		return false
-	}
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|safefile.NoWait, 0) // it may be a pipe by now
 	if err != nil {
 		return false
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
 	buf := make([]byte, len(begin))
 	_, err = io.ReadFull(f, buf)
 	return err == nil && bytes.Equal(buf, []byte(begin))
