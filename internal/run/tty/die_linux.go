@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"unsafe"
 
@@ -46,34 +45,81 @@ func die(s syscall.Signal) {
 var quits action
 
 // KeepSignals has signals act on this process as on others, until they are caught: SIGQUIT ends it
-// without the stacks of the runtime, and what was ignored when it began is, as far as that can be known.
-// The runtime keeps only SIGHUP and SIGINT so, and tells of no other. But a script that ignores a signal
-// has its commands ignore it, and a shell without job control has those in the background ignore SIGINT
-// and SIGQUIT. An interactive shell ignores signals that its commands do not, and bash always SIGQUIT,
-// except in a subshell. KeepSignals is called once, before a signal is caught.
+// without the stacks of the runtime, and what was ignored when it began is, as far as a trial is worth its
+// time. The runtime keeps SIGHUP and SIGINT and tells of no other. So under a script what its shell ignores
+// now is tried, for shells ignore signals for themselves as well; and SIGQUIT where SIGINT is ignored, as a
+// shell without job control has it for what it starts in the background. Not found is what only a program
+// between has set, such as `env --ignore-signal`, or an interactive shell, which ignores many for itself.
+// KeepSignals is called once, before a signal is caught.
 func KeepSignals() {
-	quits = act(syscall.SIGQUIT, new(action))
 	parent := os.Getppid()
-	name := shellOf(parent)
-	set := ignoredBy(parent)
-	has := func(s syscall.Signal) bool { return set&(1<<(s-1)) != 0 }
-	if name == "" || has(syscall.SIGTSTP) && has(syscall.SIGTTOU) {
-		return
+	set := uint64(0)
+	if shellOf(parent) != "" {
+		set = ignoredBy(parent)
 	}
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
-		syscall.SIGALRM} {
-		if has(s) {
-			signal.Ignore(s)
+	has := func(s syscall.Signal) bool { return set&(1<<(s-1)) != 0 }
+	if signal.Ignored(syscall.SIGINT) && !has(syscall.SIGINT) {
+		set |= 1 << (syscall.SIGQUIT - 1)
+	}
+	for s := syscall.Signal(1); s <= 64 && !(has(syscall.SIGTSTP) && has(syscall.SIGTTOU)); s++ {
+		if has(s) && !slices.Contains(leftAlone, s) {
+			keepIgnored(s)
 		}
 	}
-	background := signal.Ignored(syscall.SIGINT) && !has(syscall.SIGINT)
-	if background || has(syscall.SIGQUIT) && (slices.Contains(plainShells, name) || isSubshell(parent)) {
-		signal.Ignore(syscall.SIGQUIT)
+	if !signal.Ignored(syscall.SIGQUIT) {
+		quits = act(syscall.SIGQUIT, new(action))
 	}
 }
 
-// plainShells ignore no signal unless they are told.
-var plainShells = []string{"dash", "busybox", "ash", "mksh"}
+// leftAlone are signals that the runtime keeps as they were, needs itself, or that cannot be ignored;
+// those of an action that ignores them; and 32 and 33, which belong to libraries for threads.
+var leftAlone = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGKILL, syscall.SIGSTOP,
+	syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT, syscall.SIGCHLD, syscall.SIGURG,
+	syscall.SIGWINCH, syscall.SIGPROF, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE,
+	syscall.SIGSEGV, syscall.SIGSYS, syscall.SIGABRT, 32, 33}
+
+// keepIgnored has this process ignore a signal that it ignored when it began. The runtime has stored the
+// action of that time, and its handler goes by it for a signal that nothing in the program handles: then a
+// copy of this process gets one, and either dies of it or does not. One that arrives here meanwhile acts
+// the same way.
+func keepIgnored(s syscall.Signal) {
+	handler := act(s, nil)
+	signal.Ignore(s)
+	act(s, &handler)
+	pid := trySignal(s)
+	var status syscall.WaitStatus
+	err := error(syscall.ECHILD)
+	if pid > 0 {
+		for _, err = syscall.Wait4(pid, &status, syscall.WALL, nil); err == syscall.EINTR; { //nolint:errorlint
+			_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
+		}
+	}
+	if err == nil && status.Exited() {
+		signal.Ignore(s)
+		return
+	}
+	act(s, new(action)) // what [signal.Stop] leads back to
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, s)
+	signal.Stop(c)
+}
+
+// trySignal starts a copy of this process that sends itself a signal and exits. It has one thread, and no
+// other memory than this process had: nothing of the runtime runs in it but the handler.
+//
+//go:norace
+func trySignal(s syscall.Signal) int {
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	if errno != 0 || pid != 0 {
+		return int(pid) * (1 - int(min(errno, 1)))
+	}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0) // no core
+	self, _, _ := syscall.RawSyscall(syscall.SYS_GETPID, 0, 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, self, self, uintptr(s))
+	for {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
 
 // ignoredBy returns the set of signals that a process ignores; empty where that is not known.
 func ignoredBy(pid int) uint64 {
@@ -82,18 +128,6 @@ func ignoredBy(pid int) uint64 {
 	field, _, _ = bytes.Cut(field, []byte("\n"))
 	set, _ := strconv.ParseUint(string(field), 16, 64)
 	return set
-}
-
-// isSubshell reports whether a shell has forked a process that goes on as a shell.
-func isSubshell(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // empty after an error
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 2 {
-		return false
-	}
-	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	of, err2 := os.ReadFile("/proc/" + fields[1] + "/cmdline")
-	return err == nil && err2 == nil && bytes.Equal(own, of)
 }
 
 // UnderShell reports whether a shell started this process.
