@@ -170,6 +170,7 @@ func attacks() map[string]attack {
 		inotifyInstances(), privilegeAttacks(), taskAttacks(), inputAttacks(), modeAttacks(),
 		stateAttacks(), lifeAttacks(), hiddenAttacks(), inPlaceAttacks(), ownershipCalls(),
 		agentAttacks(), sharedAttacks(), peerActions(), probeAttacks(), nameActions(), identityActions(),
+		kernelFileAttacks(),
 	} {
 		for name, a := range table {
 			if all[name] != nil {

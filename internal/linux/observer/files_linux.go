@@ -28,34 +28,55 @@ import (
 // uses the ids again.
 func (s *Supervisor) lasting(f *facts) bool { return f.unique && !s.cfg.OwnRoots }
 
-// isReadOnly reports whether the mount of a file is read-only. The mounts of a command do
-// not change, unless it may make some, so each is asked about once.
-func (r *request) isReadOnly(f *facts, fd int) bool {
-	if ro, known := r.knownMount(f); known {
-		return ro
+// A mounted is what is known of a mount.
+type mounted struct {
+	readOnly bool
+	kernel   bool // what it shows is the kernel's, see ruleKernel
+}
+
+// shownBy asks about the mount of a file. The mounts of a command do not change, unless it may make
+// some, so each is asked about once.
+func (r *request) shownBy(f *facts, fd int) mounted {
+	if m, known := r.knownMount(f); known {
+		return m
 	}
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
-		return false // the kernel decides
+		return mounted{} // the kernel decides
 	}
-	ro := st.Flags&unix.ST_RDONLY != 0
+	m := mounted{readOnly: st.Flags&unix.ST_RDONLY != 0,
+		kernel: int64(st.Type) == unix.PROC_SUPER_MAGIC || int64(st.Type) == unix.SYSFS_MAGIC}
 	if !r.lasting(f) {
-		return ro
+		return m
 	}
-	if r.readOnly == nil {
-		r.readOnly = make(map[uint64]bool)
+	if r.shown == nil {
+		r.shown = make(map[uint64]mounted)
 	}
-	r.readOnly[f.mount] = ro
-	return ro
+	r.shown[f.mount] = m
+	return m
 }
 
-// knownMount returns whether the mount of a file is read-only, where that is known already.
-func (r *request) knownMount(f *facts) (ro, known bool) {
+// knownMount returns what is known of the mount of a file already.
+func (r *request) knownMount(f *facts) (m mounted, known bool) {
 	if !r.lasting(f) {
-		return false, false
+		return mounted{}, false
 	}
-	ro, known = r.readOnly[f.mount]
-	return ro, known
+	m, known = r.shown[f.mount]
+	return m, known
+}
+
+// mountAt is shownBy for a place that exists.
+func (r *request) mountAt(p *place) mounted {
+	fd := p.object
+	if _, known := r.knownMount(&p.facts); !known && fd < 0 {
+		opened, errno := openat2(p.dir, p.name, pathFlags, 0)
+		if errno != 0 {
+			return mounted{}
+		}
+		defer unix.Close(opened)
+		fd = opened
+	}
+	return r.shownBy(&p.facts, fd)
 }
 
 // hasMounts reports whether the level has mounts of its own, so that they decide.
@@ -68,7 +89,7 @@ func (r *request) directoryWall(p *place) syscall.Errno {
 		return 0
 	case !r.hasMounts():
 		return r.pathWall(r.pathOf(p))
-	case r.isReadOnly(&p.parent, p.dir):
+	case r.shownBy(&p.parent, p.dir).readOnly:
 		return unix.EROFS
 	}
 	return 0
@@ -82,16 +103,7 @@ func (r *request) fileWall(p *place) syscall.Errno {
 		}
 		return r.pathWall(r.pathOf(p))
 	}
-	fd := p.object
-	if _, known := r.knownMount(&p.facts); !known && fd < 0 {
-		opened, errno := openat2(p.dir, p.name, pathFlags, 0)
-		if errno != 0 {
-			return 0
-		}
-		defer unix.Close(opened)
-		fd = opened
-	}
-	if r.isReadOnly(&p.facts, fd) {
+	if r.mountAt(p).readOnly {
 		return unix.EROFS
 	}
 	return 0
@@ -425,6 +437,8 @@ func (r *request) judgeChange(p *place) syscall.Errno {
 		return r.absent(sandbox.Write, p)
 	case truncates && !p.is(unix.S_IFREG):
 		return 0 // EISDIR, EINVAL
+	case !truncates && r.kernels(p):
+		return r.denyKernel(p)
 	case !truncates && !r.hasMounts():
 		return 0 // Landlock does not deny changes of modes, owners and times
 	}
@@ -433,7 +447,7 @@ func (r *request) judgeChange(p *place) syscall.Errno {
 
 // judgeTouch is for calls on a descriptor.
 func (r *request) judgeTouch() syscall.Errno {
-	if !r.hasMounts() || r.dir < 0 && r.dir != atCwd {
+	if !r.hasMounts() && !isRoot() || r.dir < 0 && r.dir != atCwd {
 		return 0
 	}
 	p, lerr := r.descriptor(r.dir)
@@ -441,6 +455,12 @@ func (r *request) judgeTouch() syscall.Errno {
 		return 0
 	}
 	defer p.close()
+	switch {
+	case r.kernels(&p):
+		return r.denyKernel(&p)
+	case !r.hasMounts():
+		return 0
+	}
 	errno := r.fileWall(&p)
 	if errno == 0 && !r.chmod {
 		return 0

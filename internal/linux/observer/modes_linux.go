@@ -4,6 +4,8 @@
 package observer
 
 import (
+	"cmp"
+	"os"
 	"strconv"
 	"syscall"
 
@@ -18,17 +20,57 @@ import (
 
 const setIDs = unix.S_ISUID | unix.S_ISGID
 
-// judgeDirectoryMode makes a call that gives a directory the set-gid bit, and reports whether
-// it is one. The error is never zero unless the call is made.
-func (r *request) judgeDirectoryMode() (errno syscall.Errno, is bool) {
-	fd, errno := r.openDirectory()
+// What the kernel shows in /proc has one owner and one mode for the whole machine, and the root of this
+// machine could change both: they are left alone. That holds also while another task exchanges the name
+// of the call, because the supervisor changes all modes for root, as it does for directories.
+
+// ruleKernel is the rule of those files.
+const ruleKernel = "entries of /proc and /sys are the same for the whole machine"
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// kernels reports whether a place is one whose attributes root must not change.
+func (r *request) kernels(p *place) bool { return isRoot() && r.mountAt(p).kernel }
+
+func (r *request) denyKernel(p *place) syscall.Errno {
+	errno := r.fileWall(p)
+	if errno == 0 {
+		errno = unix.EPERM
+	}
+	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: r.pathOf(p)}, Rule: ruleKernel,
+		NoGrant: true}, errno)
+}
+
+// changesModes reports whether the supervisor makes all calls that change modes. In namespaces that a
+// command makes it could wait for a file system which the command itself serves.
+func (r *request) changesModes() bool { return isRoot() && !r.cfg.OwnRoots }
+
+// changeMode makes a call that changes a mode. The error is never zero unless the call is made.
+func (r *request) changeMode() syscall.Errno {
+	errno, _ := r.judgeMode(false)
+	if errno == 0 && !r.made {
+		return unix.EPERM
+	}
+	return errno
+}
+
+// judgeMode makes a call that changes a mode, with directories one that gives a directory the set-gid
+// bit, and reports whether it is one. The error is never zero unless the call is made.
+func (r *request) judgeMode(directories bool) (errno syscall.Errno, is bool) {
+	fd, errno := r.openForMode(directories)
 	if errno != 0 {
-		return errno, errno != unix.EPERM
+		return errno, !directories || errno != unix.EPERM
 	}
 	defer unix.Close(fd)
 	opened := place{dir: -1, object: fd, exists: true}
-	if r.stat(fd, "", &opened.facts) != 0 || !opened.is(unix.S_IFDIR) {
+	if r.stat(fd, "", &opened.facts) != 0 || directories && !opened.is(unix.S_IFDIR) {
 		return 0, false
+	}
+	if r.kernels(&opened) {
+		return cmp.Or(r.denyKernel(&opened), unix.EPERM), true
+	}
+	if !directories && !r.hasMounts() {
+		return r.perform(fd)
 	}
 	wall := r.fileWall(&opened)
 	if at := r.nameOf(fd); !r.hasMounts() && at == "" {
@@ -39,10 +81,15 @@ func (r *request) judgeDirectoryMode() (errno syscall.Errno, is bool) {
 	if errno = r.write(&opened, wall, false); errno != 0 {
 		return errno, true
 	}
-	switch {
-	case wall != 0:
+	if wall != 0 {
 		return wall, true // it has no name any more
-	case !r.valid():
+	}
+	return r.perform(fd)
+}
+
+// perform changes the mode of what the supervisor has opened.
+func (r *request) perform(fd int) (errno syscall.Errno, is bool) {
+	if !r.valid() {
 		return unix.EPERM, true
 	}
 	errno = asCommand(func() syscall.Errno {
@@ -52,8 +99,8 @@ func (r *request) judgeDirectoryMode() (errno syscall.Errno, is bool) {
 	return errno, true
 }
 
-// openDirectory opens what a call changes the mode of; EPERM is for what may be no directory.
-func (r *request) openDirectory() (int, syscall.Errno) {
+// openForMode opens what a call changes the mode of; with directories, EPERM is for what may be none.
+func (r *request) openForMode(directories bool) (int, syscall.Errno) {
 	if r.kind == kindTouch {
 		if r.pathOnly(r.dir) {
 			return -1, unix.EBADF
@@ -78,10 +125,10 @@ func (r *request) openDirectory() (int, syscall.Errno) {
 	switch {
 	case !p.exists:
 		return -1, unix.ENOENT
-	case !p.is(unix.S_IFDIR):
+	case directories && !p.is(unix.S_IFDIR):
 		return -1, unix.EPERM
 	case p.named():
-		return openat2(p.dir, p.name, pathFlags|unix.O_DIRECTORY, 0)
+		return openat2(p.dir, p.name, pathFlags, 0)
 	}
 	return dup(p.object)
 }

@@ -46,10 +46,10 @@ func TestMountIDAgain(t *testing.T) {
 	} {
 		r := selfRequest(t)
 		r.cfg.OwnRoots = c.ownRoots
-		if r.isReadOnly(&c.known, open) {
+		if r.shownBy(&c.known, open).readOnly {
 			t.Fatalf("%s: the writable mount is read-only", c.name)
 		}
-		if got := r.isReadOnly(&c.known, closed); got != c.want {
+		if got := r.shownBy(&c.known, closed).readOnly; got != c.want {
 			t.Errorf("%s: the other mount is read-only: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -109,11 +109,15 @@ func (r *request) judge() syscall.Errno {
 	if r.kind == kindTouch {
 		judge = r.judgeTouch
 	}
-	errno := judge()
-	if errno == 0 && r.chown {
+	switch errno := judge(); {
+	case errno != 0:
+		return errno
+	case r.chown:
 		return r.judgeOwner()
+	case r.chmod && r.changesModes():
+		return r.changeMode()
 	}
-	return errno
+	return 0
 }
 
 // rule asks the judge about an access.
@@ -166,7 +170,7 @@ func (r *request) judgeRefused() syscall.Errno {
 		return 0
 	}
 	if r.call = decode(&r.n); r.chmod && r.mode&setIDs == unix.S_ISGID {
-		if errno, is := r.judgeDirectoryMode(); is {
+		if errno, is := r.judgeMode(true); is {
 			return errno
 		}
 	}

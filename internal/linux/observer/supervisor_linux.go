@@ -44,10 +44,10 @@ type Supervisor struct {
 	diag        int        // asks the kernel about sockets of the command; -1 before it is known
 	root        int        // the tasks' root directory; -1 before it is known
 	directories map[directoryID]directory
-	workdirs    [4]workdir      // of the tasks that called last
-	lastWorkdir int             // the one that was used last
-	moved       time.Time       // when a task last changed its working directory
-	readOnly    map[uint64]bool // mounts by unique id
+	workdirs    [4]workdir         // of the tasks that called last
+	lastWorkdir int                // the one that was used last
+	moved       time.Time          // when a task last changed its working directory
+	shown       map[uint64]mounted // by unique id
 	listening   []listening
 	bindings    []binding       // the latest
 	pending     atomic.Int32    // how many they are
