@@ -38,18 +38,22 @@ func (r *DeniedRun) Guess(exit int, stdout, stderr []byte) []sandbox.Denial {
 	return []sandbox.Denial{d}
 }
 
-// Hidden concludes from the output of a command that failed, and from the paths that its words name,
-// which hidden stores of secrets it tried to open: that is not observed. Each is a guess with the grant
-// that opens it.
+// Hidden concludes from the output of a command that failed, and from the paths and the hosts by ssh that
+// its words name, which hidden stores of secrets it tried to open: that is not observed. Each is a guess
+// with the grant that opens it.
 func (r *DeniedRun) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
 	if exit == 0 || !r.Local {
 		return nil
 	}
 	said := slices.Concat(stderr, []byte("\n"), stdout)
 	var out []sandbox.Denial
+	key := false // one that ssh needed is enough: one grant opens all
 	for _, store := range grants.FindStores(grants.Homes(), r.Policy.Named()) {
 		if !complains(said, store.Path) && !r.names(store.Path) {
-			continue
+			if key || !r.keyless(&store, exit) {
+				continue
+			}
+			key = true
 		}
 		d := guessed(store.Path, "EACCES")
 		d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)",

@@ -144,3 +144,61 @@ func TestHiddenByWords(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenFromSSH: what a failed command reaches by ssh, by its words or by the remotes of its repository,
+// needs a key, also where its output is not known.
+func TestHiddenFromSSH(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	for name, content := range map[string]string{
+		home + "/.ssh/id_ed25519": "-----BEGIN OPENSSH PRIVATE KEY-----\n",
+		home + "/.ssh/id_rsa":     "-----BEGIN OPENSSH PRIVATE KEY-----\n",
+		work + "/ssh/.git/config": "[remote \"origin\"]\n\turl = git@example.org:a/b\n",
+		work + "/ssh/sub/file":    "",
+		work + "/web/.git/config": "[remote \"origin\"]\n\turl = https://example.org/a/b\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		args, dir, env string
+		exit, want     int
+	}{
+		{"git clone ssh://git@example.org:2222/a/b", "", "", 128, 1},
+		{"git clone git@example.org:a/b", "", "", 128, 1},
+		{"git clone git@example.org:a/b", "", "", 0, 0},
+		{"git clone git@example.org:a/b", "", "SSH_AUTH_SOCK=/run/agent", 128, 0},
+		{"git clone https://example.org/a/b", "", "", 128, 0},
+		{"git clone https://git@example.org:8443/a/b", "", "", 128, 0},
+		{"npm install git+ssh://git@example.org/a/b", "", "", 1, 1},
+		{"npm install left-pad@1:2", "", "", 1, 0},
+		{"sh -c|git fetch && make", "ssh", "", 128, 1},
+		{"git push", "ssh/sub", "", 128, 1},
+		{"git commit", "ssh", "", 128, 0},
+		{"git push", "web", "", 128, 0},
+		{"git push", "", "", 128, 0},
+		{"/usr/bin/ssh example.org make", "", "", 255, 1},
+		{"ssh example.org make", "", "", 2, 0},
+		{"scp me@example.org:file .", "", "", 255, 1},
+		{"scp me@10.0.0.1:/etc/hosts .", "", "", 255, 1},
+		{"rsync -a me@example.org:dir/ dir", "", "", 12, 1},
+		{"curl me@example.org:80", "", "", 7, 0},
+		{"sftp example.org", "", "", 255, 1},
+		{"make test", "ssh", "", 2, 0},
+	} {
+		r := runOf(sandbox.WorkspaceWrite("/w"))
+		r.Local, r.Env, r.Dir = true, []string{"HOME=" + home, test.env}, filepath.Join(work, test.dir)
+		words, script, _ := strings.Cut(test.args, "|")
+		if r.Args = strings.Fields(words); script != "" {
+			r.Args = append(r.Args, script)
+		}
+		ds := r.Hidden(test.exit, nil, nil)
+		if len(ds) != test.want || len(ds) == 1 && ds[0].Grant != "--grant credentials:ssh" {
+			t.Errorf("%s in %q, exit %d, %s: %v", test.args, test.dir, test.exit, test.env, ds)
+		}
+	}
+}
