@@ -48,8 +48,7 @@ func HostGrants() []HostGrant {
 		{
 			// pip._internal.models.index.PyPI names both: the index, and where the files are.
 			// Uploads go to upload.pypi.org.
-			Name: HostPrefix + "pypi", Registry: true,
-			Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
+			Name: HostPrefix + "pypi", Registry: true, Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
 			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
 			Keeps: "publishing (upload.pypi.org), and other indexes",
 		},
@@ -72,9 +71,13 @@ func HostGrants() []HostGrant {
 			Opens: "fetching crates of Rust from crates.io, with Cargo 1.70 or later",
 			Keeps: "publishing and searching (crates.io), toolchains (static.rust-lang.org), and git dependencies",
 		},
+		{ // the super POM of Maven and mavenCentral() of Gradle and sbt; publishing uses another host
+			Name: HostPrefix + "maven", Hosts: []string{"repo.maven.apache.org:443"}, Registry: true,
+			Opens: "fetching libraries and plugins of Java from Maven Central, with Maven, Gradle or sbt",
+			Keeps: "publishing, other repositories, plugins of Gradle's portal, and Gradle itself (gradlew)",
+		},
 		{
-			// What sources.list names after an installation: wiki.debian.org/SourcesList. Apt
-			// uses http, and checks signatures.
+			// What sources.list names (wiki.debian.org/SourcesList). Apt uses http, and checks signatures.
 			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443",
 				"security.debian.org:80", "security.debian.org:443"}, Registry: true,
 			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",

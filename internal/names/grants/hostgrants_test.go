@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 			}
 		})
 	}
-	if want := []string{"npm", "pypi", "go", "crates", "debian", "github"}; !slices.Equal(names, want) {
+	if want := []string{"npm", "pypi", "go", "crates", "maven", "debian", "github"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
 	for _, name := range []string{"", "net:", "npm", "net:nonesuch", "NET:npm"} {

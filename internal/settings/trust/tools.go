@@ -42,6 +42,11 @@ var tools = []tool{
 	{name: "Python", files: []string{"requirements.txt"}, unless: []string{"uv", "Poetry"}, hosts: "net:pypi", fetch: "pip install -r requirements.txt"},
 	{name: "Python", files: []string{"pyproject.toml", "setup.py"}, unless: []string{"uv", "Poetry", "Python"}, hosts: "net:pypi", fetch: "pip install -e ."},
 	{name: "Rust", files: []string{"Cargo.toml"}, hosts: "net:crates", fetch: "cargo fetch"},
+	{name: "Maven", files: []string{"pom.xml"}, hosts: "net:maven", fetch: "mvn dependency:go-offline"},
+	{
+		name: "Gradle", files: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"},
+		hosts: "net:maven", fetch: "gradle build",
+	},
 	{
 		name: "C",
 		files: []string{"CMakeLists.txt", "meson.build", "configure.ac", "configure", "Makefile",
