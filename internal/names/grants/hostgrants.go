@@ -46,9 +46,9 @@ func HostGrants() []HostGrant {
 			Warning: "the registry takes packages from everybody who has a token: a command with one can publish what it has read",
 		},
 		{
-			// pip._internal.models.index.PyPI names both: the index, and where the files are.
-			// Uploads go to upload.pypi.org.
-			Name: HostPrefix + "pypi", Registry: true, Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
+			// pip._internal.models.index.PyPI names both. Uploads go to upload.pypi.org.
+			Name: HostPrefix + "pypi", Registry: true,
+			Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
 			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
 			Keeps: "publishing (upload.pypi.org), and other indexes",
 		},

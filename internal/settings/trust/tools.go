@@ -44,8 +44,8 @@ var tools = []tool{
 	{name: "Rust", files: []string{"Cargo.toml"}, hosts: "net:crates", fetch: "cargo fetch"},
 	{name: "Maven", files: []string{"pom.xml"}, hosts: "net:maven", fetch: "mvn dependency:go-offline"},
 	{
-		name: "Gradle", files: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"},
-		hosts: "net:maven", fetch: "gradle build",
+		name: "Gradle", hosts: "net:maven", fetch: "gradle build",
+		files: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"},
 	},
 	{
 		name: "C",
