@@ -50,7 +50,7 @@ func allowFlags(o *options) []syntax.Flag {
 		flags = append(flags, f)
 	}
 	return append(flags, syntax.Flag{Long: "user", Set: syntax.SetOn(&o.user), Group: group,
-		Help: "for you in every project, in your own config.toml;\nasks nothing"})
+		Help: "allow it in all projects, in your own config.toml,\nwithout asking"})
 }
 
 // allow adds to the settings of the project in dir, or to those of the user.

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	approvalsHelp = `List open questions of running processes, and what was approved for a session or
-for good.
+	approvalsHelp = `List open questions of running processes, and approvals that are remembered for
+a session or permanently.
 
   sallyport approvals [--json]
   sallyport approvals revoke ID
 
-revoke removes a rule from rules/default.rules, or has a process forget an
-approval. IDs may be shortened. The exit code is 1 if an ID is not there.
+revoke removes a rule from rules/default.rules, or makes a process forget an
+approval. IDs may be shortened. The exit code is 1 if an ID is unknown.
 `
 	approveHelp = `Approve an open question of a running process, which sallyport approvals lists.
 
@@ -47,14 +47,14 @@ func approvalsFlags(o *options) []syntax.Flag { return []syntax.Flag{o.jsonFlag(
 
 func approveFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
-		{Long: "session", Set: syntax.SetOn(&o.session), Help: "also when the same is asked again in its session"},
-		{Long: "rule", Set: syntax.SetOn(&o.rule), Help: "also in later runs: remember the rule, or host, that\nis offered"},
+		{Long: "session", Set: syntax.SetOn(&o.session), Help: "also when this is asked again in its session"},
+		{Long: "rule", Set: syntax.SetOn(&o.rule), Help: "also in later runs: remember the offered rule or host"},
 	}
 }
 
 func denyFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{{Long: "message", Value: "TEXT", Set: syntax.SetText(&o.message),
-		Help: "what the caller is told"}}
+		Help: "a message to the caller"}}
 }
 
 func approvalsCommand(_ context.Context, env *Env, o *options, words []string) error {

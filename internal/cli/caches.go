@@ -17,9 +17,9 @@ const cachesHelp = `List or clear what programs wrote to toolchain caches.
   sallyport caches [--json]
   sallyport caches clear [--all | WORKSPACE]
 
-A program sees the toolchain caches of this machine, and its writes go to a
-private layer of the workspace. This command clears only these layers. A layer
-that a run uses is not cleared; the exit code is 1 then.
+Programs see the toolchain caches of this machine; what they write goes to a
+private layer of their workspace. This command clears only these layers. A layer
+that a run is using is not cleared; the exit code is then 1.
 `
 
 func cachesFlags(o *options) []syntax.Flag {

@@ -24,18 +24,18 @@ const checkHelp = `Show what the rules say about a command. Nothing runs.
   sallyport check --explain [FLAGS of run] -c 'SCRIPT'
 
 The rules are those of the configuration (sallyport config show lists the
-files), then those of --rules. The strictest rule that matches decides. The
-command is taken as it is, not as a script for a shell, unless --explain is
-given, which also takes the flags of run and says whether and in what sandbox
-it would run. The exit code is 1 if a rule file does not load.
+files) and of --rules. The strictest rule that matches decides. Without
+--explain, the command is taken literally, not as a shell script. With
+--explain, it also takes the flags of run, and shows whether the command would
+run and in what sandbox. The exit code is 1 if a rule file does not load.
 `
 
 func checkFlags(o *options) []syntax.Flag {
 	flags := []syntax.Flag{
-		{Long: "rules", Value: "FILE", Kind: syntax.Files, Set: syntax.SetList(&o.rules), Help: "read these rules as well (repeatable)"},
+		{Long: "rules", Value: "FILE", Kind: syntax.Files, Set: syntax.SetList(&o.rules), Help: "add the rules in FILE (repeatable)"},
 		{Long: "no-config", Set: syntax.SetOn(&o.noConfig), Help: "leave out the rules of the configuration"},
-		{Long: "resolve-host-executables", Set: syntax.SetOn(&o.resolve), Help: "let rules for git match /usr/bin/git, too"},
-		{Long: "explain", Set: syntax.SetOn(&o.explain), Help: "judge each command that it or its script may run"},
+		{Long: "resolve-host-executables", Set: syntax.SetOn(&o.resolve), Help: "let rules for git also match /usr/bin/git"},
+		{Long: "explain", Set: syntax.SetOn(&o.explain), Help: "explain each command that it or its script may run"},
 		{Long: "script", Short: 'c', Value: "SCRIPT", Set: syntax.SetText(&o.script), Help: "explain a script, as run -c SCRIPT"},
 		{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help), Hidden: true},
 		o.jsonFlag(),

@@ -22,28 +22,28 @@ const configHelp = `Show, change, explain and check the configuration.
   sallyport config check
   sallyport config schema
 
-Later layers win: built in, the user's $XDG_CONFIG_HOME/sallyport/config.toml
-(~/.config if it is not set), .sallyport/config.toml of a trusted project, which
-can only narrow but for its table [project], variables SALLYPORT_KEY, flags. The
-managed configuration, /etc/sallyport/managed.toml and managed.d/*.toml, is the
-ceiling of all of them. A file that does not load stops every run.
+Settings come from, with later ones winning: the defaults; your own
+$XDG_CONFIG_HOME/sallyport/config.toml (in ~/.config if it is not set);
+.sallyport/config.toml of a trusted project, which can only narrow, except in
+its table [project]; variables SALLYPORT_KEY; flags. The managed configuration,
+/etc/sallyport/managed.toml and managed.d/*.toml, limits all of them. If a file
+does not load, nothing runs.
 
-allow adds to the table [project] of .sallyport/config.toml. It shows the files
-of the project as they will be and asks on the terminal whether to trust them;
-the exit code is 123, and nothing is changed, if you refuse or there is no
-terminal.
+allow adds to the table [project] of .sallyport/config.toml. It shows the
+project's files as they will be and asks on the terminal whether to trust them.
+If you say no or there is no terminal, nothing changes and the exit code is 123.
 
 check reads all files and prints nothing if they load. schema prints a JSON
-Schema for editors. show prints what holds, with --origin also who set it, and
-what was cut.
+Schema for editors. show prints the settings in effect; with --origin also who
+set each, and what the limits above cut.
 `
 
 func configFlags(o *options) []syntax.Flag {
 	return append([]syntax.Flag{
-		{Long: "origin", Set: syntax.SetOn(&o.origin), Help: "name who set each value, and what was cut"},
+		{Long: "origin", Set: syntax.SetOn(&o.origin), Help: "show who set each value, and what was cut"},
 		{Long: "cd", Short: 'C', Value: "DIR", Kind: syntax.Directories, Set: syntax.SetText(&o.dir), Help: "the workspace (default current)"},
-		{Long: "config", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.config), Help: "read this file in place of the user's config.toml"},
-		{Long: "no-config", Set: syntax.SetOn(&o.noConfig), Help: "read no files and variables but the managed ones"},
+		{Long: "config", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.config), Help: "read FILE instead of your config.toml"},
+		{Long: "no-config", Set: syntax.SetOn(&o.noConfig), Help: "read only the managed configuration"},
 		o.jsonFlag(),
 	}, allowFlags(o)...)
 }

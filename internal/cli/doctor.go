@@ -18,13 +18,13 @@ const doctorHelp = `Check what this machine can enforce and how to fix what is m
   sallyport doctor [--json]
   sallyport doctor --clean [--json]
 
-It tries every part of the sandbox, and lists the names that sallyport run takes
-after --grant and --allow. It exits with 0 if the default sandbox is available,
-else with 1.
+It tries every part of the sandbox, and lists the names that run --grant and
+run --allow take. The exit code is 0 if the default sandbox is available, else
+1.
 
-With --clean it removes what killed runs of this user have left: private /tmp
-directories, and what is old or over the limit in quarantine. What living runs
-need stays. It exits with 1 if something could not be removed.
+With --clean it removes what killed runs of this user left behind: private /tmp
+directories, and quarantined files that are old or over the limit. What running
+commands need stays. The exit code is 1 if something could not be removed.
 `
 
 func doctorFlags(o *options) []syntax.Flag {

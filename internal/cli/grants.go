@@ -12,12 +12,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
-const grantsHelp = `List the named grants, which run --grant NAME opens.
+const grantsHelp = `List the named grants that run --grant NAME takes, and what each opens.
 
   sallyport grants [--json]
 
-With ! a grant has a warning. sallyport doctor has the warnings, and what stays
-closed.
+A grant marked with ! has a warning. sallyport doctor prints the warnings, and
+what stays closed.
 `
 
 func grantsFlags(o *options) []syntax.Flag { return []syntax.Flag{o.jsonFlag()} }
@@ -51,6 +51,6 @@ func (l grantList) String() string {
 		}
 		b.WriteString(line + "\n")
 	}
-	b.WriteString("\n! has a warning; sallyport doctor tells it, and what stays closed.\n")
+	b.WriteString("\n! has a warning; sallyport doctor prints it, and what stays closed.\n")
 	return b.String()
 }

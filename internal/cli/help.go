@@ -12,12 +12,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
-const helpHelp = `Explain sallyport or one of its commands.
+const helpHelp = `Show the help of sallyport or of one of its commands.
 
   sallyport help [--man] [COMMAND]
 
-With --man it prints the same as a manual page. make install installs all of
-them; so does this:
+With --man it prints a manual page. make install installs all of them; so does
+this:
 
   dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
   sallyport help --man >$dir/sallyport.1
@@ -66,6 +66,6 @@ func overview() string {
 	for _, c := range shownCommands() {
 		fmt.Fprintf(&b, "  %-12s%s\n", c.name, c.short)
 	}
-	b.WriteString("\nsallyport help COMMAND, or sallyport COMMAND --help, explains one.\n")
+	b.WriteString("\nFor details: sallyport help COMMAND, or sallyport COMMAND --help.\n")
 	return b.String()
 }

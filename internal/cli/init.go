@@ -20,8 +20,8 @@ const initHelp = `Write commented settings for the project in the current direct
 
 It looks at the files at the top of the directory (Go, npm, pnpm, Yarn, Bun,
 Python, Rust, C, git), writes .sallyport/config.toml, and says what it found and
-chose. The settings count once you have trusted them: sallyport trust. A file
-that exists is not changed.
+chose. The settings take effect once you trust them with sallyport trust. An
+existing file is not changed.
 `
 
 func initFlags(o *options) []syntax.Flag {

@@ -13,17 +13,17 @@ import (
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
-const netHelp = `Show what the network policy of a run says about a host. Nothing is resolved and
-nothing is connected.
+const netHelp = `Show what the network policy of a run says about a host, without resolving it or
+connecting to it.
 
   sallyport net test HOST[:PORT] [--method METHOD] [--json] [FLAGS of run]
   sallyport net test https://HOST[:PORT] ...
 
-The policy is that of the configuration, the rules about hosts and these flags;
-sallyport run with the same flags has the same one. Without a method the request
-is a connection, as for https, at port 443; with one it is a request over plain
-HTTP, at port 80, or inside TLS for a URL. An IPv6 address is written
-[2001:db8::7]:443.
+The policy comes from the configuration, the rules about hosts and these flags;
+sallyport run with the same flags has the same policy. Without --method it
+judges a connection, as for https, by default to port 443. With --method it
+judges a plain HTTP request, by default to port 80, or for a URL a request
+inside TLS. Write IPv6 addresses as [2001:db8::7]:443.
 
 The exit code is 0 if the host is allowed, 1 if it is denied or would be asked
 about, and 125 if the host or a setting is not valid.

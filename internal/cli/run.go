@@ -137,7 +137,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 
 // runHelpText is the help text of run above the flags, exitCodesHelp the one below.
 const (
-	runPurpose = `Run a program in the sandbox, and exit as it exits.
+	runPurpose = `Run a program in the sandbox and exit as it does.
 
   sallyport run [FLAGS] [--] PROGRAM [ARG...]
   sallyport run [FLAGS] -c SCRIPT
@@ -147,12 +147,13 @@ const (
   sallyport run --grant git -- git commit -am "fix"
 `
 	runHelpText = runPurpose + `
-By default the program can read and execute every file of this machine, write in
-the workspace and a private /tmp, and use no network. In the workspace .git,
-.agents, .codex and .sallyport cannot be changed or created. Settings of agents
-and editors there (.claude, .vscode, .envrc, ...) cannot be changed; new ones,
-and new repositories, are named afterwards. Writes to toolchain caches go to a
-private layer of the workspace. Flags end at the first word that is not one.
+By default the program can read and execute all files of this machine except
+secrets in home directories, and can write to the workspace and a private /tmp.
+The network is off. In the workspace, .git, .agents, .codex and .sallyport can
+be neither changed nor created. Settings of agents and editors there (.claude,
+.vscode, .envrc, ...) cannot be changed; new ones and new repositories are
+reported at the end. Each workspace has its own private layer for writes to
+toolchain caches. Flags end at the first argument that is not a flag.
 `
 	exitCodesHelp = `Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
 available; 122 forbidden; 123 denied, or no approver; 124 timed out; 125 an
@@ -177,5 +178,5 @@ func shortRunHelp() string {
 		flags[i].Group = ""
 	}
 	return runPurpose + syntax.DescribeFlags(flags) +
-		"\nsallyport run --help has all flags, sallyport grants what --grant opens.\n"
+		"\nsallyport run --help lists all flags, sallyport grants all grants.\n"
 }

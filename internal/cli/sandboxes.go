@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
-const sandboxesHelp = `List the named sandboxes of this user, or end some.
+const sandboxesHelp = `List the named sandboxes of this user, or stop some.
 
   sallyport sandboxes [--json]
   sallyport sandboxes stop NAME...
@@ -19,11 +19,11 @@ const sandboxesHelp = `List the named sandboxes of this user, or end some.
   sallyport run --join web -- python3 -m http.server 8000 &
   sallyport run --join web -- curl -s http://127.0.0.1:8000/
 
-The first run --join NAME starts the sandbox. Later ones of the same workspace
-start their programs in it: these share the network, /tmp and /dev/shm. Each run
-has its own flags, and none may open more than the first one did. The sandbox
-ends when no program has run in it for the time of --idle. To stop it ends the
-programs in it, too.
+The first run --join NAME starts the sandbox. Later ones from the same workspace
+start their programs in it; they share the network, /tmp and /dev/shm. Each run
+has its own flags, but none may open more than the first one did. The sandbox
+ends when no program has run in it for the time of --idle. Stopping it ends the
+programs in it.
 `
 
 // manyNames is more than one command line has.

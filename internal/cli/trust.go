@@ -17,17 +17,16 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-const trustHelp = `Show the files with which a project configures sallyport, and ask whether to
-trust them.
+const trustHelp = `Show a project's settings for sallyport and ask whether to trust them.
 
   sallyport trust [DIR]
   sallyport trust --list [--json]
   sallyport trust --revoke [DIR]
 
 The files are .sallyport/config.toml and .sallyport/rules/*.rules in DIR (the
-current directory by default). They are shown on the terminal, which also takes
-the answer; no flag does. A file that changes later is not trusted. The exit
-code is 123 if you refuse or there is no terminal, 1 if there is nothing to
+current directory by default). They are shown, and you answer, on the terminal;
+no flag answers for you. If a file changes later, it is no longer trusted. The
+exit code is 123 if you say no or there is no terminal, 1 if there is nothing to
 trust or to revoke.
 `
 

@@ -22,20 +22,20 @@ const whyHelp = `Explain how a run ended, what it was denied, and what would all
   sallyport why [ID] [--json]
   sallyport why --list [--json]
 
-Without ID it is the last run; ID may be shortened. For each denial it prints
-the rule and, where there is one, the smallest grant that allows it, and at the
-end one command line that allows what can be allowed, and one that keeps this in
-the settings of the project.
+Without ID it explains the last run; ID may be shortened. For each denial it
+prints the rule and, if there is one, the smallest grant that allows it. At the
+end it prints one command line that allows everything that can be allowed, and
+one that adds this to the settings of the project.
 
-Every sallyport run of this user is recorded, in runs.jsonl in the state
-directory: the result without the output, and the arguments without what looks
-like a secret by its name. Values of variables are not recorded. The oldest
-records are removed when there is more than a MiB or two.
+Every run of this user is recorded in runs.jsonl in the state directory: the
+result without the output, and the arguments except those that look like
+secrets by their names. Values of variables are not recorded. The oldest records
+are removed once the file exceeds 1 to 2 MiB.
 `
 
 func whyFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{{Long: "list", Set: syntax.SetOn(&o.list),
-		Help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
+		Help: "list the recorded runs, the latest last"}, o.jsonFlag()}
 }
 
 // The answers of why. The member names of their JSON forms stay.

@@ -111,7 +111,7 @@ func printLevel(b *strings.Builder, l LevelCheck) {
 		line("", "- "+w.Why)
 	}
 	for _, w := range l.Refuses {
-		line("", "- policies are refused where "+w.Why)
+		line("", "- "+w.Why+": policies that need it are not supported")
 	}
 }
 

@@ -52,7 +52,7 @@ func (d *doctor) observer(context.Context) (string, error) {
 		return "", err
 	case step.Step.Op == launch.OpObserve && step.Errno == unix.EBUSY:
 		return "", missing("another supervisor gets the calls of this process already",
-			"run sallyport outside of it; without an observer unix sockets are denied, and denials are not known")
+			"run sallyport outside of it; without an observer, unix sockets are denied and denials are not reported")
 	case step.Step.Op == launch.OpObserve:
 		return "", missing(fmt.Sprintf("the kernel gave no listener (%v)", step.Errno),
 			"use Linux 5.19 or newer, outside of a container that filters seccomp")
@@ -106,7 +106,7 @@ func (d *doctor) listens(at netip.AddrPort, steps ...launch.Step) (string, error
 	if l.Addr().String() != at.String() {
 		return "", missing("the socket listens at "+l.Addr().String(), "use another kernel")
 	}
-	return "a socket at " + l.Addr().String() + " in a network of its own was passed", nil
+	return "received a socket at " + l.Addr().String() + " from another network namespace", nil
 }
 
 // inNetwork performs steps in a network of its own, and returns the step that failed: OpExec, which has
@@ -130,7 +130,7 @@ func (d *doctor) redirect(context.Context) (string, error) {
 	case step.Step.Op != launch.OpExec:
 		return "", explainProbe(step)
 	}
-	return "connections of a network of its own are led to the proxy", nil
+	return "connections in a network namespace are redirected to the proxy", nil
 }
 
 // overlay reads whether the kernel has the file system and is new enough to let a user
@@ -178,7 +178,7 @@ func findBwrap(context.Context) (string, error) {
 	p, lack := linux.FindBubblewrap()
 	if lack != nil {
 		return "", missing(lack.Have, lack.Hint+
-			" (it helps only where sallyport itself may not create user namespaces)")
+			" (only needed where sallyport itself may not create user namespaces)")
 	}
 	detail := fmt.Sprintf("%s, version %d.%d", p.Path, p.Major, p.Minor)
 	if p.SetUID {

@@ -127,7 +127,7 @@ Blocked, and known to be harmless:
 // TestExplainHost: a host that is part of a named grant is told with it, and the suggestion stays
 // the host alone.
 func TestExplainHost(t *testing.T) {
-	const hint = "      part of: --grant net:npm (fetching packages of npm, pnpm and Yarn from the registry of npm)\n"
+	const hint = "      part of: --grant net:npm (fetching npm, pnpm and Yarn packages from the npm registry)\n"
 	for _, test := range []struct {
 		name, addr, grant string
 		source            sandbox.Source

@@ -32,12 +32,12 @@ const manyIDs = 1000
 // Verbs returns the commands, in the order of the overview.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "ps", Short: "list sessions, which sallyport run --detach starts", Help: psHelp, Flags: (*Options).reads, Run: list},
-		{Name: "attach", Short: "connect this terminal with a session", Help: attachHelp, Words: 1, Flags: (*Options).attachFlags, Run: attachTo},
+		{Name: "ps", Short: "list sessions (started by sallyport run --detach)", Help: psHelp, Flags: (*Options).reads, Run: list},
+		{Name: "attach", Short: "connect this terminal to a session", Help: attachHelp, Words: 1, Flags: (*Options).attachFlags, Run: attachTo},
 		{Name: "logs", Short: "print the output of a session", Help: logsHelp, Words: 1, Flags: (*Options).logsFlags, Run: logs},
-		{Name: "send", Short: "type a text in a session", Help: sendHelp, Words: 2, Flags: (*Options).sendFlags, Run: send},
-		{Name: "wait", Short: "wait for the end of a session, or something before it", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait},
-		{Name: "screen", Short: "print what the terminal of a session shows", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen},
+		{Name: "send", Short: "type text into a session", Help: sendHelp, Words: 2, Flags: (*Options).sendFlags, Run: send},
+		{Name: "wait", Short: "wait until a session ends or a condition holds", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait},
+		{Name: "screen", Short: "print the terminal screen of a session", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen},
 		{Name: "kill", Short: "end a session, or send it a signal", Help: killHelp, Words: manyIDs, Flags: (*Options).killFlags, Run: kill},
 		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove},
 	}
@@ -48,27 +48,27 @@ const (
 
   sallyport ps [--json]
 
-sallyport run --detach -- PROGRAM starts one and prints its ID. The last 64 that
-have ended are known for an hour. LAST LINE is the end of the output so far; how
-many accesses the sandbox denied is shown when a session has ended.
+sallyport run --detach -- PROGRAM starts a session and prints its ID. The last
+64 that ended stay listed for an hour. LAST LINE is the last line of output so
+far. The number of denied accesses is shown once a session has ended.
 `
-	attachHelp = `Connect this terminal with a session: show its output from the beginning, and
-pass every key on. Several terminals can be attached at once.
+	attachHelp = `Connect this terminal to a session: show its output from the beginning and send
+it every key. Several terminals can be attached at once.
 
   sallyport attach [--detach-keys KEYS] ID
 
-Ctrl-\ detaches, and the session goes on. When it ends, attach exits as it did.
-A session without a terminal gets no keys but Ctrl-C, as SIGINT; sallyport send
-writes to it. Without a terminal of its own attach shows the output only.
+Ctrl-\ detaches; the session keeps running. When it ends, attach exits as it
+did. A session without a terminal gets only Ctrl-C, as SIGINT; to write to its
+input, use sallyport send. Without a terminal, attach only shows the output.
 `
-	logsHelp = `Print the output of a session, from the beginning of what is retained.
+	logsHelp = `Print the retained output of a session.
 
   sallyport logs [-f] ID
 
-What the program wrote to standard error goes there. Output that is not retained
-any more is counted on standard error. With --json each piece is one object.
+The program's standard error goes to standard error, where the number of bytes
+no longer retained is also printed. With --json each piece is one object.
 `
-	sendHelp = `Type a text and Enter in a session, or write it as a line to its input.
+	sendHelp = `Type text and Enter into a session, or write it to its input as a line.
 
   sallyport send [-n] ID TEXT
   sallyport send --eof ID
@@ -76,12 +76,12 @@ any more is counted on standard error. With --json each piece is one object.
   sallyport send 1000 'make test'
   sallyport send -n 1000 '\x03'
 
-In TEXT \n, \r, \t, \e and \\ are a line feed, a carriage return, a tab, Escape
-and a backslash, and \xHH is the byte with that hexadecimal number. A session
+In TEXT, \n, \r, \t, \e and \\ are a line feed, a carriage return, a tab, Escape
+and a backslash, and \xHH is the byte with that hexadecimal value. A session
 that was started without a terminal and without -i takes no input.
 `
-	waitHelp = `Wait until a session ends, and exit as it did, or until one of the conditions
-holds, and print which.
+	waitHelp = `Wait until a session ends and exit as it did, or until a condition holds and
+print which one.
 
   sallyport wait [--for CONDITION,...] [--timeout DUR] ID
 
@@ -89,21 +89,21 @@ holds, and print which.
   sallyport wait --for 'quiet=2s,match=ready|failed' 1000
 
 Conditions: exit; quiet=DUR: no output for that long from now on; input: it
-waits for input; match=RE: the output matches the regular expression, which is
-the rest of the text; port: it listens on a TCP port. The end of the session
-ends every wait. The exit code is 124 when the time is over.
+waits for input; match=RE: the output matches the regular expression RE, which
+is the rest of the argument; port: it listens on a TCP port. The end of the
+session ends every wait. The exit code is 124 if --timeout expires first.
 
-A pattern matches the text without colors and other control sequences, in all
-output since the last match that a wait has found: what follows that is there
-for the next one. Several waits at once look at the same output. With --after a
-wait looks from an offset of its own, such as the "after" of wait --json.
+RE is matched against the text without colors and other control sequences, from
+the end of the last match that any wait found. Simultaneous waits see the same
+output. With --after, a wait has its own starting offset, such as the "after" of
+wait --json.
 `
-	screenHelp = `Print what the terminal of a session shows now, as text.
+	screenHelp = `Print the current terminal screen of a session, as text.
 
   sallyport screen ID
 `
-	killHelp = `End sessions: SIGTERM, and SIGKILL for what is left after the time of run's
---kill-after. Their output can still be read.
+	killHelp = `End sessions: send SIGTERM and, after the --kill-after of the run, SIGKILL to
+what is left. Their output can still be read.
 
   sallyport kill [-s SIGNAL] ID...
 `
@@ -118,9 +118,9 @@ func (o *Options) server() []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "remote", Value: "URL", Set: syntax.SetText(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
 		{Long: "remote-token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
-		{Long: "remote-tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Cert), Help: "our certificate for it (PEM; wss:// only)"},
+		{Long: "remote-tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Cert), Help: "client certificate (PEM; wss:// only)"},
 		{Long: "remote-tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Key), Help: "its private key"},
-		{Long: "remote-tls-ca", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.CA), Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
+		{Long: "remote-tls-ca", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.CA), Help: "trust the certificate authorities in FILE instead of\nthe system's"},
 	}
 }
 
@@ -139,12 +139,12 @@ func (o *Options) attachFlags() []syntax.Flag {
 
 func (o *Options) logsFlags() []syntax.Flag {
 	return append([]syntax.Flag{{Long: "follow", Short: 'f', Set: syntax.SetOn(&o.follow),
-		Help: "go on until the session ends"}}, o.reads()...)
+		Help: "keep printing until the session ends"}}, o.reads()...)
 }
 
 func (o *Options) sendFlags() []syntax.Flag {
 	return append([]syntax.Flag{
-		{Long: "no-newline", Short: 'n', Set: syntax.SetOn(&o.noNewline), Help: "type no Enter after it"},
+		{Long: "no-newline", Short: 'n', Set: syntax.SetOn(&o.noNewline), Help: "do not type Enter after it"},
 		{Long: "eof", Set: syntax.SetOn(&o.eof), Help: "then end the input; on a terminal, type Ctrl-D"},
 	}, o.server()...)
 }
@@ -156,7 +156,7 @@ func (o *Options) waitFlags() []syntax.Flag {
 			d, err := config.ParseDuration(v)
 			o.timeout = &d
 			return err
-		}, Help: "how long (default: for ever)"},
+		}, Help: "how long to wait (default: forever)"},
 		{Long: "raw", Set: syntax.SetOn(&o.raw), Help: "match the bytes, with control sequences"},
 		{Long: "after", Value: "OFFSET", Set: func(v string) error {
 			n, err := strconv.ParseUint(v, 10, 64)
@@ -164,7 +164,7 @@ func (o *Options) waitFlags() []syntax.Flag {
 				err = errors.New("it must be a number of bytes, such as 0 for all output")
 			}
 			return err
-		}, Help: "match the output after so many bytes (default: after\nthe last match)"},
+		}, Help: "match only output after this many bytes (default:\nafter the last match)"},
 	}, o.reads()...)
 }
 

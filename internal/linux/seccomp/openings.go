@@ -37,18 +37,18 @@ const (
 // Openings returns all openings, sorted by name. The caller owns the slice.
 func Openings() []Opening {
 	return []Opening{
-		{openBPF, "load eBPF programs and maps, as far as the kernel lets an ordinary user"},
-		{OpenICMP, "ping sockets (ICMP echo), so ping works, without a network on loopback; always open with the host's network, whose net.ipv4.ping_group_range counts"},
-		{openIOUring, "io_uring; its requests pass by this filter and by the observer, so unix and setuid must be opened with it"},
-		{openKeyring, "kernel keyrings, with the keys that the user keeps in them (Kerberos, fscrypt)"},
+		{openBPF, "load eBPF programs and maps, as far as the kernel allows an ordinary user"},
+		{OpenICMP, "ping sockets (ICMP echo), so that ping works (only on loopback if the network is off); always open with the host's network, subject to its net.ipv4.ping_group_range"},
+		{openIOUring, "io_uring; its requests bypass this filter and the observer, so unix and setuid must be opened with it"},
+		{openKeyring, "kernel keyrings, including the user's keys in them (Kerberos, fscrypt)"},
 		{openNetlink, "all netlink protocols, not just the list of interfaces and routes"},
 		{openNUMA, "move the memory of processes between NUMA nodes"},
-		{openPerf, "performance counters and tracing (perf), as far as the kernel lets an ordinary user"},
+		{openPerf, "performance counters and tracing (perf), as far as the kernel allows an ordinary user"},
 		{openPtrace, "trace processes and read or write their memory, as far as they are visible to the command"},
-		{openSetuid, "set-uid and set-gid bits on files (directories may have the latter without it); run by root, a command can leave a program that makes others root"},
-		{openUnix, "unix sockets by path and name, so also local services that the command can see (dbus, docker, ssh-agent)"},
+		{openSetuid, "set-uid and set-gid bits on files (set-gid directories need no flag); run by root, a command can leave a program that makes others root"},
+		{openUnix, "all unix sockets, including those of local services that the command can see (dbus, docker, ssh-agent)"},
 		{openUserfaultfd, "handle page faults in the program (userfaultfd)"},
-		{openUserns, "new user and other namespaces (browsers); mounts in them stay denied; much more of the kernel can be attacked"},
+		{openUserns, "new user and other namespaces (browsers); mounts in them stay denied; exposes much more of the kernel to attacks"},
 	}
 }
 

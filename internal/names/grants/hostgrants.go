@@ -41,15 +41,15 @@ func HostGrants() []HostGrant {
 			// archives of the packages are on the same host. Yarn and pnpm have it as well
 			// (registry.yarnpkg.com is another name that Yarn 1 uses).
 			Name: HostPrefix + "npm", Hosts: []string{"registry.npmjs.org:443"}, Registry: true,
-			Opens:   "fetching packages of npm, pnpm and Yarn from the registry of npm",
+			Opens:   "fetching npm, pnpm and Yarn packages from the npm registry",
 			Keeps:   "other registries, packages from git, and files that install scripts fetch elsewhere",
-			Warning: "the registry takes packages from everybody who has a token: a command with one can publish what it has read",
+			Warning: "the registry takes packages from anyone with a token: a command with one can publish what it has read",
 		},
 		{
 			// pip._internal.models.index.PyPI names both. Uploads go to upload.pypi.org.
 			Name: HostPrefix + "pypi", Registry: true,
 			Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
-			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
+			Opens: "fetching Python packages from PyPI with pip, uv or Poetry",
 			Keeps: "publishing (upload.pypi.org), and other indexes",
 		},
 		{
@@ -58,9 +58,9 @@ func HostGrants() []HostGrant {
 			// of all users are: that host is left out.
 			Name: HostPrefix + "go", Registry: true,
 			Hosts:   []string{"proxy.golang.org:443", "sum.golang.org:443"},
-			Opens:   "fetching modules and toolchains of Go from its module mirror and checksum database",
+			Opens:   "fetching Go modules and toolchains from the module mirror and checksum database",
 			Keeps:   "repositories (GOPROXY=direct, GOPRIVATE), and large modules that the mirror redirects to storage.googleapis.com",
-			Warning: "the mirror asks the server that a module path names: a command can send data in such paths",
+			Warning: "the mirror contacts the server that a module path names: a command can send data in such paths",
 		},
 		{
 			// The sparse index is the default since Cargo 1.70; "dl" in its config.json names
@@ -68,7 +68,7 @@ func HostGrants() []HostGrant {
 			// Publishing and searching use crates.io.
 			Name: HostPrefix + "crates", Registry: true,
 			Hosts: []string{"index.crates.io:443", "static.crates.io:443"},
-			Opens: "fetching crates of Rust from crates.io, with Cargo 1.70 or later",
+			Opens: "fetching Rust crates from crates.io with Cargo 1.70 or later",
 			Keeps: "publishing and searching (crates.io), toolchains (static.rust-lang.org), and git dependencies",
 		},
 		{ // the super POM of Maven and mavenCentral() of Gradle and sbt; publishing uses another host
@@ -80,7 +80,7 @@ func HostGrants() []HostGrant {
 			// What sources.list names (wiki.debian.org/SourcesList). Apt uses http, and checks signatures.
 			Name: HostPrefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443",
 				"security.debian.org:80", "security.debian.org:443"}, Registry: true,
-			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",
+			Opens: "fetching Debian packages and security updates with apt",
 			Keeps: "other mirrors, snapshots, and other distributions",
 		},
 		{
@@ -93,9 +93,9 @@ func HostGrants() []HostGrant {
 				"github.com:443", "api.github.com:443", "codeload.github.com:443",
 				"objects.githubusercontent.com:443", "release-assets.githubusercontent.com:443",
 			},
-			Opens:   "git over https, the API, archives and files of releases of GitHub",
-			Keeps:   "git over SSH, uploads of files to releases, raw files, pages, packages and container images",
-			Warning: "GitHub takes data from everybody who has a token: a command with one can push, or write issues and gists, with what it has read",
+			Opens:   "git over https, the GitHub API, archives and release files",
+			Keeps:   "git over SSH, uploads of release files, raw files, pages, packages and container images",
+			Warning: "GitHub takes data from anyone with a token: a command with one can push what it has read, or put it into issues and gists",
 		},
 	}
 }
@@ -144,7 +144,7 @@ func GrantOfHost(host string) (HostGrant, bool) {
 	name := HostLoopbackPrefix + host[strings.LastIndexByte(host, ':')+1:]
 	if hosts := Hosts(name); slices.Contains(hosts, host) {
 		return HostGrant{Name: name, Hosts: hosts,
-			Opens: "the service of this machine at that port of its loopback"}, true
+			Opens: "the service at that loopback port of this machine"}, true
 	}
 	return HostGrant{}, false
 }

@@ -54,28 +54,28 @@ func Services() []Service {
 	return []Service{
 		{
 			Name: SSHAgent, Variable: "SSH_AUTH_SOCK",
-			Opens: "asking the SSH agent that SSH_AUTH_SOCK names: it signs with the keys that it holds, and adds and removes keys",
+			Opens: "using the SSH agent (SSH_AUTH_SOCK): it signs with the keys that it holds, and adds and removes keys",
 			Keeps: "private keys in files, and other unix sockets",
 		},
 		{
 			Name: GPGAgent, Variable: "GNUPGHOME",
-			Opens: "asking the GnuPG agent through its restricted socket (S.gpg-agent.extra): it signs and decrypts",
+			Opens: "using the GnuPG agent through its restricted socket (S.gpg-agent.extra): it signs and decrypts",
 			Keeps: "private keys, in files and in the agent, and other unix sockets",
 		},
 		{
 			Name:  GPU,
-			Opens: "the render nodes of graphics processors (/dev/dri/renderD*, /dev/nvidia*, /dev/kfd, /dev/dxg), with what describes them in /sys",
+			Opens: "the render nodes of GPUs (/dev/dri/renderD*, /dev/nvidia*, /dev/kfd, /dev/dxg) and their entries in /sys",
 			Keeps: "display modes (/dev/dri/card*) and other devices",
 		},
 		{
 			Name: Docker, Variable: "DOCKER_HOST",
-			Opens:   "the socket of Docker (DOCKER_HOST=unix://PATH or /var/run/docker.sock)",
+			Opens:   "the Docker socket (DOCKER_HOST=unix://PATH or /var/run/docker.sock)",
 			Keeps:   "nothing: Docker starts containers that mount any directory",
-			Warning: "a user of the socket of Docker is root on this machine: the sandbox does not confine what the command has Docker do",
+			Warning: "a user of the Docker socket is root on this machine: the sandbox does not confine what the command has Docker do",
 		},
 		{
 			Name:  LoopbackPrefix + "PORT",
-			Opens: "the service of this machine at that port of its loopback (localhost:PORT, 127.0.0.1:PORT, [::1]:PORT), through the managed network",
+			Opens: "the service at that loopback port of this machine (localhost:PORT, 127.0.0.1:PORT, [::1]:PORT), through the managed network",
 			Keeps: "other ports",
 		},
 	}

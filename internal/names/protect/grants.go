@@ -63,8 +63,8 @@ func NamedGrants() []NamedGrant {
 		tool := strings.TrimPrefix(name, caches.GrantPrefix)
 		given = append(given, NamedGrant{
 			Name: name,
-			Opens: "a private layer over the caches of " + tool +
-				" also where the workspace has none of its files; what is written stays with the workspace",
+			Opens: "writing to the caches of " + tool + " (in a private layer of the workspace," +
+				" also where it has none of its files)",
 			Keeps:    "the host's own caches",
 			Commands: []string{}, Refused: []string{},
 		})
@@ -75,13 +75,17 @@ func NamedGrants() []NamedGrant {
 // toolGrant is a grant for names that other programs run later.
 func toolGrant(name string) NamedGrant {
 	g := NamedGrant{Name: name, Keeps: "the other protected names", Commands: []string{}, Refused: []string{}}
-	home := "in a writable home directory " + strings.Join(grants.OpenedInHome(name), ", ")
+	home := "in a writable home directory " + strings.Join(grants.OpenedInHome(name), ", ") + ")"
 	if name == grants.GrantHome {
-		g.Opens = "changing " + home
-		g.Warning = "what is written there runs outside of the sandbox, as at the next login"
+		g.Opens = "changing files in a home directory that run later (" + home
+		g.Warning = "what is written there runs outside the sandbox, for example at the next login"
 		return g
 	}
-	g.Opens = "changing " + strings.Join(grants.Opened(name), ", ") +
+	of := "editors and other tools"
+	if name == grants.GrantAgents {
+		of = "coding agents"
+	}
+	g.Opens = "changing settings of " + of + " (" + strings.Join(grants.Opened(name), ", ") +
 		" where they exist at the top of a writable directory; " + home
 	return g
 }
@@ -119,7 +123,7 @@ func CheckNamed(names []string) error {
 func gitGrant() NamedGrant {
 	return NamedGrant{
 		Name:  GrantGit,
-		Opens: "history of the repositories in the workspace: objects, refs, packed-refs, logs, index, HEAD and the other state of git commands, in the main repository of a linked work tree too",
+		Opens: "committing, branching, merging and rebasing in the repositories of the workspace (objects, refs, packed-refs, logs, index, HEAD and other state of git commands, also in the main repository of a linked work tree)",
 		Keeps: "config, config.worktree, hooks, info, modules, branches, remotes, commondir, gitdir, the pointers of linked work trees, included configuration and the directories that core.hooksPath names",
 		Commands: []string{
 			"git init", "git add", "git commit", "git branch", "git checkout", "git switch",
@@ -128,10 +132,10 @@ func gitGrant() NamedGrant {
 			"git fetch DIRECTORY", "git gc",
 		},
 		Refused: []string{
-			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config, which --rw with its path allows on top",
-			"git branch --set-upstream-to, git checkout --track, git branch -d: they say that they could not write it, and go on",
-			"git submodule add: it writes to .git/modules; --rw with the path of .git, in place of the grant, allows that and everything else in it",
-			"git worktree remove for a tree that an earlier command made, git worktree add outside of the workspace: run them outside of the sandbox",
+			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config; to allow that, add --rw with its path",
+			"git branch --set-upstream-to, git checkout --track, git branch -d: they report that they cannot write .git/config, and continue",
+			"git submodule add: it writes to .git/modules; to allow that and everything else in .git, use --rw with the path of .git instead of the grant",
+			"git worktree remove for a tree that an earlier command made, git worktree add outside the workspace: run them outside the sandbox",
 		},
 	}
 }
