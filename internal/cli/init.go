@@ -53,5 +53,5 @@ func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
 	for _, c := range found.Fetch {
 		text += "For packages, once: sallyport run --grant " + c + "\n"
 	}
-	return env.print(text + "Next: sallyport trust shows the file and asks whether it counts.\n")
+	return env.print(text + "Next: sallyport trust shows the file and asks whether to trust it.\n")
 }
