@@ -38,7 +38,7 @@ func (e *Error) Unwrap() error { return e.is }
 
 // errNoRuns is the error of Dial for a server that has no run/*.
 var errNoRuns = &Error{
-	Message: "it has no judged runs; it is no exec-server of sallyport, or an older one",
+	Message: "it has no judged runs; it is not an exec-server of sallyport, or an older one",
 	is:      errors.ErrUnsupported,
 }
 

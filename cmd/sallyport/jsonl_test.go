@@ -131,7 +131,7 @@ func TestStuckReader(t *testing.T) {
 				want = 0
 			}
 			if code := testenv.Code(cmd.ProcessState); code != want ||
-				!strings.Contains(errs.String(), "bytes of output, and the result, were not passed on") {
+				!strings.Contains(errs.String(), "bytes of output, and the result, were not written") {
 				t.Errorf("exit code %d, %q", code, errs.String())
 			}
 		})

@@ -53,7 +53,7 @@ func TestRemoteTerminal(t *testing.T) {
 	}
 	x = start()
 	x.Send("\x1c")
-	x.Expect(`sallyport: detached from session (\d+), which goes on; sallyport attach --remote unix://`)
+	x.Expect(`sallyport: detached from session (\d+), which keeps running; to return: sallyport attach --remote unix://`)
 	if code := x.Wait(); code != 0 || x.Modes() != x.ModesBefore() {
 		t.Errorf("detached: exit code %d; modes %v, before %v", code, x.Modes(), x.ModesBefore())
 	}
@@ -276,7 +276,7 @@ func TestSignalsNoAnswer(t *testing.T) {
 			}
 		}
 		if _ = cmd.Wait(); cmd.ProcessState.Success() ||
-			!strings.Contains(errs.String(), "the command may go on there as session ") {
+			!strings.Contains(errs.String(), "the command may still be running there as session ") {
 			t.Errorf("%s: %v, %q", flags, cmd.ProcessState, errs.String())
 		}
 		_ = server.Process.Signal(syscall.SIGCONT) // the end of the test ends it

@@ -222,7 +222,7 @@ func TestRemoteReaderStuck(t *testing.T) {
 				code = 128 + int(ws.Signal())
 			}
 			if code != test.code || !strings.Contains(errs.String(),
-				"not all of what the command printed was passed on") {
+				"not all of the command's output was written") {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, errs.String())
 			}
 		})

@@ -181,7 +181,7 @@ func TestAttach(t *testing.T) {
 	first.Send("\rsized\r")
 	first.Expect("said sized\r\n")
 	second.Send("x\x10q")
-	second.Expect(`sallyport: detached from session ` + id + `, which goes on; sallyport attach ` + id + ` comes back\r\n`)
+	second.Expect(`sallyport: detached from session ` + id + `, which keeps running; to return: sallyport attach ` + id + `\r\n`)
 	if code := second.Wait(); code != 0 || second.Modes() != second.ModesBefore() {
 		t.Errorf("exit code %d; modes %v, before %v", code, second.Modes(), second.ModesBefore())
 	}
@@ -206,7 +206,7 @@ func TestAttachEnds(t *testing.T) {
 		x := d.attach(t, id)
 		x.Expect("ready\r\n")
 		x.Signal(sig)
-		x.Expect(`\x1b\[\?1049l(?s:.*)sallyport: detached from session ` + id + `, which goes on, by `)
+		x.Expect(`\x1b\[\?1049l(?s:.*)sallyport: detached from session ` + id + `, which keeps running, by `)
 		if code := x.Wait(); code != 128+int(sig) || x.Modes() != x.ModesBefore() {
 			t.Errorf("%v: exit code %d; modes %v, before %v", sig, code, x.Modes(), x.ModesBefore())
 		}

@@ -241,7 +241,7 @@ func (r *report) object(res *sallyport.Result) error {
 			continue
 		}
 		all := res.Stdout.Total + res.Stderr.Total
-		r.note(fmt.Sprintf("the reader of standard output takes nothing: %d of %d bytes of output, and the result, were not passed on", int64(all)-r.lines.passed.Load(), all))
+		r.note(fmt.Sprintf("the reader of standard output does not read: %d of %d bytes of output, and the result, were not written", int64(all)-r.lines.passed.Load(), all))
 		return nil
 	}
 }

@@ -60,7 +60,7 @@ func detach(ctx context.Context, env *Env, o *args.Options, words []string) erro
 func (e *Env) withDaemon() (*sessions.Env, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, explain.NewError("this program does not know its own file: %v", err)
+		return nil, explain.NewError("cannot find sallyport's own executable: %v", err)
 	}
 	return e.sessions(program, "exec-server", "--idle", daemonIdle), nil
 }
@@ -107,7 +107,7 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 	}
 	res := new(sallyport.Result)
 	if err := json.Unmarshal(text, res); err != nil {
-		return report.failed(explain.NewError("the server sent a result that is no result: %v", err))
+		return report.failed(explain.NewError("the server sent an invalid result: %v", err))
 	}
 	var said error
 	switch {

@@ -296,9 +296,9 @@ func (s *Shared) fits(spec *executor.Spec) error {
 		return &executor.ApartError{Why: fmt.Sprintf("its network is %s, and that of the sandbox is %s",
 			p.Network(), s.parts.Network)}
 	case !slices.Equal(p.Hosts(), s.parts.Hosts):
-		return &executor.ApartError{Why: "other hosts are granted to it than to the sandbox"}
+		return &executor.ApartError{Why: "it is granted other hosts than the sandbox"}
 	case s.parts.PIDs && !s.isOnly(s.group(spec)):
-		return &executor.ApartError{Why: "its policy is another one than that of the commands whose processes it would see"}
+		return &executor.ApartError{Why: "its policy differs from that of the commands whose processes it would see"}
 	}
 	return nil
 }

@@ -281,7 +281,7 @@ func HardLinks(links []executor.HardLink, omitted int, home string) string {
 	if more := len(links) - len(names) + omitted; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + " (also reachable under other names; --protect-hard-links refuses this)"
+	return text + " (also reachable under other names; --protect-hard-links denies this)"
 }
 
 // Ownership reports changes of owners that succeeded without effect; it is empty where there
@@ -291,7 +291,7 @@ func Ownership(ignored int) string {
 		return ""
 	}
 	return Plural(ignored, "ownership change", "ownership changes") +
-		" ignored (--ownership error has them fail)"
+		" ignored (--ownership error makes them fail)"
 }
 
 // maxNewShown is how many new files and repositories the line after a program names.

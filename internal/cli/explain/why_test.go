@@ -91,7 +91,7 @@ Limit reached: memory 1 KiB (by cgroup-v2).
 Sandbox: workspace-write, network none, level native (userns, seccomp).
 Weaker: the clock.
 Quarantined /w/.git (a new git repository): moved to /q; allow with --grant git.
-Changed through hard links: /w/f and 3 more (also reachable under other names; --protect-hard-links refuses this).
+Changed through hard links: /w/f and 3 more (also reachable under other names; --protect-hard-links denies this).
 Ended 2 leftover processes: sleep (7), x (8).
 
 Blocked:

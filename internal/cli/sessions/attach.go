@@ -247,11 +247,11 @@ func (a *attachment) left(err error) error {
 	var by *signalError
 	switch id := a.run.RunID; {
 	case errors.Is(err, errDetached):
-		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on; sallyport attach%s %s comes back",
+		a.env.Tell(fmt.Sprintf("detached from session %s, which keeps running; to return: sallyport attach%s %s",
 			id, a.where, id))
 		return nil
 	case errors.As(err, &by):
-		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on, by %s", id, by))
+		a.env.Tell(fmt.Sprintf("detached from session %s, which keeps running, by %s", id, by))
 		return explain.SignalExit(by.signal)
 	}
 	return err

@@ -52,7 +52,7 @@ func started(env *Env, run *args.Options, words []string) (*wire.RunStart, error
 	params := &wire.RunStart{Args: words}
 	if run.Server.URL == "" {
 		if env.Dir == "" {
-			return nil, explain.NewError("the current directory does not exist any more; change to another one")
+			return nil, explain.NewError("the current directory no longer exists; change to another one")
 		}
 		params.Dir, params.Env = env.Dir, variables(env)
 	}

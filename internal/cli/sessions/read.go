@@ -57,7 +57,7 @@ func (r *reader) read(ctx context.Context, waits bool) (chunks []wire.RunChunk, 
 		return nil, false, err
 	}
 	if got.Next < r.next {
-		return nil, false, explain.NewError("the server sent output that was read before")
+		return nil, false, explain.NewError("the server sent the same output again")
 	}
 	r.next, r.result = got.Next, got.Result
 	return got.Chunks, got.Complete, nil
@@ -66,9 +66,9 @@ func (r *reader) read(ctx context.Context, waits bool) (chunks []wire.RunChunk, 
 // missing says that output is not there any more.
 func missing(n uint64) string {
 	if n == 1 {
-		return "1 byte of output is not retained any more"
+		return "1 byte of output is no longer retained"
 	}
-	return fmt.Sprintf("%d bytes of output are not retained any more", n)
+	return fmt.Sprintf("%d bytes of output are no longer retained", n)
 }
 
 // logs prints output.
@@ -277,7 +277,7 @@ func (w *waited) leave(env *Env, o *Options) error {
 		return leave(env, w.Result, o.json)
 	case w.Reason == reasonDeadline:
 		if !o.json {
-			env.Tell(fmt.Sprintf("the session goes on after %v", *cmp.Or(o.timeout, new(time.Duration))))
+			env.Tell(fmt.Sprintf("the session is still running after %v", *cmp.Or(o.timeout, new(time.Duration))))
 		}
 		return explain.ExitCode(explain.CodeTimedOut)
 	case o.json:

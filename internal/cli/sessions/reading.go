@@ -130,7 +130,7 @@ func (r *reading) complete(result json.RawMessage) error {
 	if n == 0 {
 		return nil
 	}
-	return explain.NewError("%d bytes of the output did not arrive: the server could not retain them, as where its disk is full; what was printed is incomplete", n)
+	return explain.NewError("%d bytes of output did not arrive: the server could not retain them, perhaps because its disk is full; what was printed is incomplete", n)
 }
 
 // readAll passes on all of the output until the run has ended. The run waits for this one. Where the
@@ -173,7 +173,7 @@ func (a *attachment) readAll(ctx context.Context) error {
 			case <-time.After(patience):
 			}
 			if a.reading.written.Load() == before {
-				a.env.Tell("the reader of the output takes nothing: not all of what the command printed was passed on")
+				a.env.Tell("the reader of the output does not read: not all of the command's output was written")
 				return nil
 			}
 		}

@@ -85,7 +85,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 	case errors.As(err, &transport) && run.Join != "":
 		return nil, explain.NewError("the command was killed: %v", executor.ErrSharedEnded)
 	case errors.As(err, &transport):
-		return nil, explain.NewError("the connection to %s is lost: %v; the command may go on there as session %s", run.Server.URL, err, id)
+		return nil, explain.NewError("lost the connection to %s: %v; the command may still be running there as session %s", run.Server.URL, err, id)
 	}
 	if run.Join == "" { // which ends with the connection
 		err = cmp.Or(err, endRun(ctx, env, c, id, err))
@@ -111,7 +111,7 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 	}
 	err = wire.RemoveRun(ctx, c, id)
 	if err != nil && signaled {
-		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
+		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may still be running there as session %s", id))
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opt
 			return nil, "", nil, err
 		}
 	}
-	return nil, "", nil, explain.NewError("the daemon does not take the run: %v; if it is one of an older version, sallyport ps lists the sessions to end first", err)
+	return nil, "", nil, explain.NewError("the daemon did not accept the run: %v; if it is an older version, end its sessions first (sallyport ps lists them)", err)
 }
 
 // eventLines prints the events of a run as lines. The functions are called by the goroutine that reads

@@ -153,7 +153,7 @@ func dial(ctx context.Context, target wire.ClientTarget, opts wire.ClientOptions
 	}
 	if e := c.Server().Environment; !opts.Eager && (e == nil || !e.Capabilities.Runs) {
 		_ = c.Close() // the error says more
-		return nil, explain.NewError("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", text.Word(target.URL))
+		return nil, explain.NewError("the server at %s does not serve runs; it is not an exec-server of sallyport, or an older one", text.Word(target.URL))
 	}
 	return c, nil
 }
@@ -225,7 +225,7 @@ func exitCode(res *sallyport.Result) int {
 func leave(env *Env, result json.RawMessage, quiet bool) error {
 	e := new(sallyport.Result)
 	if err := json.Unmarshal(result, e); err != nil {
-		return explain.NewError("the server sent a result that is no result: %v", err)
+		return explain.NewError("the server sent an invalid result: %v", err)
 	}
 	if !quiet {
 		tellEnd(env, e)

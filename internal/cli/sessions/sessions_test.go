@@ -97,7 +97,7 @@ func TestShow(t *testing.T) {
 	out, _ := os.ReadFile(filepath.Join(dir, "out"))
 	errs, _ := os.ReadFile(filepath.Join(dir, "err"))
 	if string(out) != "ac" ||
-		string(errs) != "2 bytes of output are not retained any more\nb\n1 byte of output is not retained any more\n" {
+		string(errs) != "2 bytes of output are no longer retained\nb\n1 byte of output is no longer retained\n" {
 		t.Errorf("%q, %q", out, errs)
 	}
 }
