@@ -34,6 +34,13 @@ func published(t *testing.T, port uint16) (*Published, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
+	serve(t, p)
+	return p, at
+}
+
+// serve has p serve with MaxPublished sockets of this network.
+func serve(t *testing.T, p *Published) {
+	t.Helper()
 	var all [2][]*os.File
 	for i, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		for range MaxPublished {
@@ -45,7 +52,6 @@ func published(t *testing.T, port uint16) (*Published, string) {
 		}
 	}
 	p.Serve(all[0], all[1])
-	return p, at
 }
 
 // portOf returns the port at which a listener is, or was.
@@ -178,10 +184,15 @@ func TestPublishedClose(t *testing.T) {
 func TestDial(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		port := echo(t, address)
-		p, _ := published(t, 1)
+		p, err := Publish(nil) // a listener would hold a socket as soon as it runs
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		serve(t, p)
 		for range 3 { // each socket connects again
 			var conns []net.Conn
-			for range MaxPublished - 1 { // the listener holds one
+			for range MaxPublished {
 				c, err := p.Dial(port)
 				if err != nil {
 					t.Fatal(err)
