@@ -53,7 +53,7 @@ var configVerbs = []string{"allow", "show", "explain", "check", "schema"}
 
 func configCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	if len(words) == 0 {
-		return explain.NewError("config needs a word: allow, show, explain, check or schema; see sallyport help config")
+		return explain.NewError("config needs a subcommand: allow, show, explain, check or schema; see sallyport help config")
 	}
 	expl := words[0] == "explain"
 	switch {
@@ -87,7 +87,7 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case words[0] == "check":
 		return checkConfig(env, e, dir)
 	}
-	return explain.NewError("unknown word %s%s", syntax.QuoteFlag(words[0]),
+	return explain.NewError("unknown subcommand %s%s", syntax.QuoteFlag(words[0]),
 		syntax.NearestClause(words[0], configVerbs, "see sallyport help config"))
 }
 

@@ -50,7 +50,7 @@ func netFlags(o *options) []syntax.Flag {
 func netCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 0:
-		return explain.NewError("net needs a word: test; see sallyport help net")
+		return explain.NewError("net needs a subcommand: test; see sallyport help net")
 	case words[0] != "test":
 		return explain.NewError("unknown command net %s%s", syntax.QuoteFlag(words[0]),
 			syntax.NearestClause(words[0], []string{"test"}, "see sallyport help net"))

@@ -60,7 +60,7 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	found, err := trust.Revoke(dir)
 	if err == nil && !found {
 		err = explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(dir)+" was not trusted",
-			"sallyport trust --list shows what is")
+			"sallyport trust --list shows trusted projects")
 	}
 	return err
 }

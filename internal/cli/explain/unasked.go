@@ -16,6 +16,7 @@ import (
 var unasked = []struct{ text, words, fix string }{
 	{judge.NeverAsks, "this command needs approval%s, and " + off, asking},
 	{judge.NeverLeaves, "leaving the sandbox needs approval%s, and " + off, asking},
+	{judge.NeverMore, "more permissions need approval%s, and " + off, asking},
 	{judge.RulesOff, "this command needs approval%s, and approval has rules = false",
 		"set rules = true there"},
 	{judge.SandboxOff, "this command needs approval%s, and approval has sandbox_approval = false",

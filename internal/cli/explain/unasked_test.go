@@ -18,7 +18,7 @@ func TestUnasked(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]string{
 		"never": judge.NeverAsks, "never, to leave": judge.NeverLeaves, "no rules": judge.RulesOff,
-		"no sandbox": judge.SandboxOff,
+		"no sandbox": judge.SandboxOff, "more permissions": judge.NeverMore,
 	} {
 		for _, rule := range []*sallyport.Rule{nil, {}, {Justification: "shares work"}} {
 			words, fix := Unasked("forbidden: "+said+" (rule f:1:1)", rule)

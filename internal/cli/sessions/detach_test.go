@@ -28,7 +28,7 @@ func TestStartedBytes(t *testing.T) {
 		{"words for another machine", "/w", []string{"\xff"}, "ws://x:1", "UTF-8"},
 		{"directory", "/\xff", []string{"cat"}, "", "UTF-8"},
 		{"directory of this machine", "/\xff", []string{"cat"}, "ws://x:1", ""},
-		{"no directory", "", []string{"cat"}, "", "does not exist"},
+		{"no directory", "", []string{"cat"}, "", "no longer exists"},
 		{"valid", "/wé", []string{"cat", "é"}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -116,6 +116,7 @@ const (
 	NeverAsks   = "approval required by policy, but AskForApproval is set to Never"
 	RulesOff    = "approval required by policy rule, but AskForApproval::Granular.rules is false"
 	SandboxOff  = "approval required by policy, but AskForApproval::Granular.sandbox_approval is false"
+	NeverMore   = "approval policy is Never" + noGrants
 	NeverLeaves = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
 	noGrants    = "; reject command — you cannot request additional permissions unless the approval policy is OnRequest"
 	noForce     = "rm -f style commands are not permitted. Use a safer approach"
@@ -131,7 +132,7 @@ var table = []row{
 	{prompted | never | anyQuestion | anyPlace | anyWish, Forbid, NeverAsks, nil, "rules want a question about it, and never asks none"},
 	{prompted | granular | noRules | asksSandbox | noSandbox | asksMore | noMore | anyPlace | anyWish, Forbid, RulesOff, nil, "rules want a question about it, and this granular policy asks none for rules"},
 	{notRuled | never | anyQuestion | anyPlace | leaves, Forbid, NeverLeaves, nil, "it asks to leave the sandbox, and never asks no question"},
-	{notRuled | never | anyQuestion | anyPlace | wantsMore, Forbid, "approval policy is Never" + noGrants, nil, "it asks for more than its sandbox allows, and never asks no question"},
+	{notRuled | never | anyQuestion | anyPlace | wantsMore, Forbid, NeverMore, nil, "it asks for more than its sandbox allows, and never asks no question"},
 	{anyCommand | granular | anyQuestion&^asksMore | anyPlace | wantsMore, Forbid, "approval policy is Granular" + noGrants, nil, "it asks for more than its sandbox allows, and this granular policy asks nothing about that"},
 	{dangerous | granular | anyQuestion&^asksSandbox | anyPlace | leaves, Forbid, noForce, nil, "it removes without asking, outside the sandbox, and this granular policy asks nothing about that"},
 	{dangerous | granular | anyQuestion&^asksSandbox | notSandbox | anyWish, Forbid, noForce, nil, "it removes without asking, no sandbox here protects the files, and this granular policy asks nothing about that"},

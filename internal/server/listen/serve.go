@@ -183,7 +183,7 @@ func listenUnix(path string) (net.Listener, error) {
 func (o *Options) mayListen(host netip.AddrPort) error {
 	if o.Auth.Kind == "" && o.TLS.ClientCA == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%s is reached by other machines, and without authentication each of them could run commands here: "+
-			"set `--ws-auth` or `--tls-client-ca`, or `--insecure` where that is meant", host)
+			"set `--ws-auth` or `--tls-client-ca`, or `--insecure` if that is intended", host)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (e *Effective) Explain(name string) (string, error) {
 	for _, g := range protect.NamedGrants() {
 		known = append(known, g.Name)
 	}
-	return "", fmt.Errorf("%s is no key, profile or grant%s", quoted(name),
+	return "", fmt.Errorf("%s is not a key, profile or grant%s", quoted(name),
 		syntax.NearestClause(name, known, "sallyport config schema lists the keys"))
 }
 

@@ -203,7 +203,7 @@ func checkGrant(name string) error {
 		known = append(known, g.Name)
 	}
 	return fmt.Errorf("unknown name %s%s", quoted(name),
-		syntax.NearestClause(name, known, "see sallyport doctor"))
+		syntax.NearestClause(name, known, "see sallyport grants"))
 }
 
 func checkOpening(name string) error {
