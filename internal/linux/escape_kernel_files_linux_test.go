@@ -23,14 +23,22 @@ func kernelFileAttacks() map[string]attack {
 	const name = "/proc/version"
 	now := []unix.Timespec{{Sec: 1}, {Sec: 1}}
 	calls := map[string]func() error{
-		"kernel-chmod":   func() error { return unix.Chmod(name, 0o444) },
-		"kernel-chmod-2": func() error { return unix.Fchmodat(unix.AT_FDCWD, name, 0o444, unix.AT_SYMLINK_NOFOLLOW) },
-		"kernel-fchmod":  func() error { return withKernelFile(name, func(fd int) error { return unix.Fchmod(fd, 0o444) }) },
-		"kernel-link": func() error {
-			return withKernelFile(name, func(fd int) error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o444) })
+		"kernel-chmod": func() error { return unix.Chmod(name, 0o444) },
+		"kernel-chmod-2": func() error {
+			return unix.Fchmodat(unix.AT_FDCWD, name, 0o444, unix.AT_SYMLINK_NOFOLLOW)
 		},
-		"kernel-chown":     func() error { return unix.Chown(name, 0, 0) },
-		"kernel-fchown":    func() error { return withKernelFile(name, func(fd int) error { return unix.Fchown(fd, 0, -1) }) },
+		"kernel-fchmod": func() error {
+			return withKernelFile(name, func(fd int) error { return unix.Fchmod(fd, 0o444) })
+		},
+		"kernel-link": func() error {
+			return withKernelFile(name, func(fd int) error {
+				return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o444)
+			})
+		},
+		"kernel-chown": func() error { return unix.Chown(name, 0, 0) },
+		"kernel-fchown": func() error {
+			return withKernelFile(name, func(fd int) error { return unix.Fchown(fd, 0, -1) })
+		},
 		"kernel-times":     func() error { return unix.UtimesNanoAt(unix.AT_FDCWD, name, now, 0) },
 		"kernel-directory": func() error { return unix.Chmod("/proc/tty", 0o555) },
 		"kernel-network":   func() error { return unix.Chmod("/proc/self/net/dev", 0o444) },

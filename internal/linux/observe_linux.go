@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
@@ -65,12 +67,13 @@ func (h *Host) seal() (launch.Filter, error) {
 type filterKey struct {
 	allow                                                  string
 	hostNetwork, ownPID, hostSpaces, observe, observeReads bool
+	oneUser                                                bool
 }
 
 // keyOf returns the key of options for this machine, whose openings are sorted.
 func keyOf(o seccomp.Options) filterKey {
 	return filterKey{strings.Join(o.Allow, " "), o.HostNetwork, o.OwnPID, o.HostSpaces, o.Observe,
-		o.ObserveReads}
+		o.ObserveReads, o.OneUser}
 }
 
 // refusalsOf returns what a filter refuses. It is made once for each.
@@ -125,6 +128,10 @@ func (h *Host) filterOptions(level string, spec *executor.Spec, see observing,
 		OwnPID:      level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
 		Observe: see != unobserved, ObserveReads: see == observedReads,
 	}
+	// who may change users outside, and fails to do so inside
+	const changes = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
+	o.OneUser = o.OwnPID && h.Facts().UID == 0 && h.Facts().GID == 0 && h.Facts().Caps&changes == changes &&
+		!slices.Contains(o.Allow, "userns")
 	slices.Sort(o.Allow)
 	return o
 }

@@ -51,6 +51,8 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 			k.op, k.by = sandbox.Connect, "network"
 		case d.Op == sandbox.Read || d.Op == sandbox.Write || d.Op == sandbox.Exec:
 			k.by = "rule " + d.Rule + " " + path.Dir(d.Path)
+		case d.Op == sandbox.Syscall && strings.HasPrefix(d.Rule, reach.NothingOpens):
+			k.by = "rule " + d.Rule
 		default:
 			k.by = "target " + d.Target()
 		}

@@ -24,8 +24,8 @@ const setIDs = unix.S_ISUID | unix.S_ISGID
 // machine could change both: they are left alone. That holds also while another task exchanges the name
 // of the call, because the supervisor changes all modes for root, as it does for directories.
 
-// ruleKernel is the rule of those files.
-const ruleKernel = "entries of /proc and /sys are the same for the whole machine"
+// ruleKernel is the rule of those files. Its beginning is that of all denials which nothing opens.
+const ruleKernel = "no grant opens it: entries of /proc and /sys are the same for the whole machine"
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
@@ -37,8 +37,9 @@ func (r *request) denyKernel(p *place) syscall.Errno {
 	if errno == 0 {
 		errno = unix.EPERM
 	}
-	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: r.pathOf(p)}, Rule: ruleKernel,
-		NoGrant: true}, errno)
+	return r.deny(sandbox.Denial{
+		Access: sandbox.Access{Op: sandbox.Write, Path: r.pathOf(p)}, Rule: ruleKernel, NoGrant: true,
+	}, errno)
 }
 
 // changesModes reports whether the supervisor makes all calls that change modes. In namespaces that a

@@ -3,7 +3,10 @@
 
 package seccomp
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Options describe the command that a deny list is for. The zero Options have no
 // architecture; apart from that they give the strictest list.
@@ -25,6 +28,9 @@ type Options struct {
 	// every socket but what the opening "unix" opens. The openings "icmp" and
 	// "netlink" open nothing then.
 	HostSpaces bool
+	// OneUser says that the command is root and knows no other user: its changes of users and groups fail
+	// as they do in its user namespace, so that a supervisor can tell why.
+	OneUser bool
 	// Observe hands the calls that change files or name addresses to a supervisor,
 	// which must hold the filter's listener, and those that are refused, which it must
 	// refuse with the answer of [Refusals]. Unix sockets of type stream and seqpacket
@@ -40,6 +46,7 @@ type Options struct {
 const (
 	ePerm           = 1
 	eAcces          = 13
+	eInval          = 22
 	eProtoNoSupport = 93
 	eSockTNoSupport = 94
 	eAFNoSupport    = 97
@@ -150,7 +157,28 @@ func refuse(o Options) ([]Rule, error) {
 	if o.HostSpaces {
 		rules = append(rules, sharedRules()...)
 	}
+	if o.OneUser {
+		rules = append(rules, userRules()...)
+	}
 	return rules, nil
+}
+
+// userRules refuse root to become a user or group that its user namespace does not map.
+func userRules() []Rule {
+	rules := []Rule{denyIf("setgroups", num(0, Ne, 0))} // to have none fails as well, which programs ignore
+	for name, ids := range map[string]int{
+		"setuid": 1, "setgid": 1, "setreuid": 2, "setregid": 2, "setresuid": 3, "setresgid": 3,
+	} {
+		for i := range ids {
+			when := []Cond{num(i, Ne, 0)}
+			if ids > 1 { // all ones keep an id
+				when = append(when, num(i, Ne, 0xffffffff))
+			}
+			rules = append(rules, Rule{Name: name, When: when, Action: Errno(eInval)})
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
+	return rules
 }
 
 // openedBy notes the opening without which rules are there.

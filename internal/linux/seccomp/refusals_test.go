@@ -26,7 +26,7 @@ func TestRefusalsAreTheFilter(t *testing.T) {
 	for _, arch := range bothArches {
 		for _, o := range []Options{
 			{}, {OwnPID: true}, {OwnPID: true, HostNetwork: true}, {HostSpaces: true}, {HostSpaces: true, HostNetwork: true},
-			{OwnPID: true, Allow: []string{openUnix}}, {HostSpaces: true, Allow: []string{openUnix, openSetuid, openIOUring}},
+			{OwnPID: true, Allow: []string{openUnix}}, {OwnPID: true, OneUser: true}, {HostSpaces: true, Allow: []string{openUnix, openSetuid, openIOUring}},
 		} {
 			o.Arch = arch
 			alone := mustCompile(t, mustDefault(t, o))
@@ -85,6 +85,7 @@ func TestRefusalWords(t *testing.T) {
 		{"socket", a(99, 77, 0), private, "socket(99, 13)", nil},
 		{"io_uring_setup", nil, private, "io_uring_setup", []string{"io_uring", "unix", "setuid"}},
 		{"io_uring_setup", nil, Options{Allow: []string{"unix"}}, "io_uring_setup", []string{"io_uring", "setuid"}},
+		{"setgroups", a(1), Options{OwnPID: true, OneUser: true, Observe: true}, "setgroups", nil},
 		{"keyctl", nil, private, "keyctl", []string{"keyring"}},
 		{"bpf", nil, private, "bpf", []string{"bpf"}},
 		{"perf_event_open", nil, private, "perf_event_open", []string{"perf"}},
@@ -121,5 +122,52 @@ func TestRefusalWords(t *testing.T) {
 	var arch *UnsupportedArchError
 	if _, err := NewRefusals(Options{Arch: "386"}); !errors.As(err, &arch) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestOneUser: only those changes of users and groups are refused that fail for root which knows no other
+// user, and with the kernel's error.
+func TestOneUser(t *testing.T) {
+	t.Parallel()
+	const keep = 0xffffffff
+	for _, tt := range []struct {
+		call  string
+		args  []uint64
+		errno uint16
+	}{
+		{"setgroups", a(0), 0},
+		{"setgroups", a(2), ePerm},
+		{"setuid", a(0), 0},
+		{"setuid", a(1), eInval},
+		{"setuid", a(garbage | 0), 0},
+		{"setgid", a(keep), eInval},
+		{"setreuid", a(keep, keep), 0},
+		{"setregid", a(keep, 5), eInval},
+		{"setresuid", a(0, keep, 0), 0},
+		{"setresuid", a(0, 0, 7), eInval},
+		{"setresgid", a(keep, 8, keep), eInval},
+		{"setresgid", a(garbage|keep, 0, 0), 0},
+		{"setfsuid", a(9), 0},
+	} {
+		for _, arch := range bothArches {
+			o := Options{Arch: arch, OwnPID: true, OneUser: true}
+			nr, ok := SyscallNumber(arch, tt.call)
+			if !ok {
+				t.Fatal(tt.call)
+			}
+			d := Data{Arch: archOf(arch).audit, NR: int32(nr)}
+			copy(d.Args[:], tt.args)
+			want := Allow
+			if tt.errno != 0 {
+				want = Errno(tt.errno)
+			}
+			if got, _ := mustRun(t, mustCompile(t, mustDefault(t, o)), d); got != want {
+				t.Errorf("%s %s%#x: %v, want %v", arch, tt.call, tt.args, got, want)
+			}
+			o.OneUser = false
+			if got, _ := mustRun(t, mustCompile(t, mustDefault(t, o)), d); got != Allow {
+				t.Errorf("%s %s%#x: %v for all others", arch, tt.call, tt.args, got)
+			}
+		}
 	}
 }

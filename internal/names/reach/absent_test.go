@@ -40,6 +40,8 @@ func TestAbsent(t *testing.T) {
 		{"one of the command's own /tmp", connect("/tmp/none/such.sock", "ENOENT"), false},
 		{"a mount", call("mount"), true},
 		{"another root", call("chroot"), true},
+		{"another user", call("setresuid"), true},
+		{"groups of another user", call("setgroups"), true},
 		{"another call", call("perf_event_open"), false},
 	} {
 		r := runOf(sandbox.WorkspaceWrite("/w"))

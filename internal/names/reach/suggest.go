@@ -110,6 +110,8 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 	case d.Op == sandbox.Syscall && d.Call == "bpf" && r.Local && r.files.holds(bpfSetting, "12"):
 		d.Grant = ""
 		return "this kernel closes it to programs without rights (" + bpfSetting + ")"
+	case d.Op == sandbox.Syscall && slices.Contains(userCalls, d.Call):
+		return oneUser(d.Program)
 	case d.Op == sandbox.Write && d.Errno == "EXDEV":
 		return crosses
 	case d.Op == sandbox.Write && path.Base(d.Path) == ".gitconfig.lock" && r.files != nil &&
@@ -124,6 +126,19 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 
 // rooted are calls that need rights which programs do not have inside: by themselves no flag allows them.
 var rooted = []string{"chroot", "sethostname", "setdomainname", "setns"}
+
+// userCalls change the user or the groups of a program. They are denied to root, who may outside.
+var userCalls = []string{"setgroups", "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid"}
+
+// oneUser is why a program cannot become another user, with what helps the program.
+func oneUser(program string) string {
+	why := "the sandbox knows one user"
+	name := path.Base(program)
+	if strings.HasPrefix(program, "/usr/lib/apt/methods/") || name == "apt" || name == "apt-get" {
+		why += "; apt works with -o APT::Sandbox::User=root"
+	}
+	return why
+}
 
 // bpfSetting is 0 where programs without rights may use bpf(2): 1 and 2 close it.
 const bpfSetting = "/proc/sys/kernel/unprivileged_bpf_disabled"
