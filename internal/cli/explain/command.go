@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -114,7 +114,7 @@ func suggestions(ds []sandbox.Denial) [][]string {
 // includes reports whether a path grant opens what another one does. A directory's grant
 // does not open the protected names in it.
 func includes(o, g sandbox.Grant) bool {
-	if o.Path == "" || g.Path == "" || o.Level < g.Level || reach.HeldByItself(g.Path) {
+	if o.Path == "" || g.Path == "" || o.Level < g.Level || grants.HeldByItself(g.Path) {
 		return false
 	}
 	for at := g.Path; at != o.Path; at = path.Dir(at) {

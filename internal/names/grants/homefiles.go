@@ -16,13 +16,15 @@ import (
 const GrantHome = "home-config"
 
 // homeNames are the names in a home directory that programs run or obey later, by the grant that opens
-// them. They are protected wherever a command could write to them, also where they are missing. Caches,
-// histories and settings that only change how something looks are not here.
+// them. Those with one are protected wherever a command could write to them, also where they are missing;
+// a suggestion that opens any of them has a warning. Caches, histories and settings that only change how
+// something looks are not here.
 var homeNames = []struct {
-	grant string
+	grant string // empty for names that are only warned of: nothing protects them
+	later Later
 	names []string
 }{
-	{GrantHome, []string{
+	{GrantHome, Starts, []string{
 		// Shells.
 		".profile", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion",
 		".bashrc", ".bashrc.d", ".inputrc", ".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout", ".zsh",
@@ -42,6 +44,8 @@ var homeNames = []struct {
 		"bin", ".local/bin", ".local/lib", ".cargo/bin", ".cargo/env", "go/bin", ".npm-global/bin",
 		".yarn/bin", ".bun/bin", ".deno/bin", ".dotnet/tools", ".krew/bin", ".pixi/bin", ".asdf", ".nodenv",
 		".nvm", ".pyenv", ".rbenv", ".rustup", ".rvm", ".sdkman", ".volta", ".local/share/mise",
+	}},
+	{GrantHome, Obeyed, []string{
 		// Tools whose settings name programs.
 		".gitconfig", ".config/git", ".hgrc", ".config/hg", ".config/jj", ".npmrc", ".yarnrc", ".yarnrc.yml",
 		".cargo/config", ".cargo/config.toml", ".gradle/gradle.properties", ".gradle/init.d",
@@ -50,12 +54,12 @@ var homeNames = []struct {
 		".config/nix", ".local/share/helm/plugins", ".terraform.d/plugins", ".terraformrc", ".lessfilter",
 		".psqlrc", ".sqliterc",
 	}},
-	{GrantAgents, []string{
+	{GrantAgents, Obeyed, []string{
 		".agents", ".aider.conf.yml", ".claude", ".claude.json", ".cline", ".codex", ".continue",
 		".config/amp", ".config/crush", ".config/goose", ".config/opencode", ".copilot", ".cursor",
 		".factory", ".gemini", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf",
 	}},
-	{GrantEditors, []string{
+	{GrantEditors, Obeyed, []string{
 		".vimrc", ".gvimrc", ".vim", ".exrc", ".nvimrc", ".config/nvim", ".config/vim", ".local/share/nvim",
 		".emacs", ".emacs.el", ".emacs.d", ".config/emacs", ".doom.d", ".config/doom", ".spacemacs",
 		".spacemacs.d", ".config/helix", ".config/kak", ".config/micro", ".config/zed", ".vscode",
@@ -67,21 +71,64 @@ var homeNames = []struct {
 		".screenrc", ".config/zellij", ".wezterm.lua", ".config/wezterm", ".config/alacritty",
 		".config/ghostty", ".config/kitty",
 	}},
+	// What fewer people have, or what holds caches and data as well, which tools change all the time.
+	{"", Starts, []string{
+		".local/share/gnome-shell", "Library/LaunchAgents", ".local/share/zinit", ".starship",
+		".config/polybar", ".config/rofi", ".config/wofi", ".config/eww", ".config/dunst",
+		".config/mako", ".config/qtile", ".xmonad", ".config/xmonad", ".config/herbstluftwm",
+		".config/river", ".config/labwc", ".config/lxsession", ".config/lxqt", ".config/xfce4",
+		".kde", ".config/kdeconnect", ".local/share/plasma", ".local/share/kservices5",
+		".local/share/kio", ".config/dconf", ".config/pulse", ".config/wireplumber",
+		".config/pipewire", ".config/ion", ".config/oil", ".local/share/bash-completion",
+		".local/share/zsh", ".zfunc", ".zplug", ".zinit", ".antigen", ".antidote",
+		".config/sheldon", ".config/autokey", ".config/espanso", ".config/input-remapper",
+		".config/ulauncher", ".config/albert", ".config/home-manager", ".config/nixpkgs",
+		".guix-profile", ".config/guix", ".config/homebrew", ".config/chezmoi",
+		".local/share/chezmoi",
+	}},
+	{"", Obeyed, []string{
+		".pythonrc", ".pythonrc.py", ".pythonstartup", ".gemrc", ".my.cnf", ".bazelrc",
+		".haskeline", ".octaverc", ".guile", ".curlrc", ".wgetrc", ".lesskey", ".mbsyncrc",
+		".msmtprc", ".hammerspoon", ".hyper.js", ".condarc", ".netrc", ".replyrc", ".tigrc",
+		".lftprc", ".ackrc", ".ripgreprc", ".sbclrc", ".clisprc", ".eclrc", ".rdebugrc",
+		".vimspector.json", ".tofurc", "sitecustomize.py", "usercustomize.py", ".config/Code",
+		".config/Cursor", ".config/VSCodium", ".config/Windsurf", ".config/JetBrains",
+		".local/share/JetBrains", ".codeium", ".config/github-copilot", ".config/gh",
+		".config/glab-cli", ".config/pip", ".config/uv", ".config/pypoetry", ".config/npm",
+		".config/pnpm", ".config/yarn", ".ipython", ".jupyter", ".config/matplotlib", ".gdbinit.d",
+		".gnupg", ".docker", ".kube", ".aws", ".terraform.d", ".gradle", ".m2", ".sbt", ".bundle",
+		".mozilla", ".local/share/code-server", ".config/sallyport", ".config/husky",
+		".config/mpv", ".weechat", ".irssi", ".config/lf", ".config/ranger", ".config/nnn",
+		".config/yazi", ".config/mc", ".config/lldb", ".config/radare2", ".config/ipython", ".pip",
+		".config/cargo", ".config/composer", ".composer/vendor", ".ghc", ".config/utop",
+		".local/share/gh", ".subversion", ".config/tig", ".config/atuin", ".config/bat", ".kimi",
+		".newsboat", ".config/newsboat", ".ansible/plugins", ".ansible/roles",
+		".ansible/collections", ".packer.d", ".config/helm", ".local/share/helm", ".config/rclone",
+		".config/yt-dlp", ".config/nano", ".SpaceVim.d", ".eclipse", ".netbeans",
+		".config/qutebrowser", ".config/nyxt", ".config/pdm", ".config/conda", ".julia/config",
+		".maxima", ".sage", ".config/rstudio", ".config/quarto", ".config/pandoc",
+		".local/share/pandoc", ".config/latexmk", "texmf", ".config/vlc", ".config/mcp",
+	}},
 }
 
 // homeTable is what the table is searched with.
 type homeTable struct {
 	rows   []ToolName
 	byName map[string]ToolName
-	full   map[string]bool // directories with so many of the names that reading them is faster
+	later  map[string]Later // all names, also those that are only warned of
+	full   map[string]bool  // directories with so many of the names that reading them is faster
 }
 
 var homeFiles = sync.OnceValue(func() *homeTable {
 	const several = 8
-	t := &homeTable{byName: map[string]ToolName{}, full: map[string]bool{}}
+	t := &homeTable{byName: map[string]ToolName{}, full: map[string]bool{}, later: map[string]Later{}}
 	in := map[string]int{}
 	for _, of := range homeNames {
 		for _, name := range of.names {
+			t.later[name] = of.later
+			if of.grant == "" {
+				continue
+			}
 			n := ToolName{Name: name, Grant: of.grant, Linked: true, Home: true}
 			t.rows, t.byName[name] = append(t.rows, n), n
 			dir := filepath.Dir(name)
@@ -93,13 +140,13 @@ var homeFiles = sync.OnceValue(func() *homeTable {
 })
 
 // OpenedInHome returns the names in a home directory that a grant opens.
-func OpenedInHome(grant string) []string {
+func OpenedInHome(grant string) (names []string) {
 	for _, of := range homeNames {
 		if of.grant == grant {
-			return slices.Clone(of.names)
+			names = append(names, of.names...)
 		}
 	}
-	return nil
+	return names
 }
 
 // BelowHome returns the line of the name in a home directory that a path is or lies in, and where that is;

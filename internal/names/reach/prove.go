@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -36,7 +37,7 @@ func (r *DeniedRun) prove(denials []sandbox.Denial) {
 	for i := range denials {
 		d := &denials[i]
 		if _, ok := sandbox.ParseGrants(cmp.Or(d.Grant, d.Wider)); ok && isFile(d.Op) &&
-			d.Path != "" && why != nil {
+			d.Path != "" && why != nil && !r.makesCache(d) {
 			open, flags = append(open, d), append(flags, cmp.Or(d.Grant, d.Wider))
 		}
 	}
@@ -47,6 +48,11 @@ func (r *DeniedRun) prove(denials []sandbox.Denial) {
 	for i := 0; i < len(open) && !enough; i++ {
 		r.settle(open[i], why)
 	}
+}
+
+// makesCache reports whether a tool would make its cache: the grant names another place to it.
+func (r *DeniedRun) makesCache(d *sandbox.Denial) bool {
+	return d.Grant != "" && !r.files.exists(d.Path) && d.Grant == r.cache(d.Path)
 }
 
 // settle leaves a denial with flags that are enough, if there are any.
@@ -99,13 +105,13 @@ func (r *DeniedRun) proof() proof {
 				fmt.Errorf("as one of more than %d, it was not tried", maxPlans)
 			if len(known) < maxPlans {
 				spec := *r.Spec
-				grants, _ := sandbox.ParseGrants(flags)
-				spec.Policy = r.Policy.With(grants...)
-				for _, g := range grants {
+				opened, _ := sandbox.ParseGrants(flags)
+				spec.Policy = r.Policy.With(opened...)
+				for _, g := range opened {
 					// what a directory opens may be held by itself, which only an entry ends
 					write := sandbox.Access{Op: sandbox.Write, Path: g.Path}
-					without := r.Policy.With(others(grants, g)...)
-					if HeldByItself(g.Path) && without.Rule(write) == sandbox.Allow {
+					without := r.Policy.With(others(opened, g)...)
+					if grants.HeldByItself(g.Path) && without.Rule(write) == sandbox.Allow {
 						spec.Policy = spec.Policy.WithEntries(sandbox.PathEntry(g.Path, g.Level))
 					}
 				}

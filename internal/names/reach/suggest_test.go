@@ -137,8 +137,8 @@ func TestNamed(t *testing.T) {
 				"/w/.claude=read (protected): --grant agent-config"}},
 		{"settings with the grant", ws.With(sandbox.Grant{Name: "editor-config"}), []string{"/w/.vscode"}, writes("/w/.vscode/x", "/w/.claude/x"),
 			[]string{"/w/.vscode=read (protected): ", "/w/.claude=read (protected): --grant agent-config"}},
-		{"settings that the policy keeps", ws.WithEntries(sandbox.PathEntry("/w/.idea", sandbox.LevelRead)), []string{"/w/.idea/x"}, writes("/w/.idea/x"), []string{"/w/.idea=read: --rw /w/.idea/x"}},
-		{"settings in a subdirectory, and elsewhere", ws, []string{"/w/sub/.idea/x", "/srv/.idea/x"}, writes("/w/sub/.idea/x", "/srv/.idea/x"), []string{": ", "/=read: --rw /srv/.idea/x"}},
+		{"settings that the policy keeps", ws.WithEntries(sandbox.PathEntry("/w/.idea", sandbox.LevelRead)), []string{"/w/.idea/x"}, writes("/w/.idea/x"), []string{"/w/.idea=read: "}},
+		{"settings in a subdirectory, and elsewhere", ws, []string{"/w/sub/.idea/x", "/srv/.idea/x"}, writes("/w/sub/.idea/x", "/srv/.idea/x"), []string{": ", "/=read: "}},
 
 		{"npm's cache", ws, []string{"/h/.npm/x"}, writes("/h/.npm/_cacache/a", "/h/.npm/_logs/b"), slices.Repeat([]string{"/=read: --grant cache:npm"}, 2)},
 		{"pip's cache, that is not there", ws, nil, writes("/h/.cache/pip/x"), []string{"/=read: --grant cache:pip"}},

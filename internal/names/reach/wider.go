@@ -64,7 +64,7 @@ func (r *DeniedRun) widerPath(d *sandbox.Denial) string {
 	}
 	if locked, ok := strings.CutSuffix(d.Path, ".lock"); ok && locked != d.Path {
 		file := sandbox.Grant{Path: locked, Level: g.Level}
-		if r.files != nil && r.files.exists(locked) && HeldByItself(locked) {
+		if r.files != nil && r.files.exists(locked) && grants.HeldByItself(locked) {
 			return g.String() + " " + file.String() // it becomes the file, which is protected by itself
 		}
 	}
@@ -79,16 +79,10 @@ func (r *DeniedRun) widerPath(d *sandbox.Denial) string {
 // settings of git in a home: it cannot be replaced, unless it is granted by itself.
 func (r *DeniedRun) heldFile(d *sandbox.Denial, g sandbox.Grant) string {
 	if d.Op != sandbox.Write || d.Errno != "EBUSY" && d.Errno != "EROFS" || r.files == nil ||
-		!r.files.exists(d.Path) || !HeldByItself(d.Path) {
+		!r.files.exists(d.Path) || !grants.HeldByItself(d.Path) {
 		return ""
 	}
 	return g.String()
-}
-
-// HeldByItself reports whether the sandbox protects a file of this name also where its directory may be
-// written: it is settings that name programs which others run.
-func HeldByItself(name string) bool {
-	return slices.Contains(obeyedFiles, path.Base(name)) || slices.Contains(startFiles, path.Base(name))
 }
 
 // asGrant returns the grant for the path of a denial alone.
@@ -98,93 +92,6 @@ func asGrant(d *sandbox.Denial) sandbox.Grant {
 		level = sandbox.LevelWrite
 	}
 	return sandbox.Grant{Path: d.Path, Level: level}
-}
-
-// startFiles are read by shells and by the system at a login or when a job is due.
-var startFiles = []string{
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
-	".zshenv", ".zprofile", ".zlogin", ".zlogout",
-	".cshrc", ".tcshrc", ".login", ".kshrc", ".mkshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
-	"profile", "bash.bashrc", "bashrc", "environment", "crontab",
-	".xsessionrc", ".xserverrc", ".pam_environment", ".forward", ".procmailrc", ".mailcap",
-}
-
-// startPlaces are directories of such files, as they stand in a path.
-var startPlaces = []string{
-	"/.config/fish/", "/.config/autostart/", "/.config/systemd/", "/.config/environment.d/", "/.bashrc.d/",
-	"/.zsh/", "/.oh-my-zsh/", "/.oh-my-bash/", "/.config/zsh/", "/.config/bash/",
-	"/etc/profile.d/", "/etc/zsh/", "/etc/fish/", "/etc/cron", "/etc/init.d/", "/etc/systemd/",
-	"/var/spool/cron/", "/.ssh/", "/.local/bin/",
-	"/.config/nushell/", "/.config/powershell/", "/.config/elvish/", "/.local/share/systemd/",
-	"/.local/share/dbus-1/", "/.config/plasma-workspace/", "/.config/autostart-scripts/",
-	"/.config/i3/", "/.config/sway/", "/.config/hypr/", "/.local/share/applications/",
-	"/.local/share/gnome-shell/", "/Library/LaunchAgents/", "/.config/direnv/",
-	"/.nvm/", "/.rvm/", "/.sdkman/", "/.asdf/", "/.pyenv/", "/.rbenv/", "/.nodenv/", "/.volta/",
-	"/.config/mise/", "/.local/share/mise/", "/.local/share/zinit/", "/.starship/",
-	"/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/", "/etc/ld.so.",
-	"/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/",
-	"/.config/waybar/", "/.config/polybar/", "/.config/rofi/", "/.config/wofi/", "/.config/eww/",
-	"/.config/dunst/", "/.config/mako/", "/.config/sxhkd/", "/.config/awesome/", "/.config/qtile/",
-	"/.xmonad/", "/.config/xmonad/", "/.config/bspwm/", "/.config/herbstluftwm/",
-	"/.config/river/", "/.config/niri/", "/.config/labwc/", "/.config/openbox/", "/.config/lxsession/",
-	"/.config/lxqt/", "/.config/xfce4/", "/.kde/", "/.config/kdeconnect/", "/.local/share/plasma/",
-	"/.local/share/kservices5/", "/.local/share/kio/", "/.config/dconf/", "/.config/pulse/",
-	"/.config/wireplumber/", "/.config/pipewire/", "/.config/xonsh/", "/.config/ion/", "/.config/oil/",
-	"/.local/share/bash-completion/", "/.local/share/zsh/", "/.zfunc/", "/.zplug/", "/.zinit/",
-	"/.antigen/", "/.antidote/", "/.config/sheldon/", "/.config/autokey/",
-	"/.config/espanso/", "/.config/input-remapper/", "/.config/ulauncher/", "/.config/albert/",
-	"/.config/home-manager/", "/.config/nix/", "/.config/nixpkgs/", "/.guix-profile/", "/.config/guix/",
-	"/.config/homebrew/", "/.config/chezmoi/", "/.local/share/chezmoi/",
-}
-
-// obeyedFiles are settings in a home directory that name programs which others run.
-var obeyedFiles = []string{
-	".gitconfig", ".hgrc", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.el", ".gdbinit",
-	".gdbearlyinit", ".lldbinit", ".tmux.conf", ".screenrc", ".npmrc", ".yarnrc", ".yarnrc.yml",
-	".pythonrc", ".pythonrc.py", ".pythonstartup", ".pdbrc", ".Rprofile", ".Renviron", ".irbrc", ".pryrc",
-	".gemrc", ".psqlrc", ".sqliterc", ".my.cnf", ".bazelrc", ".ghci", ".haskeline", ".ocamlinit",
-	".octaverc", ".guile",
-	".curlrc", ".wgetrc", ".lesskey", ".lessfilter", ".muttrc", ".mbsyncrc", ".msmtprc", ".wezterm.lua",
-	".hammerspoon", ".hyper.js", ".claude.json", ".mcp.json", ".aider.conf.yml", ".condarc", ".netrc",
-	".pre-commit-config.yaml", ".envrc", ".perldb", ".replyrc", ".tigrc", ".lftprc", ".ackrc", ".ripgreprc",
-	".xbindkeysrc", ".sbclrc", ".clisprc", ".eclrc", ".rdebugrc", ".byebugrc", ".vimspector.json",
-	".terraformrc", ".tofurc",
-	"sitecustomize.py", "usercustomize.py", "CLAUDE.md", "AGENTS.md", "GEMINI.md",
-}
-
-// obeyedPlaces are directories of such settings, and of what programs load, as they stand in a path.
-var obeyedPlaces = []string{
-	"/.config/git/", "/.config/hg/", "/.config/jj/", "/.config/nvim/", "/.config/vim/", "/.vim/",
-	"/.local/share/nvim/", "/.config/helix/", "/.config/zed/", "/.config/kak/", "/.config/micro/",
-	"/.emacs.d/", "/.config/emacs/", "/.doom.d/", "/.config/doom/",
-	"/.config/Code/", "/.config/Cursor/", "/.config/VSCodium/", "/.config/Windsurf/", "/.vscode/",
-	"/.vscode-server/", "/.vscode-oss/", "/.cursor/", "/.cursor-server/", "/.config/JetBrains/",
-	"/.local/share/JetBrains/", "/.config/sublime-text/",
-	"/.claude/", "/.codex/", "/.gemini/", "/.qwen/", "/.copilot/", "/.kiro/", "/.roo/", "/.windsurf/",
-	"/.codeium/", "/.continue/", "/.cline/", "/.agents/", "/.factory/", "/.augment/",
-	"/.config/opencode/", "/.opencode/", "/.config/goose/", "/.config/crush/", "/.config/amp/",
-	"/.config/github-copilot/",
-	"/.config/tmux/", "/.tmux/", "/.config/kitty/", "/.config/alacritty/", "/.config/wezterm/",
-	"/.config/ghostty/", "/.config/lazygit/", "/.config/gh/", "/.config/glab-cli/", "/.config/pip/",
-	"/.config/uv/", "/.config/pypoetry/", "/.config/npm/", "/.config/pnpm/", "/.config/yarn/",
-	"/.config/containers/",
-	"/.ipython/", "/.jupyter/", "/.config/matplotlib/", "/.gdbinit.d/", "/.config/gdb/", "/.gnupg/",
-	"/.docker/", "/.kube/", "/.aws/", "/.terraform.d/", "/.gradle/", "/.m2/", "/.sbt/", "/.bundle/",
-	"/.mozilla/", "/.local/share/code-server/", "/.local/lib/", "/.rustup/", "/.config/sallyport/",
-	"/.config/husky/", "/.config/mpv/", "/.weechat/", "/.irssi/",
-	"/.config/zellij/", "/.config/lf/", "/.config/ranger/", "/.config/nnn/", "/.config/yazi/", "/.config/mc/",
-	"/.config/lldb/", "/.config/radare2/", "/.config/ipython/", "/.pip/", "/.config/cargo/",
-	"/.config/composer/", "/.composer/vendor/",
-	"/.ghc/", "/.config/utop/", "/.local/share/gh/", "/.subversion/", "/.config/tig/", "/.config/atuin/",
-	"/.config/bat/", "/.pi/", "/.kimi/", "/.newsboat/", "/.config/newsboat/", "/.ansible/plugins/",
-	"/.ansible/roles/", "/.ansible/collections/",
-	"/.packer.d/", "/.config/helm/", "/.local/share/helm/", "/.config/rclone/", "/.config/yt-dlp/",
-	"/.config/nano/", "/.spacemacs.d/", "/.SpaceVim.d/", "/.eclipse/", "/.netbeans/",
-	"/.config/qutebrowser/", "/.config/nyxt/", "/.config/pdm/",
-	"/.config/conda/", "/.julia/config/", "/.maxima/", "/.sage/", "/.config/rstudio/", "/.config/quarto/",
-	"/.config/pandoc/", "/.local/share/pandoc/", "/.config/latexmk/", "/texmf/",
-	"/.config/vlc/", "/.amp/",
-	"/.config/mcp/", "/.openhands/", "/.iflow/", "/.grok/", "/.vibe/",
 }
 
 // cacheTrees are whole caches, of which other tools and later runs execute parts.
@@ -227,19 +134,18 @@ func GrantWarning(flags, home string) string {
 func warningOf(name, home string) string {
 	at := name + "/"
 	in := func(place string) bool { return strings.Contains(at, place) }
-	base := path.Base(name)
 	cache := func(tree string) bool { return home != "" && name == home+tree }
+	later := grants.LaterAt(name)
 	switch {
-	case slices.Contains(startFiles, base) || slices.ContainsFunc(startPlaces, in):
-		return "warning: programs outside run it at their start"
 	case in("/.git/hooks/") || strings.HasSuffix(name, "/.git"):
 		return "warning: git outside runs what is in it"
 	case in("/bin/") || in("/sbin/") || inPath(name):
 		return "warning: programs outside are run from it by their names"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
-	case slices.Contains(obeyedFiles, base) || isLater(name, home) || slices.ContainsFunc(obeyedPlaces, in) ||
-		home != "" && name == home+"/.config":
+	case later == grants.Starts:
+		return "warning: programs outside run it at their start"
+	case later == grants.Obeyed || home != "" && name == home+"/.config":
 		return "warning: other programs obey it, and it can have them run something"
 	case home != "" && inside(home, name):
 		return "warning: a whole home directory"
@@ -247,16 +153,6 @@ func warningOf(name, home string) string {
 		return "warning: a whole directory of the system"
 	}
 	return ""
-}
-
-// isLater reports whether a path has the name of one that other programs run or obey where it is in a
-// project, or is one in a home directory.
-func isLater(name, home string) bool {
-	_, ok := grants.FindTool(path.Base(name))
-	if !ok {
-		_, _, ok = grants.BelowHome([]string{home}, name)
-	}
-	return ok
 }
 
 // inPath reports whether a path is a directory of this process's PATH, lies in one, or has one in it.
