@@ -195,6 +195,7 @@ func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	if len(a.exit.Sandbox.Hidden) > 0 {
 		denials = append(denials, r.Hidden(code, stdout, stderr)...)
 	}
+	denials = append(denials, r.Rights(code, denials)...)
 	for i := range denials {
 		if d := &denials[i]; x.confined != "" && d.Op != sandbox.Syscall && d.Op != sandbox.Signal {
 			d.Rule, d.NoGrant = x.confined, true // what flags grant goes with the policy that they made

@@ -29,10 +29,12 @@ type failure struct {
 	// flags are those that are suggested, with $W, $OUT, $HOME and so on; "none" is that there are none.
 	flags string
 	says  []string // patterns for lines of ours, one line each
-	again bool     // the second denial shows only after the first one is gone
-	wide  bool     // a narrower flag would do, and the line says what else it opens
-	far   bool     // it needs the internet or a service, so that only the words are checked
-	long  bool     // belongs to the long form
+	// prints is a pattern for what the program says itself, which is the truth: there are no lines of ours.
+	prints string
+	again  bool // the second denial shows only after the first one is gone
+	wide   bool // a narrower flag would do, and the line says what else it opens
+	far    bool // it needs the internet or a service, so that only the words are checked
+	long   bool // belongs to the long form
 }
 
 // readFailures reads all files of the corpus.
@@ -78,6 +80,8 @@ func (f *failure) set(word, text string) bool {
 		f.flags = text
 	case "says":
 		f.says = append(f.says, text)
+	case "prints":
+		f.prints = text
 	case "again":
 		f.again = true
 	case "wide":
@@ -193,9 +197,7 @@ func (f *scene) play(t *testing.T) {
 		t.Fatalf("it succeeds: %s", said)
 	}
 	flags := f.suggestions(t, lines)
-	if f.flags != "none" && !strings.HasPrefix(f.flags, "--tmp") { // of which only the run knows
-		f.whySame(t, flags)
-	}
+	f.whySame(t, lines, flags)
 	if f.again {
 		_, more, saidThen := f.start(t, "sallyport run "+strings.Join(flags, " ")+" "+f.run)
 		next := f.suggestions(t, more)
@@ -217,6 +219,9 @@ func (f *scene) play(t *testing.T) {
 		if !slices.ContainsFunc(lines, regexp.MustCompile(p).MatchString) {
 			t.Errorf("no line says %q", p)
 		}
+	}
+	if f.prints != "" && (len(lines) > 0 || !regexp.MustCompile(f.prints).MatchString(said)) {
+		t.Errorf("want the words of the program alone, %q", f.prints)
 	}
 	if t.Failed() {
 		t.Fatalf("exit code %d: %s", code, said)
@@ -240,23 +245,49 @@ func (f *scene) suggestions(t *testing.T, lines []string) []string {
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// whySame checks that why prints a command with the same flags.
-func (f *scene) whySame(t *testing.T, flags []string) {
+// named finds what a line of ours says that was denied.
+var named = regexp.MustCompile(`^(?:(?:probably )?blocked: (?:read|write|execute|connect to|` +
+	`listen on|make the system call) (\S+)|network is off \(([^,)]+)|probably not possible: (.*))`)
+
+// explained finds flags in the answer of why.
+var explained = regexp.MustCompile(`(?m)^ +allow with: (-.*?)(?: \((?:warning|opens).*)?$`)
+
+// whySame checks that why names what the run's lines name, and the same flags: all of them in one command.
+func (f *scene) whySame(t *testing.T, lines, flags []string) {
 	t.Helper()
-	out, err := f.shell(t, "sallyport why").CombinedOutput()
+	out, _ := f.shell(t, "sallyport why").CombinedOutput() // exit code 1: nothing is recorded
 	said := string(out)
-	if m := allowing.FindStringSubmatch(said); m != nil {
-		said = m[1]
-	} else if !strings.Contains(said, "Did not run") &&
-		!strings.Contains(said, "outside of the sandbox only") {
-		t.Errorf("why: %v, %s", err, out)
+	if strings.HasPrefix(said, "No run is recorded") || strings.Contains(said, "Did not run") {
 		return
 	}
-	for _, p := range flags {
+	for _, line := range lines {
+		m := named.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if what := strings.TrimRight(m[1]+m[2], ";:") + m[3]; what != "DNS" && !strings.Contains(said, what) {
+			t.Errorf("why does not name %q: %s", what, said)
+		}
+	}
+	var all []string
+	for _, m := range explained.FindAllStringSubmatch(said, -1) {
+		all = append(all, m[1])
+	}
+	all = f.pairs(t, strings.Join(all, " "))
+	short := strings.Contains(strings.Join(lines, "\n"), "run `sallyport why`")
+	want := slices.DeleteFunc(slices.Clone(flags), func(p string) bool { // of which only the run knows
+		return strings.HasPrefix(p, "--tmp ")
+	})
+	if !short && !slices.Equal(sorted(all), sorted(want)) {
+		t.Errorf("why suggests %q, and the run %q: %s", all, want, said)
+	}
+	m := allowing.FindStringSubmatch(said)
+	for _, p := range want {
 		flag, value, _ := strings.Cut(p, " ")
 		plain := flag + " " + strings.Trim(value, "'")
-		if !strings.Contains(said, plain) && !strings.Contains(said, p) {
-			t.Errorf("why does not name %s: %s", p, said)
+		if plain != "-s full-access" &&
+			(m == nil || !strings.Contains(m[1], plain) && !strings.Contains(m[1], p)) {
+			t.Errorf("the command of why lacks %s: %s", p, said)
 		}
 	}
 }
@@ -316,6 +347,11 @@ func TestSuggestionsSucceed(t *testing.T) {
 	rows := readFailures(t)
 	if least := 120; len(rows) < least {
 		t.Errorf("%d rows, want %d", len(rows), least)
+	}
+	for _, row := range rows {
+		if len(row.says) == 0 && row.prints == "" && (row.flags == "none" || row.far) {
+			t.Errorf("%s: nothing is expected that could fail", row.name)
+		}
 	}
 	bin, origin := placeAct(t), originOf(t, "hello")
 	played := 0

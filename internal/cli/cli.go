@@ -252,7 +252,7 @@ func findCommand(name string) (*command, error) {
 		return nil, explain.NewError("unknown command %s; did you mean %q?", syntax.QuoteFlag(name), ours)
 	}
 	return nil, explain.NewError("unknown command %s%s", syntax.QuoteFlag(name),
-		syntax.NearestClause(name, known, "to run a program: sallyport run -- "+explain.ShellWord(name)))
+		syntax.NearestClause(name, known, "to run a program: "+explain.ToRun(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit code. Where a signal

@@ -70,7 +70,7 @@ func blocked(b *strings.Builder, r Record, ds []sandbox.Denial, home, here strin
 	case slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Source.Evidence() }):
 		b.WriteString("Blocked:\n")
 	case r.Sandbox.Observed:
-		b.WriteString("Probably blocked (inferred from the output, because attempts to read what is hidden are not observed):\n")
+		b.WriteString("Probably blocked (inferred from command and output, because not all is observed):\n")
 	default:
 		b.WriteString("Probably blocked (inferred from the output, because the program was not observed):\n")
 	}
@@ -106,7 +106,10 @@ func denial(b *strings.Builder, d sandbox.Denial, home string) {
 	if d.Rule != "" {
 		fmt.Fprintf(b, "      rule: %s\n", text.Word(d.Rule))
 	}
+	g := groupDenials([]sandbox.Denial{d})[0]
 	switch {
+	case g.readOnlyHere():
+		fmt.Fprintf(b, "      read-only by a flag or a setting, beside which %s does not count\n", g.flags)
 	case d.Grant != "" || d.Wider != "":
 		fmt.Fprintf(b, "      allow with: %s\n", Allow(cmp.Or(d.Grant, d.Wider), home))
 		if g, ok := grants.GrantOfHost(d.Addr); ok && d.Source == sandbox.Proxied &&

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -155,9 +156,12 @@ func notFound(start *executor.StartError) *Error {
 	switch {
 	case errors.Is(start.Err, executor.ErrPrivateTmp):
 		e.Fix = "use --tmp host"
-	case strings.ContainsAny(start.Program, " |&;<>$`") && !strings.Contains(start.Program, "/"),
-		strings.ContainsAny(start.Program, "|&;<>`"):
+	case isScript(start.Program):
 		e.Fix = "a script needs -c: sallyport run -c " + ShellWord(start.Program)
+	case isSetting(start.Program):
+		e.Fix = "a variable is set with -e " + ShellWord(start.Program)
+	case !strings.Contains(start.Program, "/") && programs.Builtin(start.Program):
+		e.Fix = "it is a command of shells, and a script needs -c: sallyport run -c SCRIPT"
 	case !errors.Is(start.Err, fs.ErrNotExist):
 	case errors.As(start.Err, &looked):
 		e.Text = text.Word(start.Program) + ": no such file"
@@ -166,6 +170,27 @@ func notFound(start *executor.StartError) *Error {
 		e.Fix = "check its first line"
 	}
 	return e
+}
+
+// isScript reports whether the name of a program is text for a shell.
+func isScript(name string) bool {
+	return strings.ContainsAny(name, " |&;<>$`") && !strings.Contains(name, "/") ||
+		strings.ContainsAny(name, "|&;<>`")
+}
+
+// isSetting reports whether the name of a program is a variable with its value, as shells take it.
+func isSetting(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	variable, _, ok := strings.Cut(name, "=")
+	return ok && variable != "" && strings.Trim(strings.ToUpper(variable), letters+"0123456789") == ""
+}
+
+// ToRun is the command line that runs what is no command of ours.
+func ToRun(words string) string {
+	if isScript(words) {
+		return "sallyport run -c " + ShellWord(words)
+	}
+	return "sallyport run -- " + ShellWord(words)
 }
 
 // cannotRun explains why a program that exists cannot be executed.

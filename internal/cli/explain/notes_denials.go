@@ -71,6 +71,10 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 // line reports the group, with paths below home shortened:
 // "blocked: write ~/x (EROFS); allow with --rw /home/u/x".
 func (g *denialGroup) line(home string) string {
+	why, ok := strings.CutPrefix(g.rule, reach.NothingOpens)
+	if ok && !g.evidence && g.op == sandbox.Syscall {
+		return "probably not possible: " + text.Line(why) // the call is not what was seen
+	}
 	s := "blocked: " + g.operation(home)
 	if !g.evidence {
 		s = "probably " + s
@@ -188,7 +192,8 @@ var verbs = map[sandbox.Op]string{
 func Denials(ds []sandbox.Denial, omitted int, home string) []string {
 	var lines []string
 	shown := slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool {
-		return d.Harmless != "" || !d.Source.Evidence() && d.Grant == "" && d.Wider == ""
+		return d.Harmless != "" || !d.Source.Evidence() && d.Grant == "" && d.Wider == "" &&
+			!strings.HasPrefix(d.Rule, reach.NothingOpens)
 	})
 	for _, g := range groupDenials(shown) {
 		lines = append(lines, g.line(home))

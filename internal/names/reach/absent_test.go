@@ -5,6 +5,7 @@ package reach
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,12 +30,15 @@ func TestAbsent(t *testing.T) {
 		return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: name},
 			Source: sandbox.Notified}
 	}
+	_, err = os.Stat("/var/run/docker.sock")
+	noDocker := err != nil
 	for _, c := range []struct {
 		name   string
 		denial sandbox.Denial
 		none   bool // no grant opens it
 	}{
 		{"a missing socket", connect("/run/none/such.sock", "ENOENT"), true},
+		{"Docker's, where none runs", connect("/var/run/docker.sock", "ENOENT"), noDocker},
 		{"one that is there", connect(there, "ENOENT"), strings.HasPrefix(there, "/dev/shm/")},
 		{"a missing one that was denied", connect("/run/none/such.sock", "EACCES"), false},
 		{"one of the command's own /tmp", connect("/tmp/none/such.sock", "ENOENT"), false},
@@ -45,7 +49,7 @@ func TestAbsent(t *testing.T) {
 		{"another call", call("perf_event_open"), false},
 	} {
 		r := runOf(sandbox.WorkspaceWrite("/w"))
-		r.OS, r.Local = "linux", true
+		r.OS, r.Local, r.Named = "linux", true, true
 		ds := []sandbox.Denial{c.denial}
 		r.Complete(ds)
 		none := strings.HasPrefix(ds[0].Rule, NothingOpens) && ds[0].Grant+ds[0].Wider == ""

@@ -55,6 +55,8 @@ func habits() []habit {
 		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
 		{why: "the table of mounts of util-linux", programs: []string{"mount", "umount"},
 			paths: []string{"/run/mount/**"}},
+		{why: "the record of failed logins", programs: []string{"su", "login"},
+			paths: []string{"/var/log/btmp"}},
 		{why: "a cache of fonts or shaders", paths: []string{"$cache/fontconfig/**", "/var/cache/fontconfig/**", "$cache/mesa_shader_cache*/**"}},
 	}
 }

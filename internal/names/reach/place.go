@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/command/script"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -22,26 +24,39 @@ func (r *DeniedRun) needed(d *sandbox.Denial) string {
 		return d.Path
 	case d.Unlinks:
 		return path.Dir(r.removed(d))
-	case r.files != nil && r.files.database(d.Path):
+	case slices.Contains(systemLocks, d.Path), r.files != nil && r.files.database(d.Path):
 		return path.Dir(d.Path)
 	}
 	return d.Path
 }
 
+// systemLocks are what tools of the system lock before they replace files beside it.
+var systemLocks = []string{"/etc/.pwd.lock", "/var/lib/dpkg/lock", "/var/lib/dpkg/lock-frontend",
+	"/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock", "/var/lib/rpm/.rpm.lock",
+	"/var/lib/pacman/db.lck"}
+
 // removed returns the tree that rm(1) was told to remove, where a file in it was the first that it could
-// not, and else the path of the denial. A tree that only a shell can name is not found.
+// not, and else the path of the denial. A relative word may be meant from where the script has changed to:
+// it is the highest part of the path that ends with it. A tree that only a shell can name is not found.
 func (r *DeniedRun) removed(d *sandbox.Denial) string {
 	if path.Base(d.Program) != "rm" || r.files == nil {
 		return d.Path
 	}
 	top := d.Path
-	for _, word := range r.Args {
-		for _, name := range pathsIn(word) {
-			if !path.IsAbs(name) {
-				name = path.Join(r.Dir, name)
+	for _, use := range script.Read(r.Args).Uses {
+		words := known(use.Args)
+		if len(words) == 0 || path.Base(words[0]) != "rm" {
+			continue
+		}
+		for _, w := range words[1:] {
+			name := w
+			if !path.IsAbs(w) {
+				name = path.Join(r.Dir, w)
 			}
 			if name = r.files.real(path.Clean(name)); name != "/" && inside(top, name) {
 				top = name
+			} else if i := strings.Index(top+"/", "/"+path.Clean(w)+"/"); i > 0 && !path.IsAbs(w) {
+				top = top[:i+1+len(path.Clean(w))]
 			}
 		}
 	}

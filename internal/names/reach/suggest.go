@@ -62,12 +62,17 @@ func (local) exists(name string) bool {
 
 func (local) real(name string) string { return hostfacts.RealPath(name) }
 
-// Complete adds the rule and the grant to denials that lack them, and to those that no narrow
-// grant allows what wider would.
-func (r *DeniedRun) Complete(denials []sandbox.Denial) {
+// look has the files of this machine looked at, where the command ran on it.
+func (r *DeniedRun) look() {
 	if r.Local && r.files == nil {
 		r.files = local{}
 	}
+}
+
+// Complete adds the rule and the grant to denials that lack them, and to those that no narrow
+// grant allows what wider would.
+func (r *DeniedRun) Complete(denials []sandbox.Denial) {
+	r.look()
 	var rest []*sandbox.Denial
 	for i := range denials {
 		d := &denials[i]
@@ -78,7 +83,7 @@ func (r *DeniedRun) Complete(denials []sandbox.Denial) {
 			d.Rule = r.rule(d)
 		}
 		d.NoGrant = d.NoGrant || r.setting(d)
-		if d.Grant == "" {
+		if d.Grant == "" && !d.NoGrant {
 			d.Grant = r.service(d)
 		}
 		r.socketFile(d)
