@@ -3,7 +3,10 @@
 
 package network
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Record is what a managed network did with one request: its decision, or the end of its connection.
 type Record struct {
@@ -19,6 +22,8 @@ type Record struct {
 	// PolicyVersion is [Policy.Version] of the policy of that time.
 	PolicyVersion uint64    `json:"policy_version"`
 	Time          time.Time `json:"-"` // of the decision
+	// Addrs are the addresses of a name that was refused because the policy closes all of them.
+	Addrs []netip.Addr `json:"-"`
 	// End is nil for a decision.
 	End *End `json:"end,omitempty"`
 }

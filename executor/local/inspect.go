@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
@@ -20,31 +21,56 @@ import (
 func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
-	var look func() tasks.Look
-	kind := func(k tasks.Kind) executor.InputKind { return executor.InputKind(k) }
-	switch {
-	case c.Terminal() != nil:
-		look = func() tasks.Look { return tasks.Terminal(c.Terminal(), c.child.Processes()) }
-	case c.InputPipe() != nil:
-		look = func() tasks.Look { return tasks.Pipe(c.InputPipe(), c.child.Processes()) }
-		kind = func(tasks.Kind) executor.InputKind { return executor.InputData }
-	default: // it never waits for input
+	if c.Terminal() == nil && c.InputPipe() == nil { // it never waits for input
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	afterOutput := func() tasks.Look {
-		l := look()
-		if l.Waiting && !c.Delivered() {
-			return tasks.Look{Known: true, Why: "there is output that was not delivered yet"}
-		}
-		return l
-	}
-	found, err := tasks.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
+	found, err := tasks.Await(ctx, c.look, c.LastActivity, c.NextOutput)
 	if err != nil {
 		return nil, err
 	}
-	return &executor.InputWait{Kind: kind(found.Kind), PID: found.PID, Program: found.Program,
-		Timed: found.Timed}, nil
+	return c.inputWait(&found), nil
+}
+
+// look takes one look whether the command waits for input.
+func (c *command) look() (l tasks.Look) {
+	switch {
+	case c.Terminal() != nil:
+		l = tasks.Terminal(c.Terminal(), c.child.Processes())
+	case c.InputPipe() != nil:
+		l = tasks.Pipe(c.InputPipe(), c.child.Processes())
+	}
+	if l.Waiting && !c.Delivered() {
+		return tasks.Look{Known: true, Why: "there is output that was not delivered yet"}
+	}
+	return l
+}
+
+func (c *command) inputWait(found *tasks.Look) *executor.InputWait {
+	kind := executor.InputKind(found.Kind)
+	if c.Terminal() == nil {
+		kind = executor.InputData
+	}
+	return &executor.InputWait{Kind: kind, PID: found.PID, Program: found.Program, Timed: found.Timed}
+}
+
+// Now returns what the command does at this moment, see [process.NowOf]. It does not wait.
+func (c *command) Now() (now process.Now) {
+	child, ok := any(c.child).(interface {
+		Load() (time.Duration, int64, bool)
+	})
+	if !ok { // of another system than Linux
+		return now
+	}
+	cpu, memory, ok := child.Load()
+	if !ok {
+		return now
+	}
+	now.CPU, now.Memory = &cpu, &memory
+	if l := c.look(); l.Waiting {
+		now.Input = c.inputWait(&l)
+	}
+	return now
 }
 
 // The time between two looks for ports: the kernel tells no one when a port opens.

@@ -6,6 +6,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -112,6 +113,9 @@ func (h *hosts) decide(ctx context.Context, q *wire.HostRequest) wire.PolicyWord
 	return wire.PolicyWord{Type: "deny", Reason: string(d.Reason)}
 }
 
+// maxAddresses bounds the addresses of a name that are taken from a server.
+const maxAddresses = 8
+
 // told counts a decision of the server.
 func (e *Executor) told(params json.RawMessage) {
 	var d wire.PolicyDecision
@@ -132,6 +136,11 @@ func (e *Executor) told(params json.RawMessage) {
 	}
 	if d.Decision == network.Allow.String() {
 		r.Decision = network.Allow
+	}
+	for _, text := range d.Addresses[:min(len(d.Addresses), maxAddresses)] {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			r.Addrs = append(r.Addrs, addr)
+		}
 	}
 	r.Time = time.Now() // the clock of the server may be another one
 	p.hosts.Told(&r)

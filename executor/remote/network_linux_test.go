@@ -103,6 +103,14 @@ func TestManagedHosts(t *testing.T) {
 	if diff := cmp.Diff(wantDenials, denials); diff != "" {
 		t.Error(diff)
 	}
+	var failures []string
+	for _, f := range exit.NetworkFailures {
+		failures = append(failures, fmt.Sprint(f.Host, " ", f.Port, " ", f.Name, " ", f.Count))
+	}
+	wantFailures := []string{"known.invalid 443 true 1", "new.invalid 443 true 1"}
+	if diff := cmp.Diff(wantFailures, failures); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestManagedNone: a policy that opens nothing has no proxy, and none asks.

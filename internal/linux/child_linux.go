@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
@@ -61,6 +62,14 @@ func (c *Child) Processes() []int {
 	var out []int
 	c.proc.WhileThere(func() { out = process.PIDsBelow(c.PID()) })
 	return out
+}
+
+// Load returns the processor time that the tree has used so far, and its memory in bytes; false after its end.
+func (c *Child) Load() (cpu time.Duration, memory int64, ok bool) {
+	ok = c.proc.WhileThere(func() {
+		cpu, memory = limits.Load(c.PID(), process.PIDsBelow(c.PID()))
+	})
+	return cpu, memory, ok
 }
 
 // Members returns the tree below the reaper, for a list of what runs in a shared sandbox.

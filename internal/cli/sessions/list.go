@@ -40,7 +40,10 @@ type listed struct {
 	Signal   int       `json:"signal"`
 	End      *string   `json:"end"` // null before the end
 	LastLine string    `json:"last_line"`
-	Denials  *int      `json:"denials"` // null before the end
+	Denials  *int      `json:"denials"`      // so far; null before the start
+	CPU      *int64    `json:"cpu_ms"`       // so far; null where it is not known, as for all that follow
+	Memory   *int64    `json:"memory_bytes"` // now
+	WaitsFor *string   `json:"waits_for"`    // "answer", "password" or "input"
 }
 
 // list is ps.
@@ -54,7 +57,11 @@ func list(ctx context.Context, env *Env, o *Options, _ []string) error {
 		answer.Sessions = append(answer.Sessions, listed{
 			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(),
 			r.Starting, r.Running, r.ExitCode, r.Signal, r.End, r.LastLine, r.Denials,
+			r.CPU, r.Memory, nil,
 		})
+		if what := r.WaitsFor; what != "" {
+			answer.Sessions[len(answer.Sessions)-1].WaitsFor = &what
+		}
 	}
 	if o.json {
 		return env.PrintJSON(answer)
@@ -139,10 +146,10 @@ func table(runs []wire.ListedRun, now time.Time) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND\tLAST LINE") // a builder has no errors
+	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCPU\tMEMORY\tCOMMAND\tLAST LINE") // a builder has no errors
 	for _, r := range runs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\t%s\n", r.RunID, stateOf(&r),
-			age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r), shown(r.LastLine))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\t%s\t%s\t%s\n", r.RunID, stateOf(&r),
+			age(now.Sub(time.UnixMilli(r.Started))), cpuOf(&r), memoryOf(&r), commandLine(&r), shown(r.LastLine))
 	}
 	_ = w.Flush()
 	lines := strings.Split(b.String(), "\n")
@@ -175,8 +182,29 @@ func stateOf(r *wire.ListedRun) string {
 	return endOf(r)
 }
 
+// cpuOf and memoryOf are what a run has used, and has; "-" where that is not known.
+func cpuOf(r *wire.ListedRun) string {
+	if r.CPU == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fs", float64(*r.CPU)/1000)
+}
+
+func memoryOf(r *wire.ListedRun) string {
+	if r.Memory == nil {
+		return "-"
+	}
+	return explain.Bytes(float64(*r.Memory))
+}
+
 func endOf(r *wire.ListedRun) string {
 	switch {
+	case r.WaitsFor == "answer":
+		return "waits for an answer"
+	case r.WaitsFor == "password":
+		return "waits for a password"
+	case r.WaitsFor != "":
+		return "waits for input"
 	case r.Starting:
 		return "starting"
 	case r.Running:

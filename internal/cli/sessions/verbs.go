@@ -49,8 +49,10 @@ const (
   sallyport ps [--json]
 
 sallyport run --detach -- PROGRAM starts a session and prints its ID. The last
-64 that ended stay listed for an hour. LAST LINE is the last line of output so
-far. The number of denied accesses is shown once a session has ended.
+64 that ended stay listed for an hour. STATE says whether one waits for input or
+for an answer (see sallyport approvals), and how many accesses were denied so
+far. CPU is the processor time used so far, MEMORY what its processes use now,
+and LAST LINE the last line of output so far.
 `
 	attachHelp = `Connect this terminal to a session: show its output from the beginning and send
 it every key. Several terminals can be attached at once.

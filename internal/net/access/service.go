@@ -138,7 +138,7 @@ func Count(spec *executor.Spec) *Service {
 func (s *Service) Told(r *network.Record) {
 	if s != nil {
 		s.note(proxy.Event{
-			Host: r.Host, Port: r.Port, Protocol: r.Protocol, Method: r.Method, Time: r.Time,
+			Host: r.Host, Port: r.Port, Protocol: r.Protocol, Method: r.Method, Time: r.Time, Addrs: r.Addrs,
 			Decision: network.Decision{Ruling: r.Decision, Reason: r.Reason, Source: r.Source},
 		})
 	}
@@ -263,7 +263,7 @@ func (s *Service) record(e proxy.Event) {
 	r := network.Record{
 		Host: e.Host, Port: e.Port, Protocol: e.Protocol, Method: e.Method, Time: e.Time,
 		Decision: e.Decision.Ruling, Reason: e.Decision.Reason, Source: e.Decision.Source,
-		PolicyVersion: s.policy.Load().Version(),
+		PolicyVersion: s.policy.Load().Version(), Addrs: e.Addrs,
 	}
 	if e.Decision.Entry != nil {
 		r.Rule = e.Decision.Entry.Pattern
@@ -385,7 +385,9 @@ func (s *Service) explain(d *sandbox.Denial, r network.Request, e proxy.Event) {
 	}
 	if len(e.Addrs) > 0 {
 		d.Rule = r.Host.Name() + " has a private address (" + e.Addrs[0].String() + ")"
-		open = s.policy.Load().AddrPattern(r, e.Addrs)
+		if open = ""; s.sockets != nil { // else another machine judges addresses, whatever entries are here
+			open = s.policy.Load().AddrPattern(r, e.Addrs)
+		}
 	}
 	if open != "" {
 		d.Grant = sandbox.Grant{Addr: open}.String()

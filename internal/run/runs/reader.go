@@ -6,6 +6,7 @@ package runs
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -56,6 +57,21 @@ type wrapped struct{ ownExecutor }
 
 // Unwrap returns it, for what only some executors can do.
 func (w wrapped) Unwrap() executor.Executor { return w.ownExecutor }
+
+// A watched is the executor of a run that is asked what its process does.
+type watched struct {
+	wrapped
+	last *atomic.Pointer[executor.Process]
+}
+
+// Start implements [executor.Executor].
+func (w watched) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	p, err := w.ownExecutor.Start(ctx, spec)
+	if err == nil {
+		w.last.Store(&p)
+	}
+	return p, err
+}
 
 // Start implements [executor.Executor].
 func (u unread) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {

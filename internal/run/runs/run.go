@@ -42,6 +42,9 @@ type Run struct {
 
 	transient bool
 
+	process atomic.Pointer[executor.Process] // the last one; nil before the first
+	denied  atomic.Int64                     // accesses so far
+
 	place    *process.Place[*Run]
 	starting atomic.Pointer[starting] // nil before it is known
 	begun    chan struct{}            // closed when Start has returned; then session is nil unless it runs
@@ -117,6 +120,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	if p.own == nil {
 		p.own = new(local.Executor)
 	}
+	p.own = watched{wrapped{p.own}, &r.process}
 	if q.Reader {
 		r.reader = newReader(p.own)
 		p.own = r.reader
@@ -129,6 +133,11 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
 	c.Retry = q.TTY == nil && !q.OpenStdin
+	c.OnDenied = func(d sandbox.Denial) {
+		if d.Source.Evidence() { // a guess is no denial
+			r.denied.Add(1)
+		}
+	}
 	p.Runner.Events, p.Runner.WaitForEvents = p.announcing(q.Events), q.Events != nil
 	if p.Runner.Policy.Mode() == sandbox.Managed {
 		here := slices.DeleteFunc(slices.Clone(q.Hidden), func(name string) bool {
@@ -251,16 +260,29 @@ type Info struct {
 	Starting bool
 	// LastLine is the last line of the output so far that is not empty, without control sequences.
 	LastLine string
+	// Now is what it does; the zero value after the end. Denials counts what was denied so far.
+	Now     process.Now
+	Denials int
+	// Asks says that a question about it is open, that others than its client can answer.
+	Asks bool
 }
 
 // Info returns what a list shows.
 func (r *Run) Info() Info {
 	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
-	info.ID, info.Running = r.id, !r.over()
+	info.ID, info.Running, info.Denials, info.Asks = r.id, !r.over(), int(r.denied.Load()), r.asks()
 	if !info.Running {
 		info.Result = r.result
+	} else if p := r.process.Load(); p != nil {
+		info.Now = process.NowOf(*p)
 	}
 	return info
+}
+
+// asks reports whether a question about the run is open.
+func (r *Run) asks() bool {
+	q := r.prepared.Questions
+	return q != nil && len(q.Open.Pending()) > 0
 }
 
 // Result returns the Result of a run that has ended. The error is an *Error with the reason

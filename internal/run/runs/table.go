@@ -324,7 +324,9 @@ func (t *Table) List(owner string) (list []Info) {
 	for _, r := range t.sorted(owner) {
 		switch {
 		case !r.hasBegun():
-			list = append(list, r.starting.Load().info)
+			info := r.starting.Load().info
+			info.Asks = r.asks()
+			list = append(list, info)
 		case r.session != nil: // else it was not started after all
 			list = append(list, r.Info())
 		}

@@ -140,6 +140,9 @@ func (p *process) askHost(ctx context.Context, r network.Request, most time.Dura
 	return network.Decision{Ruling: network.Allow, Reason: network.Allowed, Source: network.Decider}
 }
 
+// maxAddresses bounds the addresses of a name that a client is told.
+const maxAddresses = 8
+
 // onRecord is [executor.Spec.OnRecord]: the client is told each decision.
 func (p *process) onRecord(r network.Record) {
 	c := p.session.receiver()
@@ -158,6 +161,11 @@ func (p *process) onRecord(r network.Record) {
 	}
 	if r.Method != "" {
 		d.Method = r.Method
+	}
+	if c.extends {
+		for _, addr := range r.Addrs[:min(len(r.Addrs), maxAddresses)] {
+			d.Addresses = append(d.Addresses, addr.String())
+		}
 	}
 	c.notify(wire.MethodPolicyDecision, &d)
 }

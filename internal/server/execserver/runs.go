@@ -229,7 +229,11 @@ func (c *connection) listRuns(id wire.ID, _ struct{}) {
 		l := wire.ListedRun{
 			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
 			LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
-			LastLine: info.LastLine,
+			LastLine: info.LastLine, WaitsFor: waitsFor(&info), Memory: info.Now.Memory,
+		}
+		l.CPU = inMilliseconds(info.Now.CPU)
+		if info.Running {
+			l.Denials = &info.Denials
 		}
 		if res := info.Result; res != nil {
 			code, end := res.ExitCode, string(res.End)
@@ -240,10 +244,33 @@ func (c *connection) listRuns(id wire.ID, _ struct{}) {
 				}
 			}
 			l.ExitCode, l.Signal, l.End, l.Denials = &code, res.Signal, &end, &denied
+			l.CPU = inMilliseconds(res.Usage.CPU)
 		}
 		list.Runs = append(list.Runs, l)
 	}
 	c.answer(id, list)
+}
+
+// inMilliseconds returns nil for nil.
+func inMilliseconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
+}
+
+// waitsFor says what a run waits for, in the words of [wire.ListedRun].
+func waitsFor(info *runs.Info) string {
+	switch in := info.Now.Input; {
+	case info.Asks:
+		return "answer"
+	case in == nil:
+		return ""
+	case in.Kind == executor.InputPassword:
+		return "password"
+	}
+	return "input"
 }
 
 // readRun answers with output that is there, and waits beside all other requests otherwise.

@@ -140,4 +140,6 @@ type PolicyDecision struct {
 	Method    string `json:"method"` // "none" where it cannot be seen
 	Client    string `json:"client"` // "unknown"
 	Override  bool   `json:"policyOverride"`
+	// Addresses is an extension: those of a name that was refused because all of them are protected.
+	Addresses []string `json:"addresses,omitempty"`
 }

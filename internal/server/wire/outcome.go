@@ -47,21 +47,23 @@ func (c *Confine) Apply(s *executor.Spec) {
 // Outcome is an extension: what is known of a process tree that has ended, beside its exit code. It is what
 // an [executor.Exit] has, without what its client knows.
 type Outcome struct {
-	Sandbox          executor.Sandbox       `json:"sandbox"`
-	Survivors        []executor.Survivor    `json:"survivors,omitempty"`
-	SurvivorsBy      string                 `json:"survivorsBy,omitempty"`
-	Quarantined      []executor.Quarantined `json:"quarantined,omitempty"`
-	New              []executor.New         `json:"new,omitempty"`
-	Denials          []sandbox.Denial       `json:"denials,omitempty"`     // of all but hosts
-	DenialNotes      []DenialNote           `json:"denialNotes,omitempty"` // one for each
-	DenialsOmitted   int                    `json:"denialsOmitted,omitempty"`
-	HardLinks        []executor.HardLink    `json:"hardLinks,omitempty"`
-	HardLinksOmitted int                    `json:"hardLinksOmitted,omitempty"`
-	OwnershipIgnored int                    `json:"ownershipIgnored,omitempty"`
-	Limits           []executor.Enforced    `json:"limits,omitempty"`
-	Limit            string                 `json:"limit,omitempty"`
-	Usage            executor.Usage         `json:"usage"`
-	Broken           string                 `json:"broken,omitempty"`
+	Sandbox        executor.Sandbox       `json:"sandbox"`
+	Survivors      []executor.Survivor    `json:"survivors,omitempty"`
+	SurvivorsBy    string                 `json:"survivorsBy,omitempty"`
+	Quarantined    []executor.Quarantined `json:"quarantined,omitempty"`
+	New            []executor.New         `json:"new,omitempty"`
+	Denials        []sandbox.Denial       `json:"denials,omitempty"`     // of all but hosts
+	DenialNotes    []DenialNote           `json:"denialNotes,omitempty"` // one for each
+	DenialsOmitted int                    `json:"denialsOmitted,omitempty"`
+	// NetworkFailures are hosts that the client allowed, and that the server could not reach.
+	NetworkFailures  []executor.NetworkFailure `json:"networkFailures,omitempty"`
+	HardLinks        []executor.HardLink       `json:"hardLinks,omitempty"`
+	HardLinksOmitted int                       `json:"hardLinksOmitted,omitempty"`
+	OwnershipIgnored int                       `json:"ownershipIgnored,omitempty"`
+	Limits           []executor.Enforced       `json:"limits,omitempty"`
+	Limit            string                    `json:"limit,omitempty"`
+	Usage            executor.Usage            `json:"usage"`
+	Broken           string                    `json:"broken,omitempty"`
 }
 
 // A DenialNote is what the JSON of a denial does not have.
@@ -77,6 +79,7 @@ func OutcomeOf(e *executor.Exit) *Outcome {
 		Quarantined: e.Quarantined, New: e.New,
 		DenialsOmitted: e.DenialsOmitted, HardLinks: e.HardLinks, HardLinksOmitted: e.HardLinksOmitted,
 		OwnershipIgnored: e.OwnershipIgnored, Limits: e.Limits, Limit: e.Limit, Usage: e.Usage,
+		NetworkFailures: e.NetworkFailures,
 	}
 	for _, d := range e.Denials {
 		if d.Source != sandbox.Proxied {
@@ -96,7 +99,7 @@ func (o *Outcome) Complete(e *executor.Exit) {
 		o.Quarantined, o.New
 	e.Denials, e.DenialsOmitted = slices.Clone(o.Denials), o.DenialsOmitted
 	e.HardLinks, e.HardLinksOmitted, e.OwnershipIgnored = o.HardLinks, o.HardLinksOmitted, o.OwnershipIgnored
-	e.Limits, e.Limit, e.Usage = o.Limits, o.Limit, o.Usage
+	e.Limits, e.Limit, e.Usage, e.NetworkFailures = o.Limits, o.Limit, o.Usage, o.NetworkFailures
 	for i, note := range o.DenialNotes[:min(len(o.DenialNotes), len(o.Denials))] {
 		e.Denials[i].NoGrant, e.Denials[i].Time = note.Final, time.UnixMicro(note.Time)
 	}
