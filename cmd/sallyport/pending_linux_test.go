@@ -290,9 +290,10 @@ func TestApprovalWait(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
 	for _, test := range []struct{ wait, says string }{{"0", "there is no one to ask"},
-		{"0.01", "no approval came in time"}} {
+		{"0.01", "no approval came in time"},
+		{"0.01", "\nsallyport: a question waits 10ms for sallyport approve "}} {
 		code, out := s.says(t, "run", "-a", "untrusted", "--approval-wait", test.wait, "--", "touch", "made")
-		if code != 123 || !strings.Contains(out, test.says) {
+		if code != 123 || !strings.Contains("\n"+out, test.says) {
 			t.Errorf("%s: exit code %d, %s", test.wait, code, out)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -72,6 +73,11 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {
 			report.note("questions cannot be answered from elsewhere: " + explain.OneLine(err))
+		}
+	}
+	post.Waits = func(r *approval.Request) {
+		if !o.JSONL { // its reader has the question
+			report.note(explain.Waiting(r.ID, o.ApprovalWait))
 		}
 	}
 	report.announce = post.Announce

@@ -4,7 +4,9 @@
 package explain
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
@@ -41,4 +43,11 @@ func Unasked(said string, rule *sallyport.Rule) (words, fix string) {
 		}
 	}
 	return said, ""
+}
+
+// Waiting says of a question for which there is no terminal who is asked, and for how long.
+func Waiting(id string, d time.Duration) string {
+	id = ShellWord(id)
+	return fmt.Sprintf("a question waits %v for sallyport approve %s, or deny %s; sallyport approvals shows it",
+		d, id, id)
 }

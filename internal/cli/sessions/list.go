@@ -174,12 +174,22 @@ func shown(line string) string {
 	return line
 }
 
-// stateOf says how a run is, and whether something was denied to it.
+// stateOf says how a run is, what it waits for, and whether something was denied to it.
 func stateOf(r *wire.ListedRun) string {
-	if r.Denials != nil && *r.Denials > 0 {
-		return fmt.Sprintf("%s, %d denied", endOf(r), *r.Denials)
+	state := endOf(r)
+	switch r.WaitsFor {
+	case "":
+	case "answer":
+		state += ", waits for an answer"
+	case "password":
+		state += ", waits for a password"
+	default:
+		state += ", waits for input"
 	}
-	return endOf(r)
+	if r.Denials != nil && *r.Denials > 0 {
+		return fmt.Sprintf("%s, %d denied", state, *r.Denials)
+	}
+	return state
 }
 
 // cpuOf and memoryOf are what a run has used, and has; "-" where that is not known.
@@ -199,12 +209,6 @@ func memoryOf(r *wire.ListedRun) string {
 
 func endOf(r *wire.ListedRun) string {
 	switch {
-	case r.WaitsFor == "answer":
-		return "waits for an answer"
-	case r.WaitsFor == "password":
-		return "waits for a password"
-	case r.WaitsFor != "":
-		return "waits for input"
 	case r.Starting:
 		return "starting"
 	case r.Running:

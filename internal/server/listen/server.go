@@ -32,6 +32,8 @@ type QuestionServer struct {
 	Beside approval.Approver
 	// Wait is how long a question stays open when Beside has passed; 0 means not at all.
 	Wait time.Duration
+	// Waits is called for each question that begins to wait so; nil does nothing.
+	Waits func(r *approval.Request)
 	// Remembered and Revoke are those of the Runner. They must not be nil.
 	Remembered func() []approval.Remembered
 	Revoke     func(id string) error
@@ -59,6 +61,7 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 	}
 	ctx, pass := context.WithCancelCause(ctx)
 	defer pass(nil)
+	listens := p.open() // before the terminal shows the question: who sees it there can answer it elsewhere
 	beside := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
 		d, err := p.Beside.Approve(ctx, r)
 		if !errors.Is(err, approval.ErrPass) {
@@ -67,6 +70,9 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 		if p.Wait == 0 {
 			pass(approval.ErrPass)
 			return d, err
+		}
+		if listens && p.Waits != nil {
+			p.Waits(r)
 		}
 		timer := time.NewTimer(p.Wait)
 		defer timer.Stop()
@@ -77,7 +83,6 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 			return d, context.Cause(ctx)
 		}
 	})
-	listens := p.open() // before the terminal shows the question: who sees it there can answer it elsewhere
 	elsewhere := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
 		if !listens {
 			return approval.Decision{}, approval.ErrPass
