@@ -64,7 +64,8 @@ func (c *Child) Processes() []int {
 	return out
 }
 
-// Load returns the processor time that the tree has used so far, and its memory in bytes; false after its end.
+// Load returns the processor time that the tree has used so far, and its memory in bytes; false after
+// its end.
 func (c *Child) Load() (cpu time.Duration, memory int64, ok bool) {
 	ok = c.proc.WhileThere(func() {
 		cpu, memory = limits.Load(c.PID(), process.PIDsBelow(c.PID()))

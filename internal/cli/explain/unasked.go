@@ -48,6 +48,6 @@ func Unasked(said string, rule *sallyport.Rule) (words, fix string) {
 // Waiting says of a question for which there is no terminal who is asked, and for how long.
 func Waiting(id string, d time.Duration) string {
 	id = ShellWord(id)
-	return fmt.Sprintf("a question waits %v for sallyport approve %s, or deny %s; sallyport approvals shows it",
-		d, id, id)
+	const words = "a question waits %v for sallyport approve %s, or deny %s; sallyport approvals shows it"
+	return fmt.Sprintf(words, d, id, id)
 }

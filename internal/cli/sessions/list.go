@@ -149,7 +149,8 @@ func table(runs []wire.ListedRun, now time.Time) string {
 	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCPU\tMEMORY\tCOMMAND\tLAST LINE") // a builder has no errors
 	for _, r := range runs {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\t%s\t%s\t%s\n", r.RunID, stateOf(&r),
-			age(now.Sub(time.UnixMilli(r.Started))), cpuOf(&r), memoryOf(&r), commandLine(&r), shown(r.LastLine))
+			age(now.Sub(time.UnixMilli(r.Started))), cpuOf(&r), memoryOf(&r), commandLine(&r),
+			shown(r.LastLine))
 	}
 	_ = w.Flush()
 	lines := strings.Split(b.String(), "\n")

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// tick is the unit of processor times in /proc/PID/stat: the kernel tells hundredths of a second to all programs.
+// tick is the unit of processor times in /proc/PID/stat: the kernel tells hundredths of a second to all
+// programs.
 const tick = time.Second / 100
 
 // Load returns the processor time that a tree has used so far, and the memory of its processes in bytes.
@@ -23,8 +24,8 @@ func Load(reaper int, processes []int) (cpu time.Duration, memory int64) {
 	return cpu, total(processes, proportional)
 }
 
-// parseTimes returns from /proc/PID/stat (proc_pid_stat(5)) what a process has used, and what the children that it
-// has collected had used.
+// parseTimes returns from /proc/PID/stat (proc_pid_stat(5)) what a process has used, and what the children
+// that it has collected had used.
 func parseTimes(stat string) (own, collected time.Duration) {
 	// The name in parentheses may hold any byte; the other fields follow the last one.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])

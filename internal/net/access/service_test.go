@@ -119,12 +119,13 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// TestTold: what the proxy of another machine tells has the same facts. Which addresses are open is judged there,
-// so no entry for one is named.
+// TestTold: what the proxy of another machine tells has the same facts. Which addresses are open is judged
+// there, so no entry for one is named.
 func TestTold(t *testing.T) {
 	s := Count(&executor.Spec{})
 	s.Told(&network.Record{Host: "reg.example", Port: 443, Protocol: network.HTTPSConnect,
-		Decision: network.Deny, Reason: network.NotAllowedLocal, Addrs: []netip.Addr{netip.MustParseAddr("10.99.0.7")}})
+		Decision: network.Deny, Reason: network.NotAllowedLocal,
+		Addrs: []netip.Addr{netip.MustParseAddr("10.99.0.7")}})
 	if got := s.Close().Denials; len(got) != 1 || got[0].Grant != "" || !got[0].NoGrant ||
 		got[0].Rule != "reg.example has a private address (10.99.0.7)" {
 		t.Errorf("%+v", got)

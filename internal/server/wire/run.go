@@ -95,8 +95,8 @@ type ListedRun struct {
 	LastLine string `json:"lastLine,omitempty"`
 	// Denials counts the accesses that the sandbox denied so far; nil before the start.
 	Denials *int `json:"denials,omitempty"`
-	// CPU is the processor time that its processes have used so far, in milliseconds, and Memory the bytes that
-	// they have now; nil where that is not known.
+	// CPU is the processor time that its processes have used so far, in milliseconds, and Memory the bytes
+	// that they have now; nil where that is not known.
 	CPU    *int64 `json:"cpuMs,omitempty"`
 	Memory *int64 `json:"memoryBytes,omitempty"`
 	// WaitsFor is "answer" while a question about it is open, "password" or "input" while it waits for
