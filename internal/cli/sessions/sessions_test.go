@@ -207,9 +207,9 @@ func TestTable(t *testing.T) {
 			LastLine: strings.Repeat("ä", 50)},
 	}, now)
 	if strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "ID   STATE") ||
-		!regexp.MustCompile(`(?m)^20   timed out \(137\) +1m ago +x$`).MatchString(got) ||
+		!regexp.MustCompile(`(?m)^20   timed out \(137\) +1m ago +- +- +x$`).MatchString(got) ||
 		!strings.Contains(got, "3h ago") || strings.Count(got, "\n") != 5 ||
-		!regexp.MustCompile(`(?m)^3 +ended +0s ago +y +a.+b$`).MatchString(got) ||
+		!regexp.MustCompile(`(?m)^3 +ended +0s ago +- +- +y +a.+b$`).MatchString(got) ||
 		!regexp.MustCompile(`(?m)^4 +timed out \(137\), 2 denied .* z +ä{37}\.\.\.$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
