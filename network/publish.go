@@ -35,7 +35,8 @@ func ParsePublish(text string) (Publish, error) {
 func parsePublished(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != text {
-		return 0, fmt.Errorf("%q is not a port; write PORT or PORT:HOSTPORT with numbers from 1 to 65535", text)
+		return 0, fmt.Errorf("%q is not a port; write PORT or PORT:HOSTPORT with numbers from 1 to 65535",
+			text)
 	}
 	return uint16(n), nil
 }

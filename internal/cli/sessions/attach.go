@@ -247,7 +247,8 @@ func (a *attachment) left(err error) error {
 	var by *signalError
 	switch id := a.run.RunID; {
 	case errors.Is(err, errDetached):
-		a.env.Tell(fmt.Sprintf("detached from session %s, which keeps running; to return: sallyport attach%s %s",
+		a.env.Tell(fmt.Sprintf("detached from session %s, which keeps running; to return: "+
+			"sallyport attach%s %s",
 			id, a.where, id))
 		return nil
 	case errors.As(err, &by):

@@ -277,7 +277,8 @@ func (w *waited) leave(env *Env, o *Options) error {
 		return leave(env, w.Result, o.json)
 	case w.Reason == reasonDeadline:
 		if !o.json {
-			env.Tell(fmt.Sprintf("the session is still running after %v", *cmp.Or(o.timeout, new(time.Duration))))
+			env.Tell(fmt.Sprintf("the session is still running after %v",
+				*cmp.Or(o.timeout, new(time.Duration))))
 		}
 		return explain.ExitCode(explain.CodeTimedOut)
 	case o.json:

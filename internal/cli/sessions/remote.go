@@ -111,7 +111,8 @@ func endRun(ctx context.Context, env *Env, c client, id string, err error) error
 	}
 	err = wire.RemoveRun(ctx, c, id)
 	if err != nil && signaled {
-		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may still be running there as session %s", id))
+		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may still be running there "+
+			"as session %s", id))
 	}
 	return err
 }

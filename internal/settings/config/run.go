@@ -317,7 +317,8 @@ func clearMember(member any) {
 // checkDescriptor checks an element of --fd.
 func checkDescriptor(text string) error {
 	if n, err := strconv.ParseUint(text, 10, 20); err != nil || n < 3 {
-		return fmt.Errorf("%s is not a descriptor above the standard ones; use numbers from 3 on", quoted(text))
+		return fmt.Errorf("%s is not a descriptor above the standard ones; use numbers from 3 on",
+			quoted(text))
 	}
 	return nil
 }
