@@ -162,7 +162,7 @@ var keys = []Key{
 	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
 	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names, while the command runs that wants to reach them. On a terminal the default is true with the managed network.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "ask-net", Group: groupSandbox, Shapes: true,
-			Help: "ask about hosts that no pattern matches, while the\nprogram runs; implies --net proxy, unless the\nsettings turn the network off"}}}},
+			Help: "ask about hosts that no pattern matches, while the\nprogram runs; implies\n--net proxy, unless the settings turn the network off"}}}},
 	{Name: keyPublish, Type: List, Order: Opens, apart: true, covers: publishes, check: checkPublish, Help: "Ports of commands that this machine reaches at its 127.0.0.1: PORT, or PORT:HOSTPORT.",
 		Flags: []Flag{{several: true, Flag: syntax.Flag{Long: "publish", Value: "PORT", Group: groupSandbox,
 			Shapes: true, Help: "make the program's server at PORT reachable at\n127.0.0.1:PORT of this machine; PORT:HOSTPORT for\nanother port there (repeatable; PORT,PORT)"}}}},
