@@ -109,7 +109,7 @@ func denial(b *strings.Builder, d sandbox.Denial, home string) {
 	g := groupDenials([]sandbox.Denial{d})[0]
 	switch {
 	case g.readOnlyHere():
-		fmt.Fprintf(b, "      read-only by a flag or a setting, beside which %s does not count\n", g.flags)
+		fmt.Fprintf(b, "      read-only by a flag or a setting, beside which %s does not count\n", shellGrant(g.flags))
 	case d.Grant != "" || d.Wider != "":
 		fmt.Fprintf(b, "      allow with: %s\n", Allow(cmp.Or(d.Grant, d.Wider), home))
 		if g, ok := grants.GrantOfHost(d.Addr); ok && d.Source == sandbox.Proxied &&

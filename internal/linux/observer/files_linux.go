@@ -45,7 +45,7 @@ func (r *request) shownBy(f *facts, fd int) mounted {
 		return mounted{} // the kernel decides
 	}
 	m := mounted{readOnly: st.Flags&unix.ST_RDONLY != 0,
-		kernel: int64(st.Type) == unix.PROC_SUPER_MAGIC || int64(st.Type) == unix.SYSFS_MAGIC}
+		kernel: st.Type == unix.PROC_SUPER_MAGIC || st.Type == unix.SYSFS_MAGIC}
 	if !r.lasting(f) {
 		return m
 	}

@@ -90,7 +90,7 @@ func keepIgnored(s syscall.Signal) {
 	var status syscall.WaitStatus
 	err := error(syscall.ECHILD)
 	if pid > 0 {
-		for _, err = syscall.Wait4(pid, &status, syscall.WALL, nil); err == syscall.EINTR; { //nolint:errorlint
+		for _, err = syscall.Wait4(pid, &status, syscall.WALL, nil); err == syscall.EINTR; {
 			_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
 		}
 	}
