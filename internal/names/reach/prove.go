@@ -37,7 +37,7 @@ func (r *DeniedRun) prove(denials []sandbox.Denial) {
 	for i := range denials {
 		d := &denials[i]
 		if _, ok := sandbox.ParseGrants(cmp.Or(d.Grant, d.Wider)); ok && isFile(d.Op) &&
-			d.Path != "" && why != nil && !r.makesCache(d) {
+			d.Path != "" && why != nil {
 			open, flags = append(open, d), append(flags, cmp.Or(d.Grant, d.Wider))
 		}
 	}
@@ -48,11 +48,6 @@ func (r *DeniedRun) prove(denials []sandbox.Denial) {
 	for i := 0; i < len(open) && !enough; i++ {
 		r.settle(open[i], why)
 	}
-}
-
-// makesCache reports whether a tool would make its cache: the grant names another place to it.
-func (r *DeniedRun) makesCache(d *sandbox.Denial) bool {
-	return d.Grant != "" && !r.files.exists(d.Path) && d.Grant == r.cache(d.Path)
 }
 
 // settle leaves a denial with flags that are enough, if there are any.

@@ -115,7 +115,7 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 	case d.Op == sandbox.Syscall && d.Call == "bpf" && r.Local && r.files.holds(bpfSetting, "12"):
 		d.Grant = ""
 		return "this kernel closes it to programs without rights (" + bpfSetting + ")"
-	case d.Op == sandbox.Syscall && slices.Contains(userCalls, d.Call):
+	case d.Op == sandbox.Syscall && d.Source == sandbox.Notified && slices.Contains(userCalls, d.Call):
 		return oneUser(d.Program)
 	case d.Op == sandbox.Write && d.Errno == "EXDEV":
 		return crosses
