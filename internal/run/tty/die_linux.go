@@ -5,6 +5,7 @@ package tty
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -89,10 +90,8 @@ func keepIgnored(s syscall.Signal) {
 	pid := trySignal(s)
 	var status syscall.WaitStatus
 	err := error(syscall.ECHILD)
-	if pid > 0 {
-		for _, err = syscall.Wait4(pid, &status, syscall.WALL, nil); err == syscall.EINTR; {
-			_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
-		}
+	for again := pid > 0; again; again = errors.Is(err, syscall.EINTR) {
+		_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
 	}
 	if err == nil && status.Exited() {
 		signal.Ignore(s)
