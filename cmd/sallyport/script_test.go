@@ -103,7 +103,15 @@ func workRoot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(p, 0o700) // the work directories of overlays are closed to their owner
+			}
+			return nil
+		})
+		_ = os.RemoveAll(root)
+	})
 	return root
 }
 

@@ -153,9 +153,7 @@ func TestRefusedSteps(t *testing.T) {
 			files, mounts := openFiles(t), mountTable(t)
 			_, err := l.Start(s, n, n, n)
 			wantStepError(t, err, index, c.call, c.errno)
-			if now := openFiles(t); now != files {
-				t.Errorf("%d descriptors are open, there were %d", now, files)
-			}
+			wantNoFiles(t, files)
 			if mountTable(t) != mounts {
 				t.Error("the mounts of the caller changed")
 			}
@@ -278,9 +276,7 @@ func TestScriptErrors(t *testing.T) {
 			if script.Step != c.step || !strings.Contains(script.Reason, c.reason) {
 				t.Errorf("step %d, %q; want step %d and %q", script.Step, script.Reason, c.step, c.reason)
 			}
-			if now := openFiles(t); now != files {
-				t.Errorf("%d descriptors are open, there were %d", now, files)
-			}
+			wantNoFiles(t, files)
 		})
 	}
 }
@@ -310,9 +306,7 @@ func TestBadStandardFiles(t *testing.T) {
 				c.files[2]); err == nil {
 				t.Error("no error")
 			}
-			if now := openFiles(t); now != before {
-				t.Errorf("%d descriptors are open, there were %d", now, before)
-			}
+			wantNoFiles(t, before)
 		})
 	}
 }

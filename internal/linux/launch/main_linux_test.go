@@ -269,14 +269,31 @@ func outputWith(t testing.TB, l *starter, f Files, s *Script) (string, syscall.W
 	return string(b), finishAll(t, p)
 }
 
-// openFiles counts the descriptors of this process.
-func openFiles(t testing.TB) int {
+// openFiles returns what the descriptors of this process lead to, by their numbers.
+func openFiles(t testing.TB) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(entries)
+	files := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // not the one of the listing
+			files[e.Name()] = to
+		}
+	}
+	return files
+}
+
+// wantNoFiles fails when a descriptor is new. That one of before is closed says nothing: another
+// test may have left it to the garbage collector.
+func wantNoFiles(t testing.TB, before map[string]string) {
+	t.Helper()
+	for fd, to := range openFiles(t) {
+		if to != before[fd] && !strings.HasPrefix(to, "anon_inode:[event") { // those are the runtime's
+			t.Errorf("descriptor %s is left: %s", fd, to)
+		}
+	}
 }
 
 // wantNoChildren fails when this process has a child, alive or not.

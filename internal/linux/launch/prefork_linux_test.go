@@ -123,9 +123,7 @@ func TestPreforkOwnFiles(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if now := openFiles(t); now > before {
-		t.Errorf("%d descriptors, before %d", now, before)
-	}
+	wantNoFiles(t, before)
 	wantNoChildren(t)
 }
 
@@ -150,9 +148,7 @@ func TestPreforkDropped(t *testing.T) {
 	if l.Prefork(NewUser, nil, Files{}) != nil {
 		t.Error("a closed launcher begins one")
 	}
-	if now := openFiles(t); now > before {
-		t.Errorf("%d descriptors, before %d", now, before)
-	}
+	wantNoFiles(t, before)
 	wantNoChildren(t)
 }
 

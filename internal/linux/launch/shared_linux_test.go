@@ -244,9 +244,7 @@ func TestPreforkInside(t *testing.T) {
 		begin().Drop()
 		fails().Drop()
 	}
-	if now := openFiles(t); now > before+2 { // of the runtime
-		t.Errorf("%d descriptors, and %d before", now, before)
-	}
+	wantNoFiles(t, before)
 }
 
 func (h *holding) round(t *testing.T, l *starter, pre *Preforked, s *Script, want string) {

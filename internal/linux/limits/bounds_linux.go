@@ -237,7 +237,7 @@ func (b *Bounds) Watch(processes func() []int, kill func()) {
 // and what the tree used, of which the reaper has measured used. The tree must have
 // ended.
 func (b *Bounds) Finish(used launch.Usage) (held []executor.Enforced, limit string, _ executor.Usage) {
-	seen := b.watch.finish()
+	seen := b.watch.finish(used.Written)
 	g, _ := b.group()
 	if g != nil {
 		g.unwatch()

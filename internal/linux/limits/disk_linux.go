@@ -104,8 +104,9 @@ func (d *diskWatch) next() time.Duration {
 
 // exceeded returns whether the limit was exceeded, and whether all was counted: counting ends when
 // over is closed. processes returns the IDs of processes that may have deleted files open; nil when
-// none is left.
-func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) (exceeded, whole bool) {
+// none is left. wrote is how much the tree has written to disks as far as is known: another program may
+// have freed the space meanwhile.
+func (d *diskWatch) exceeded(processes func() []int, wrote int64, over <-chan struct{}) (_, whole bool) {
 	d.fell = 0
 	for i := range d.disks {
 		k := &d.disks[i]
@@ -117,7 +118,7 @@ func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) (exce
 		k.most = max(k.most, now) // other programs may free space
 		d.fell += k.most - now
 	}
-	if d.fell < d.again {
+	if d.fell < d.again && wrote <= d.limit {
 		return false, true
 	}
 	c := count{since: d.since, enough: d.limit, over: over, known: make(map[[2]uint64]bool)}

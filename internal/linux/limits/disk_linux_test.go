@@ -42,7 +42,7 @@ func TestCountEnds(t *testing.T) {
 			(d.again == 1) == c.whole {
 			t.Errorf("%s: exceeded %v, counted %d, again at %d", c.name, exceeded, d.counted, d.again)
 		}
-		if exceeded := w.lastDisk(c.over); exceeded != c.last {
+		if exceeded := w.lastDisk(0, c.over); exceeded != c.last {
 			t.Errorf("%s: at the end exceeded %v, want %v", c.name, exceeded, c.last)
 		}
 	}
@@ -73,7 +73,7 @@ func TestDeletedCounts(t *testing.T) {
 		want      bool
 	}{{nil, false}, {func() []int { return []int{os.Getpid()} }, true}} {
 		d.again = 1
-		if exceeded, whole := d.exceeded(c.processes, nil); exceeded != c.want || !whole {
+		if exceeded, whole := d.exceeded(c.processes, 0, nil); exceeded != c.want || !whole {
 			t.Errorf("with processes %v: exceeded %v, all was counted %v, counted %d", c.processes != nil,
 				exceeded, whole, d.counted)
 		}
@@ -95,5 +95,25 @@ func TestDisksBelow(t *testing.T) {
 	}
 	if !slices.ContainsFunc(d.disks, func(k disk) bool { return device(k.at) == device("/proc") }) {
 		t.Errorf("disks %+v", d.disks)
+	}
+}
+
+// TestSpaceFreedMeanwhile: what another program frees does not hide what the command has written.
+func TestSpaceFreedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	const size = 1 << 18
+	d, err := newDiskWatch(size/2, []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.disks[0].most = 0 // as if more were free than at the start
+	w := &watch{disk: d}
+	for _, wrote := range []int64{0, size} {
+		if exceeded := w.lastDisk(wrote, nil); exceeded != (wrote > 0) {
+			t.Errorf("%d bytes written: exceeded %v", wrote, exceeded)
+		}
 	}
 }

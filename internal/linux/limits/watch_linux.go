@@ -72,8 +72,8 @@ func (w *watch) begin(processes func() []int, exceed func(limit string)) {
 }
 
 // finish ends the watch, measures once more what outlives the tree, and returns what
-// was measured.
-func (w *watch) finish() seen {
+// was measured. wrote is how many bytes the tree has written to disks.
+func (w *watch) finish(wrote int64) seen {
 	if w.over != nil {
 		close(w.over)
 		w.wg.Wait()
@@ -81,7 +81,7 @@ func (w *watch) finish() seen {
 	if w.disk != nil && !w.seen.disk {
 		late := make(chan struct{})
 		defer time.AfterFunc(lastCount, func() { close(late) }).Stop()
-		w.seen.disk = w.lastDisk(late)
+		w.seen.disk = w.lastDisk(wrote, late)
 	}
 	return w.seen
 }
@@ -229,13 +229,13 @@ func threads(pid int) int64 {
 }
 
 func (w *watch) measureDisk() (exceeded bool, next time.Duration) {
-	w.seen.disk, _ = w.disk.exceeded(w.processes, w.over) // finish counts again what its end cut off
+	w.seen.disk, _ = w.disk.exceeded(w.processes, 0, w.over) // finish counts again what its end cut off
 	return w.seen.disk, w.disk.next()
 }
 
 // lastDisk looks at the disk after the end of the tree. Where late is closed before all is counted, the free
 // space decides.
-func (w *watch) lastDisk(late <-chan struct{}) bool {
-	exceeded, whole := w.disk.exceeded(nil, late)
+func (w *watch) lastDisk(wrote int64, late <-chan struct{}) bool {
+	exceeded, whole := w.disk.exceeded(nil, wrote, late)
 	return exceeded || !whole && w.disk.fell > w.disk.limit
 }
