@@ -1,0 +1,214 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// mostLinks is how many links are followed for one name, as on Linux.
+const mostLinks = 40
+
+// An OutsideError says that a patch names a file that lies in none of the roots. Nothing was changed.
+type OutsideError struct{ Path string }
+
+// Error returns one sentence.
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("patch rejected: %s lies outside of what may be written", text.Word(e.Path))
+}
+
+// roots are open directories. Everything is reached from them through descriptors, and no link is
+// followed: where somebody swaps a directory for a link, the way ends there.
+type roots struct {
+	names []string // without links
+	open  map[string]*os.Root
+}
+
+func openRoots(names []string) (*roots, error) {
+	r := &roots{open: make(map[string]*os.Root)}
+	for _, name := range names {
+		real, err := filepath.EvalSymlinks(name)
+		if err == nil {
+			real, err = filepath.Abs(real)
+		}
+		var root *os.Root
+		if err == nil && r.open[real] == nil {
+			root, err = os.OpenRoot(real)
+		}
+		if err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+		if root != nil {
+			r.names, r.open[real] = append(r.names, real), root
+		}
+	}
+	return r, nil
+}
+
+func (r *roots) close() error {
+	var errs []error
+	for _, root := range r.open {
+		errs = append(errs, root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// has reports by names whether a path lies in a root. A root itself does not.
+func (r *roots) has(path string) bool {
+	for _, root := range r.names {
+		if path != root && safefile.Within(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// dir opens the directory path, which has no links on its way.
+func (r *roots) dir(path string) (*os.Root, error) {
+	if d := r.open[path]; d != nil {
+		return d, nil
+	}
+	if !r.has(path) {
+		return nil, &OutsideError{path}
+	}
+	parent, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	d, err := child(parent, path)
+	if err != nil {
+		return nil, err
+	}
+	r.open[path] = d
+	return d, nil
+}
+
+// child opens a directory of parent, and no link.
+func child(parent *os.Root, path string) (*os.Root, error) {
+	name := filepath.Base(path)
+	named, err := parent.Lstat(name)
+	if err == nil && !named.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := d.Stat(".")
+	if err == nil && !os.SameFile(named, info) {
+		err = &fs.PathError{Op: "open", Path: path, Err: errMoved}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+var errMoved = errors.New("it was replaced meanwhile")
+
+// lstat looks at what has a name.
+func (r *roots) lstat(path string) (fs.FileInfo, error) {
+	d, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return d.Lstat(filepath.Base(path))
+}
+
+// read reads a regular file, and follows no link to it.
+func (r *roots) read(path string) ([]byte, fs.FileInfo, error) {
+	d, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	name := filepath.Base(path)
+	info, err := d.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = safefile.ErrNotPlain
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := d.OpenFile(name, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	now, err := f.Stat()
+	if err == nil && !os.SameFile(info, now) {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	content := make([]byte, 0, now.Size()+1)
+	for {
+		n, err := f.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		if errors.Is(err, io.EOF) {
+			return content, now, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(content) == cap(content) {
+			content = append(content, 0)[:len(content)]
+		}
+	}
+}
+
+// resolve returns the name without links of an absolute clean path: what is not there keeps its name.
+// It only computes; what it finds is opened without links later. known overrides what is on disk: it
+// reports whether a path is known to be no link.
+func resolve(path string, followLast bool, known func(string) bool) (string, error) {
+	top := filepath.VolumeName(path) + string(filepath.Separator)
+	at, rest := top, path[len(top):]
+	for links := 0; rest != ""; {
+		name, after, _ := strings.Cut(rest, string(filepath.Separator))
+		rest = after
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		if last := strings.Trim(rest, string(filepath.Separator)) == ""; last && !followLast || known(next) {
+			at = next
+			continue
+		}
+		info, err := os.Lstat(next)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			at = next // an error is found again where it is opened
+			continue
+		}
+		if links++; links > mostLinks {
+			return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(to) {
+			at = top
+			to = to[len(filepath.VolumeName(to)):]
+		}
+		rest = filepath.Join(to, rest+string(filepath.Separator))
+	}
+	return at, nil
+}
