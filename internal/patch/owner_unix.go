@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
+//go:build linux || darwin
 
 package patch
 
@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-const noWait = syscall.O_NONBLOCK // what takes the place of a file in the same moment is not waited for
+const noWait = safefile.NoWait
 
 // keepOwner gives a file the owner of the one that it replaces, and its group where the user may.
 func keepOwner(f *os.File, replaced fs.FileInfo) error {
