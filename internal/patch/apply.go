@@ -169,12 +169,13 @@ func (t *transaction) exchange(i int, e *entry) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && e.before == nil:
 		t.step()
-		return d.Link(next, name) // which replaces nothing that somebody made meanwhile
+		return d.Link(next, name) // which replaces nothing that was made meanwhile
 	case err == nil && e.before == nil:
 		return errMoved
 	case err != nil:
 		return err
-	case !os.SameFile(now, e.before) || now.Size() != e.before.Size() || !now.ModTime().Equal(e.before.ModTime()):
+	case !os.SameFile(now, e.before), now.Size() != e.before.Size(),
+		!now.ModTime().Equal(e.before.ModTime()):
 		return errMoved
 	}
 	t.step()

@@ -72,7 +72,7 @@ const killedEnv = "PATCH_TEST_KILLED"
 func TestKilledHelper(t *testing.T) {
 	words := strings.Split(os.Getenv(killedEnv), "|")
 	if len(words) != 3 {
-		t.Skip("it runs in a process of TestKilled")
+		return // it is for a process of TestKilled
 	}
 	at := 0
 	if _, err := fmt.Sscan(words[2], &at); err != nil {
@@ -169,14 +169,16 @@ func TestKilled(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	const begin, end = "*** Begin Patch\n", "*** End Patch"
-	const patch = begin + "*** Update File: a\n@@\n-a\n+A\n*** Add File: new/x\n+x\n*** Update File: z\n@@\n-z\n+Z\n" + end
+	const patch = begin + "*** Update File: a\n@@\n-a\n+A\n*** Add File: new/x\n+x\n" +
+		"*** Update File: z\n@@\n-z\n+Z\n" + end
 	tests := []struct {
 		name    string
 		between func(t *testing.T, tree string)
 	}{
 		{"a file was written", func(t *testing.T, tree string) { put(t, filepath.Join(tree, "z"), "zz\n") }},
 		{"a file became a link", func(t *testing.T, tree string) {
-			if err := errors.Join(os.Remove(filepath.Join(tree, "z")), os.Symlink("a", filepath.Join(tree, "z"))); err != nil {
+			z := filepath.Join(tree, "z")
+			if err := errors.Join(os.Remove(z), os.Symlink("a", z)); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -185,7 +187,9 @@ func TestAllOrNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"a new file is there", func(t *testing.T, tree string) { put(t, filepath.Join(tree, "new/x"), "other\n") }},
+		{"a new file is there", func(t *testing.T, tree string) {
+			put(t, filepath.Join(tree, "new/x"), "other\n")
+		}},
 		{"a directory became a link", func(t *testing.T, tree string) {
 			if err := os.Symlink(os.TempDir(), filepath.Join(tree, "new")); err != nil {
 				t.Fatal(err)

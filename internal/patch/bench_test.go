@@ -60,7 +60,7 @@ func BenchmarkApply(b *testing.B) {
 	b.Run("git", func(b *testing.B) {
 		git, err := exec.LookPath("git")
 		if err != nil {
-			b.Skip(err)
+			b.Fatal(err)
 		}
 		for b.Loop() {
 			b.StopTimer()

@@ -68,7 +68,7 @@ func (j *journal) write(dir *os.Root, step func()) error {
 	return dir.Rename(j.ID+writing, j.ID+undoSuffix)
 }
 
-// A StrayError says that somebody changed files while a patch was half done. They were left alone.
+// A StrayError says that files changed while a patch was half done. They were left alone.
 type StrayError struct{ Paths []string }
 
 // Error returns one sentence with the files.
@@ -106,7 +106,7 @@ func (j *journal) undo(r *roots, step func()) error {
 		}
 		if info, err := d.Lstat(name); err == nil && info.IsDir() {
 			step()
-			_ = d.Remove(name) // one that is not empty is somebody's
+			_ = d.Remove(name) // one that is not empty stays
 		}
 	}
 	undo(true) // a directory can have taken the place of a file
@@ -124,7 +124,7 @@ func (j *journal) undoStep(r *roots, i int, step func()) (bool, error) {
 		return true, nil // it was to be made
 	}
 	if err != nil {
-		return false, nil // somebody put something else on the way, which must not stop all later patches
+		return false, nil // something else was put on the way, which must not stop all later patches
 	}
 	name, was, next := filepath.Base(s.Path), j.beside(i, "old"), j.beside(i, "new")
 	before, err := d.Lstat(was)

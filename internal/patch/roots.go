@@ -29,7 +29,7 @@ func (e *OutsideError) Error() string {
 }
 
 // roots are open directories. Everything is reached from them through descriptors, and no link is
-// followed: where somebody swaps a directory for a link, the way ends there.
+// followed: where a directory is swapped for a link, the way ends there.
 type roots struct {
 	names []string // without links
 	open  map[string]*os.Root
