@@ -77,8 +77,8 @@ func (e *StrayError) Error() string {
 	for i, path := range e.Paths {
 		words[i] = text.Word(path)
 	}
-	return "files changed while a patch was half done, and were left as they are: " + strings.Join(words, ", ") +
-		"; what they were before lies beside them in .sallyport-patch-*.old"
+	return "files changed while a patch was half done, and were left as they are: " +
+		strings.Join(words, ", ") + "; what they were before lies beside them in .sallyport-patch-*.old"
 }
 
 // undo brings back what was there before. It can be killed and called again.

@@ -175,8 +175,8 @@ func (p *parser) hunk() error {
 	line := strings.TrimSpace(p.lines[p.at])
 	h, ok := header(line)
 	if !ok {
-		return p.fail(p.at, "'%s' is not a valid hunk header. Valid hunk headers: '%s{path}', '%s{path}', '%s{path}'",
-			line, addMark, deleteMark, updateMark)
+		return p.fail(p.at, "'%s' is not a valid hunk header. Valid hunk headers: "+
+			"'%s{path}', '%s{path}', '%s{path}'", line, addMark, deleteMark, updateMark)
 	}
 	start := p.at
 	p.at++

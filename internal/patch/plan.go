@@ -320,7 +320,8 @@ func invalidUTF8(text []byte) string {
 		if !utf8.FullRune(text[i:]) {
 			return fmt.Sprintf("incomplete utf-8 byte sequence from index %d", i)
 		}
-		for i+n < len(text) && !utf8.FullRune(text[i:i+n+1]) { // as many bytes are wrong together as could begin a character
+		// As many bytes are wrong together as could begin a character.
+		for i+n < len(text) && !utf8.FullRune(text[i:i+n+1]) {
 			n++
 		}
 		return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", n, i)
