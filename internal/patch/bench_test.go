@@ -33,7 +33,8 @@ func benchTree(b *testing.B, tree string) (ours, gits string) {
 		fmt.Fprintf(&g, "--- a/%s\n+++ b/%s\n", name, name)
 		for c := range benchChunks {
 			at := (c + 1) * 80
-			chunk := fmt.Sprintf(" line %d of %d\n-line %d of %d\n+new\n line %d of %d\n", at, i, at+1, i, at+2, i)
+			chunk := fmt.Sprintf(" line %d of %d\n-line %d of %d\n+new\n line %d of %d\n",
+				at, i, at+1, i, at+2, i)
 			p.WriteString("@@\n" + chunk)
 			fmt.Fprintf(&g, "@@ -%d,3 +%d,3 @@\n%s", at+1, at+1, chunk)
 		}

@@ -18,7 +18,7 @@ import (
 // Options say where a patch applies.
 type Options struct {
 	Dir   string   // the absolute directory of relative names
-	Roots []string // what may be written lies in these absolute directories; if there are none, nothing may be
+	Roots []string // what may be written lies in these absolute directories
 }
 
 // ErrNothing says that a patch has no hunks.

@@ -84,7 +84,8 @@ func TestSwappedLinks(t *testing.T) {
 					break
 				}
 				restore()
-				if err := errors.Join(os.RemoveAll(filepath.Join(dir, "sub")), Recover(journals)); err != nil {
+				err = errors.Join(os.RemoveAll(filepath.Join(dir, "sub")), Recover(journals))
+				if err != nil {
 					t.Fatal(err)
 				}
 				put(t, filepath.Join(dir, "sub/f"), "f\n")

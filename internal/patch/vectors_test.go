@@ -54,7 +54,8 @@ func TestVectors(t *testing.T) {
 			tree := realTemp(t)
 			v.build(t, filepath.Join(dir, "before"), tree)
 			text := strings.ReplaceAll(string(readFile(t, filepath.Join(dir, "patch.txt"))), "{CWD}", tree)
-			out, err := applyText(text, Options{Dir: filepath.Join(tree, v.Cwd), Roots: []string{tree}}, realTemp(t))
+			o := Options{Dir: filepath.Join(tree, v.Cwd), Roots: []string{tree}}
+			out, err := applyText(text, o, realTemp(t))
 			want, got := v.Stdout, out
 			if v.Exit != 0 {
 				want, got = v.Stderr, fmt.Sprintln(err)
