@@ -191,6 +191,7 @@ func (p *Protection) Observed() Names {
 	for _, o := range g.seen.own {
 		n.Own = append(n.Own, o.id)
 	}
+	n.Commits = g.git
 	return n
 }
 
@@ -386,6 +387,9 @@ func (p *Protection) closed(path string) bool {
 	g := p.walls
 	if g == nil {
 		g = p.found
+	}
+	if at := inOwn(p.seen.own, path); at != "" && path != at && !committable(path[len(at)+1:]) {
+		return true // what the judge keeps can only have been removed
 	}
 	return g.level(path) != sandbox.LevelWrite ||
 		slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
