@@ -6,6 +6,7 @@ package linux
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,5 +44,16 @@ func TestHungMount(t *testing.T) {
 	}
 	if !slices.ContainsFunc(after.Sandbox.Warnings, func(w string) bool { return strings.Contains(w, at) }) {
 		t.Errorf("warnings %q", after.Sandbox.Warnings)
+	}
+	waiting := func() int {
+		all := make([]byte, 1<<20)
+		return strings.Count(string(all[:runtime.Stack(all, true)]), "hostfacts.readMount(")
+	}
+	before := waiting()
+	for range 2 {
+		mustRun(t, a, &job{args: sh("true")})
+	}
+	if now := waiting(); before == 0 || now > before {
+		t.Errorf("%d threads wait for mounts, after the first command %d", now, before)
 	}
 }
