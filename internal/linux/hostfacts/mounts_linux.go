@@ -184,9 +184,15 @@ func NewMountTable(mounts []Mount) *MountTable {
 	return t
 }
 
+// hungAfter is how long the server of a mount may take to answer. Several are asked at once.
+const hungAfter = 250 * time.Millisecond
+
 // Hung returns the mount points below a directory for whose files a program or another machine answers, but
-// does not within a time. None of them is touched by this goroutine.
-func (t *MountTable) Hung(dir string, limit time.Duration) (out []string) {
+// does not in time. None of them is touched by this goroutine. A nil table has none.
+func (t *MountTable) Hung(dir string) (out []string) {
+	if t == nil {
+		return nil
+	}
 	var asked []Mount
 	for _, m := range t.served {
 		at := m.Point
@@ -202,7 +208,7 @@ func (t *MountTable) Hung(dir string, limit time.Duration) (out []string) {
 	for i, m := range asked {
 		looks[i] = look(m)
 	}
-	end := time.After(limit)
+	end := time.After(hungAfter)
 	for i, answered := range looks {
 		select {
 		case <-answered:

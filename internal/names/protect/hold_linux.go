@@ -185,8 +185,11 @@ func (p *Protection) Observed() Names {
 			n.Opened = append(n.Opened, g.openedIn(w.repo)...)
 		}
 	}
-	for name := range g.rules {
+	for name, r := range g.rules {
 		n.Ruled = append(n.Ruled, name)
+		if r.Why == whyHung && r.Level == sandbox.LevelDeny {
+			n.Hung = append(n.Hung, name)
+		}
 	}
 	for _, o := range g.seen.own {
 		n.Own = append(n.Own, o.id)

@@ -47,6 +47,8 @@ type Names struct {
 	Opened []string
 	// Ruled are the paths that a rule of the plan is about: a mount holds them.
 	Ruled []string
+	// Hung are hidden mounts whose server does not answer.
+	Hung []string
 	// Own are repositories that commands have made in earlier runs: they can be removed and moved, and
 	// not changed. Commits says that they are open for commits.
 	Own     []FileID
@@ -337,6 +339,11 @@ func (j *PolicyJudge) Hidden(op sandbox.Op, path string) bool {
 	}
 	if denied && op == sandbox.Write {
 		return true
+	}
+	for _, at := range j.Hung {
+		if hostfacts.Below(path, at) {
+			return true // a look would wait for good, and keep others from mounting something there
+		}
 	}
 	_, err := os.Lstat(path)
 	return err == nil
