@@ -330,6 +330,11 @@ func (j *PolicyJudge) gitDirectory(at string, creates bool) bool {
 
 // Hidden implements [Judge].
 func (j *PolicyJudge) Hidden(op sandbox.Op, path string) bool {
+	for _, at := range j.Hung {
+		if hostfacts.Below(path, at) {
+			return false // a warning names the mount; a look there would not return
+		}
+	}
 	denied := j.denied(path)
 	if !denied {
 		e, ok := j.entry(path)
@@ -339,11 +344,6 @@ func (j *PolicyJudge) Hidden(op sandbox.Op, path string) bool {
 	}
 	if denied && op == sandbox.Write {
 		return true
-	}
-	for _, at := range j.Hung {
-		if hostfacts.Below(path, at) {
-			return true // a look would wait for good, and keep others from mounting something there
-		}
 	}
 	_, err := os.Lstat(path)
 	return err == nil
