@@ -22,6 +22,8 @@ type habit struct {
 	paths []string
 	// unless are words of the command line with which the command is about these files.
 	unless []string
+	// when are words of which the command line has one; nil is any.
+	when []string
 	// done says that the same denial makes a program fail that needs the file: it is harmless
 	// only where the command succeeded.
 	done bool
@@ -50,6 +52,8 @@ func habits() []habit {
 		{why: "compiled Python next to its source", paths: []string{"**/__pycache__", "**/__pycache__/*"}},
 		{why: "the cache of pip", programs: python, paths: []string{"$cache/pip/**"}, unless: []string{"pip cache"}},
 		{why: "logs and notices of npm", programs: []string{"node"}, paths: []string{"~/.npm/_logs/**", "~/.npm/_update-notifier-last-checked"}},
+		{why: "the place of npm's logs", programs: []string{"node"}, paths: []string{"~/.npm"},
+			when: withoutCache},
 		{why: "locks and usage times of cargo", programs: []string{"cargo"}, paths: []string{"~/.cargo/.package-cache*", "~/.cargo/.global-cache*"}},
 		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"/_tmp_*"}},
 		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
@@ -61,6 +65,9 @@ func habits() []habit {
 	}
 }
 
+// withoutCache are commands of npm that make its cache for the logs alone.
+var withoutCache = []string{"npm config", "npm get", "npm set ", "npm pkg", "npm version", "npm prefix"}
+
 // harmless returns why a denial is known to be harmless in a command that ended with an exit
 // code, or "".
 func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
@@ -70,13 +77,15 @@ func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
 	if d.Op != sandbox.Write || !d.Source.Evidence() {
 		return ""
 	}
+	line := strings.Join(r.Args, " ")
+	within := func(w string) bool { return strings.Contains(line, w) }
 	for _, h := range habits() {
 		matches := func(pattern string) bool { ok, _ := path.Match(pattern, path.Base(d.Program)); return ok }
 		switch {
 		case h.done && exit != 0,
 			h.programs != nil && !slices.ContainsFunc(h.programs, matches),
-			slices.ContainsFunc(h.unless,
-				func(w string) bool { return strings.Contains(strings.Join(r.Args, " "), w) }):
+			h.when != nil && !slices.ContainsFunc(h.when, within),
+			slices.ContainsFunc(h.unless, within):
 		case slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) }):
 			return h.why
 		}
