@@ -108,7 +108,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	}
 	if len(b.args) > bwrapMost {
 		b.fail("a policy and an environment that bubblewrap can take",
-			fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
+			fmt.Sprintf("they make %d arguments, it takes at most %d", len(b.args), bwrapMost),
 			"deny directories instead of many files, pass fewer variables, or use a machine with the native level")
 	}
 	if b.err != nil {
