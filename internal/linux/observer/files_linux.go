@@ -4,6 +4,7 @@
 package observer
 
 import (
+	"errors"
 	"os"
 	"path"
 	"slices"
@@ -141,6 +142,13 @@ func (s *Supervisor) writableByMode(f *facts) bool {
 	return f.mode&write != 0
 }
 
+// mayWrite reports whether owner, mode and, for an ordinary user, lists of access rights let the user write to the
+// file at a name in a directory.
+func (s *Supervisor) mayWrite(f *facts, dir int, name string) bool {
+	return s.writableByMode(f) || !isRoot() &&
+		!errors.Is(unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW), unix.EACCES)
+}
+
 // The rules of what owners and modes deny, too. Their beginning is that of all denials which nothing opens.
 const (
 	ruleAnyway = "no grant opens it: this user may not do it outside of the sandbox either"
@@ -156,13 +164,16 @@ func (r *request) failsAnyway(p *place, creates, unlinks bool) bool {
 		foreign(&p.facts):
 		return true // others' names in a directory of all
 	case creates || unlinks:
-		return p.named() && !r.writableByMode(&p.parent)
+		return p.named() && !r.mayWrite(&p.parent, p.dir, ".")
 	case !p.exists:
 		return false
 	case r.chmod || r.chown:
 		return foreign(&p.facts)
 	}
-	return !p.is(unix.S_IFLNK) && !r.writableByMode(&p.facts)
+	if !p.named() {
+		return !p.is(unix.S_IFLNK) && !r.writableByMode(&p.facts)
+	}
+	return !p.is(unix.S_IFLNK) && !r.mayWrite(&p.facts, p.dir, p.name)
 }
 
 // ruleOthers is the rule of files that root could change outside.
