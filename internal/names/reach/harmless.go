@@ -55,7 +55,7 @@ func habits() []habit {
 		{why: "the place of npm's logs", programs: []string{"node"}, paths: []string{"~/.npm"},
 			when: withoutCache},
 		{why: "locks and usage times of cargo", programs: []string{"cargo"}, paths: []string{"~/.cargo/.package-cache*", "~/.cargo/.global-cache*"}},
-		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"/_tmp_*"}},
+		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"**/_tmp_*"}},
 		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
 		{why: "the table of mounts of util-linux", programs: []string{"mount", "umount"},
 			paths: []string{"/run/mount/**"}},

@@ -355,7 +355,7 @@ func (r *DeniedRun) cache(name string) string {
 				workspace = w.Root
 			}
 		}
-		if caches.Covers(caches.Detect(workspace, r.Dir), grant) {
+		if caches.Covers(caches.Detect(workspace, r.Dir, r.Args), grant) {
 			return "" // the command had its private layer, and that did not help
 		}
 	}
