@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type habit struct {
 	// "$state" are the user's directories for those; "**/" at the beginning is any directory,
 	// and "/**" at the end the path itself and everything below it.
 	paths []string
+	hosts []string // names and addresses that are connected to, without a port
+	calls []string // ends of refused system calls
 	// unless are words of the command line with which the command is about these files.
 	unless []string
 	// when are words of which the command line has one; nil is any.
@@ -32,6 +35,7 @@ type habit struct {
 // habits returns the table. Each row was seen in a run that did its work all the same.
 func habits() []habit {
 	python := []string{"python*", "pypy*"}
+	chromium := []string{"chromium*", "chrome*", "google-chrome*", "headless_shell"}
 	return []habit{
 		{why: "telemetry counters of Go", programs: []string{"go", "gofmt", "gopls", "vet", "compile", "link", "asm", "cgo", "cover", "buildid"},
 			paths: []string{"$config/go/telemetry/**"}, unless: []string{"telemetry"}},
@@ -61,6 +65,15 @@ func habits() []habit {
 			paths: []string{"/run/mount/**"}},
 		{why: "the record of failed logins", programs: []string{"su", "login"},
 			paths: []string{"/var/log/btmp"}},
+		{why: "records for the kernel's audit, which programs do without", calls: []string{"NETLINK_AUDIT)"}},
+		{why: "news of devices for Chromium", programs: chromium, calls: []string{"NETLINK_KOBJECT_UEVENT)"}},
+		{why: "a test of Chromium for IPv6", programs: chromium, hosts: []string{"2001:4860:4860::8888"}},
+		// The proxy does not know the program; nothing but browsers asks there.
+		{why: "updates of Chromium", hosts: []string{"clients2.google.com"}, unless: []string{"clients2.google.com"}},
+		{why: "updates of Chromium", hosts: []string{"redirector.gvt1.com"}, unless: []string{"redirector.gvt1.com"}},
+		{why: "updates of Chromium", hosts: []string{"update.googleapis.com"}, unless: []string{"update.googleapis.com"}},
+		{why: "reports of crashes of Chromium", programs: chromium, paths: []string{"$config/chromium/Crash Reports/**"}},
+		{why: "settings of the desktop", paths: []string{"$cache/dconf/**"}, unless: []string{"dconf"}},
 		{why: "a cache of fonts or shaders", paths: []string{"$cache/fontconfig/**", "/var/cache/fontconfig/**", "$cache/mesa_shader_cache*/**"}},
 	}
 }
@@ -68,13 +81,10 @@ func habits() []habit {
 // withoutCache are commands of npm that make its cache for the logs alone.
 var withoutCache = []string{"npm config", "npm get", "npm set ", "npm pkg", "npm version", "npm prefix"}
 
-// harmless returns why a denial is known to be harmless in a command that ended with an exit
+// Habit returns why a denial is known to be harmless in a command that ended with an exit
 // code, or "".
-func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
-	if d.Op == sandbox.Syscall && strings.HasSuffix(d.Call, "NETLINK_AUDIT)") {
-		return "records for the kernel's audit, which programs do without"
-	}
-	if d.Op != sandbox.Write || !d.Source.Evidence() {
+func (r *DeniedRun) Habit(d *sandbox.Denial, exit int) string {
+	if !d.Source.Evidence() {
 		return ""
 	}
 	line := strings.Join(r.Args, " ")
@@ -86,11 +96,25 @@ func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
 			h.programs != nil && !slices.ContainsFunc(h.programs, matches),
 			h.when != nil && !slices.ContainsFunc(h.when, within),
 			slices.ContainsFunc(h.unless, within):
-		case slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) }):
+		case r.about(&h, d):
 			return h.why
 		}
 	}
 	return ""
+}
+
+// about returns whether a habit is about what was denied.
+func (r *DeniedRun) about(h *habit, d *sandbox.Denial) bool {
+	switch d.Op {
+	case sandbox.Write:
+		return slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) })
+	case sandbox.Connect:
+		host, _, err := net.SplitHostPort(d.Addr)
+		return slices.Contains(h.hosts, host) || err != nil && slices.Contains(h.hosts, d.Addr)
+	case sandbox.Syscall:
+		return slices.ContainsFunc(h.calls, func(end string) bool { return strings.HasSuffix(d.Call, end) })
+	}
+	return false
 }
 
 // place puts the user's directories into a pattern; it is empty where they are not known.

@@ -39,6 +39,11 @@ func TestHarmlessCorpus(t *testing.T) {
 			r := runOf(sandbox.WorkspaceWrite("/w"))
 			r.Args = args
 			ds := writes(name)
+			if addr, ok := strings.CutPrefix(name, "connect:"); ok {
+				ds[0].Access = sandbox.Access{Op: sandbox.Connect, Addr: addr}
+			} else if call, ok := strings.CutPrefix(name, "call:"); ok {
+				ds[0].Access = sandbox.Access{Op: sandbox.Syscall, Call: call}
+			}
 			ds[0].Program = "/usr/bin/" + program
 			code := 0
 			if exit == "failed" {
