@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // fakeRunner returns a Runner whose commands are played.

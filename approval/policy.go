@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval says when a command needs an approval. What a command may touch is the
-// matter of package sandbox, and which commands may run that of package rules.
+// Package approval says when a command needs an approval. Package sandbox defines what
+// a command may access, and package rules which commands may run.
 package approval
 
 import (

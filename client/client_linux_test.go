@@ -30,7 +30,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts)) }
 
 // prepare runs everything without a sandbox. Of flags it knows --ask, which needs an approval, and --sandbox.
 func prepare(_ context.Context, q *runs.Request) (*runs.Prepared, error) {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // newServer returns a server whose state is the test's, and that is closed when the test ends.

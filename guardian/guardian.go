@@ -4,9 +4,9 @@
 // Package guardian asks a language model for approval, over HTTP in the forms of OpenAI's
 // Responses and Chat Completions.
 //
-// The model gets the request as data, and nothing in it is an instruction. Its answer has a fixed
-// schema, and what it says is judged here: a critical risk is denied whatever the words say, and
-// a high one needs an authorization. Whatever goes wrong denies.
+// The model gets the request as data, not as instructions. Its answer has a fixed schema,
+// and this package judges it: a critical risk is always denied, and a high one needs an
+// authorization. Every failure denies.
 package guardian
 
 import (

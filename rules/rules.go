@@ -5,8 +5,8 @@
 //
 // Rules are written in Starlark, in files that call prefix_rule, host_executable and
 // network_rule. [Load] reads such texts into a [Set]; [Set.Check] returns the rules that
-// match a command, and the strictest decision among them. What the language has is in
-// docs/rules.md.
+// match a command, and the strictest decision among them. docs/rules.md describes
+// the language.
 //
 // The package is pure: it reads no file, and knows the directory and the home of a user
 // only as a [Host] that it is given. Package rules/files reads and changes files. It does

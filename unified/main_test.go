@@ -13,5 +13,5 @@ import (
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }

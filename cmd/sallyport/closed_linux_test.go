@@ -25,7 +25,7 @@ func TestNullInput(t *testing.T) {
 	}
 	for name, want := range map[string]int{"bash": 1, "zsh": 0, "tcsh": 0} {
 		shell := filepath.Join(dir, name)
-		if err := os.WriteFile(shell, text, 0o755); err != nil {
+		if err := testenv.WriteProgram(shell, text); err != nil {
 			t.Fatal(err)
 		}
 		in, err := os.Open(os.Args[0])

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(playHost(mode, os.Args[1]))
 	}
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // playHost runs a command whose tree prints "ready" when it is complete, and never returns.

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // closed closes an executor when the test ends.

@@ -309,11 +309,15 @@ func TestStartCut(t *testing.T) {
 		}
 	}
 	l.mu.Unlock()
-	s := shellSpec("echo ran >>ran; cat ran")
+	s := shellSpec("echo ran >>ran; read line; cat ran") // it cannot end before the line is cut
 	s.Dir = dir
 	out := ""
 	s.OnOutput = func(_ executor.Stream, p []byte) { out += string(p) }
-	if exit, err := start(t, e, s).Wait(); err != nil || exit.Code != 0 || out != "ran\n" || l.dials != 2 {
+	p := start(t, e, s)
+	if _, err := p.Write([]byte("go\n")); err != nil {
+		t.Error(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit.Code != 0 || out != "ran\n" || l.dials != 2 {
 		t.Errorf("%+v, %v, %q after %d connections", exit, err, out, l.dials)
 	}
 }

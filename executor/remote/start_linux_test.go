@@ -342,11 +342,14 @@ func TestStartCutConfined(t *testing.T) {
 		}
 		return cut
 	}
-	s := shellSpec("echo ran >>ran; echo no >/etc/no")
+	s := shellSpec("echo ran >>ran; read line; echo no >/etc/no") // it cannot end before the line is cut
 	s.Dir, s.Policy = dir, sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"})
 	p, err := e.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := p.Write([]byte("go\n")); err != nil {
+		t.Error(err)
 	}
 	exit, err := p.Wait()
 	text, _ := os.ReadFile(filepath.Join(dir, "ran"))

@@ -101,7 +101,9 @@ const offlineDelay = 500 * time.Millisecond
 // denied has a line printed that the network is off, soon after the first denial of it and while
 // the program runs: some programs try again for minutes.
 func (r *report) denied(d sandbox.Denial) {
-	if !explain.IsNetwork(&d) || d.Op != sandbox.Connect || r.policy.Network() != sandbox.NetworkNone {
+	run := reach.DeniedRun{Args: r.o.Cmd.Args, Env: r.o.Cmd.Env}
+	if !explain.IsNetwork(&d) || d.Op != sandbox.Connect || r.policy.Network() != sandbox.NetworkNone ||
+		run.Habit(&d, 0) != "" {
 		return
 	}
 	r.mu.Lock()

@@ -54,6 +54,7 @@ func newArena(t testing.TB) *arena {
 	must(t, os.Chmod(base, 0o755))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(base, "state"))
 	a := &arena{host: new(Host), base: base, ws: filepath.Join(base, "ws"), out: filepath.Join(base, "out")}
+	a.host.Facts().GroupsV1 = false // TestGroupsV1 is about the other machines
 	t.Cleanup(func() {
 		if err := a.host.Close(); err != nil {
 			t.Error(err)

@@ -101,12 +101,13 @@ func (a *attempt) prefork() {
 		return
 	}
 	facts := a.host.Facts()
-	namespaces, first, from := plan.Namespaces(a.spec.Policy.Network()), plan.First(facts), launch.Files{}
+	namespaces := plan.Namespaces(facts, a.spec.Policy.Network())
+	first, from := plan.First(facts), launch.Files{}
 	if s := a.shared; s != nil {
 		if a.likely = s.likely(); a.likely != nil {
 			first = plan.FirstInside(facts, a.spec, s.parts.PIDs)
 		}
-		namespaces, from = plan.Inside(s.parts.PIDs),
+		namespaces, from = plan.Inside(facts, s.parts.PIDs),
 			launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
 	}
 	a.preforked = a.host.launcher.Prefork(namespaces, first, from)
@@ -227,7 +228,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	r.Dir = visibleDir(r)
 	addShown(r, &res, a.services.FoundServices)
 	layers := caches.Request{
-		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
+		Plan: r, Args: a.spec.Args, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
 		Policy: &res, Allow: a.spec.Allow, Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
 		Dry: a.dry,
 	}

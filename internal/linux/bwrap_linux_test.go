@@ -5,6 +5,7 @@ package linux
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,26 @@ func bwrapArena(t *testing.T) *arena {
 		testenv.Lack(t, testenv.Programs, lack.Error())
 	}
 	return a
+}
+
+// TestGroupsV1: where control groups have version 1, a command sees its groups and the roots of their
+// mounts as they are outside: Java's management fails where they do not match.
+func TestGroupsV1(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for level, make := range map[string]func(*testing.T) *arena{
+		"native": func(t *testing.T) *arena { return newArena(t) }, "bubblewrap": bwrapArena,
+	} {
+		t.Run(level, func(t *testing.T) {
+			a := make(t)
+			a.host.Facts().GroupsV1 = true
+			look := sh("cat /proc/self/cgroup; cut -d' ' -f4,5 /proc/self/mountinfo | grep /sys/fs/cgroup")
+			outside, err := exec.Command(look[0], look[1:]...).Output()
+			must(t, err)
+			if res := mustRun(t, a, &job{args: look}); res.out != string(outside) {
+				t.Errorf("inside:\n%s\noutside:\n%s", res.out, outside)
+			}
+		})
+	}
 }
 
 func TestBwrapLevel(t *testing.T) {

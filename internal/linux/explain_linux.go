@@ -40,7 +40,7 @@ func Explain(spec *executor.Spec, err error) error {
 	case step.Step.Op == launch.OpMapUser:
 		return &sandbox.UnsupportedError{
 			Need: "a user namespace of its own",
-			Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
+			Have: fmt.Sprintf("the kernel created one but denies its use (%v)", step.Errno),
 			Hint: hostfacts.NamespaceHint(),
 		}
 	case step.Errno == syscall.ENOSYS:
@@ -98,7 +98,8 @@ func covered(name string) bool {
 // namespaceError is the error of a kernel that makes no namespaces.
 func namespaceError(errno syscall.Errno) error {
 	return &sandbox.UnsupportedError{
-		Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel refused to make one (%v)", errno),
+		Need: "a user namespace of its own",
+		Have: fmt.Sprintf("the kernel refused to create one (%v)", errno),
 		Hint: hostfacts.NamespaceHint(),
 	}
 }

@@ -117,7 +117,7 @@ func (m *BubblewrapMonitor) Exit(code int) (exit, signal int, err error) {
 	}
 	return -1, 0, &sandbox.UnsupportedError{
 		Need: "a sandbox by bubblewrap",
-		Have: fmt.Sprintf("it could not build it (exit %d), so the command did not run; its message is on standard error", code),
+		Have: fmt.Sprintf("it failed to build the sandbox (exit code %d), so the command did not run; its message is on standard error", code),
 		Hint: hostfacts.SeeDoctor,
 	}
 }

@@ -93,18 +93,35 @@ func (p *probed) seen(t *testing.T, in *Shared) string {
 	return fmt.Sprintf("%s%s\nexit %d, lost %v, broken %v", res.out, res.err, res.code, res.lost, exit.Broken)
 }
 
+// machineMounts is the table of this machine's mounts.
+func machineMounts(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	must(t, err)
+	return string(text)
+}
+
 // same compares both.
 func (p *probed) same(t *testing.T) {
 	t.Helper()
 	p.list(t)
-	alone := p.seen(t, nil)
-	if shared := p.seen(t, p.shared); shared != alone {
+	var alone, shared string
+	undisturbed(t, func() bool { // by what others mount on this machine
+		mounts := machineMounts(t)
+		alone, shared = p.seen(t, nil), p.seen(t, p.shared)
+		return shared == alone || machineMounts(t) == mounts
+	})
+	if shared != alone {
 		p.fail("after %q\n%s", p.done, difference(shared, alone))
 	}
 	// Once more, when it begins with mounts that are known.
 	undisturbed(t, func() bool {
-		kept := p.kept()
+		kept, mounts := p.kept(), machineMounts(t)
 		if shared := p.seen(t, p.shared); shared != alone {
+			if machineMounts(t) != mounts {
+				alone = p.seen(t, nil)
+				return false
+			}
 			p.fail("the second time, after %q\n%s", p.done, difference(shared, alone))
 		}
 		return p.linked() || kept == p.kept() && (kept != nil || !strings.Contains(alone, "\nexit 0"))

@@ -88,7 +88,7 @@ func addCopies(r *plan.Request, copies map[string]plan.Spot) error {
 				u.Kind == plan.KindFile
 		})
 		if i < 0 {
-			return fmt.Errorf("no copy of %s with a dummy can be shown: it has changed; run the command again", strconv.QuoteToASCII(name))
+			return fmt.Errorf("%s has changed, so no copy with a dummy credential can be shown; run the command again", strconv.QuoteToASCII(name))
 		}
 		r.Rules[i].Level, r.Rules[i].Why = sandbox.LevelRead, "a copy, with dummies of credentials"
 	}

@@ -88,7 +88,7 @@ func TestHiddenWorkingDirectory(t *testing.T) {
 	if !errors.As(err, &at) || !errors.As(err, &hidden) || hidden.Path != dir {
 		t.Errorf("%v", err)
 	}
-	must(t, os.WriteFile(dir+"/run", []byte("#!/none/such\n"), 0o755))
+	must(t, testenv.WriteProgram(dir+"/run", "#!/none/such\n"))
 	read := bind(sandbox.ReadOnly(), dir)
 	_, err = a.run(t, &job{dir: dir, policy: &read, args: []string{"./run"}})
 	if err == nil || errors.Is(err, executor.ErrPrivateTmp) {

@@ -93,7 +93,7 @@ func prepare(t *testing.T, dir, log string) {
 		t.Fatal(err)
 	}
 	text := "#!/bin/sh\necho ran >> '" + log + "'\n"
-	if err := os.WriteFile(filepath.Join(dir, "bin", marker), []byte(text), 0o700); err != nil {
+	if err := testenv.WriteProgram(filepath.Join(dir, "bin", marker), text); err != nil {
 		t.Fatal(err)
 	}
 	setup := exec.Command("bash", "-c",

@@ -89,7 +89,8 @@ func GrantFor(path string, env []string, real func(string) string) (name, dir st
 }
 
 // GrantAbove is [GrantFor] a missing directory that a tool makes on the way to its cache: the
-// grant of the tool with that name, if a cache of it lies below the directory.
+// grant of the tool with that name, or of ccache for programs that may use it, if a cache of it lies below
+// the directory.
 func GrantAbove(path string, env []string, tool string) (name, dir string) {
 	for _, grant := range []string{GrantPrefix + tool, GrantPrefix + alias[tool]} {
 		t, ok := Granted(grant)

@@ -32,6 +32,7 @@ type Store struct {
 // A Request says which caches a run needs and what its sandbox looks like so far.
 type Request struct {
 	Plan     *plan.Request // rules and environment; it is not changed
+	Args     []string      // what is run
 	Dir      string        // working directory, symbolic links resolved
 	State    string        // state directory
 	Policy   *sandbox.Resolved
@@ -124,7 +125,7 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 		}
 	}
 	workspace := workspaceOf(r.Plan.Rules, r.Dir)
-	tools := Join(Detect(workspace, r.Dir), granted)
+	tools := Join(Detect(workspace, r.Dir, r.Args), granted)
 	if len(tools) == 0 {
 		return nil, nil
 	}

@@ -4,6 +4,7 @@
 package caches
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,21 +237,29 @@ func lookup(env []string, name string) string {
 const maxDetected = 6
 
 // Detect returns the toolchains that have a marker in workspace, in dir, or in one
-// of the directories between the two, in the order of the table. Both are absolute.
+// of the directories between the two, in the order of the table, and that of the program
+// args[0], which may be about to make the first such file. Both directories are absolute.
 // A dir outside of workspace is looked at without those above it; if dir is deep,
-// some directories in the middle are left out.
-func Detect(workspace, dir string) []Toolchain {
+// some directories in the middle are left out. No args are no program.
+func Detect(workspace, dir string, args []string) []Toolchain {
 	var dirs []listed
 	for _, d := range between(workspace, dir) {
 		dirs = append(dirs, list(d))
 	}
 	var found []Toolchain
 	for _, t := range table() {
-		if marked(dirs, t.Markers) {
+		if marked(dirs, t.Markers) || len(args) > 0 && t.has(filepath.Base(args[0])) {
 			found = append(found, t)
 		}
 	}
 	return found
+}
+
+// has reports whether a program, by its name, is a tool of the toolchain: not one that only may use it.
+func (t *Toolchain) has(program string) bool {
+	name := cmp.Or(alias[program], program)
+	return program == t.Name || t.Markers != nil && (name == t.Name ||
+		slices.ContainsFunc(t.Caches, func(c Cache) bool { return c.Tool == name }))
 }
 
 // A listed directory is one that is searched for markers.

@@ -165,20 +165,27 @@ func TestDetect(t *testing.T) {
 	cases := []struct {
 		name, dir string
 		want      string
+		args      []string
 	}{
-		{"the workspace", "", "go"},
-		{"a directory of it, and a link to nothing", "a", "go npm yarn"},
-		{"the directories between", "a/b/c", "go npm yarn cargo"},
-		{"not those beside", "x", "go gradle"},
-		{"deep: the workspace and the nearest", "a/b/c/d/e/f/g/h/i", "go python maven"},
-		{"a missing directory", "a/none", "go npm yarn"},
-		{"outside", "..", "go"},
-		{"slashes at the end", "a/", "go npm yarn"},
+		{"the workspace", "", "go", nil},
+		{"a directory of it, and a link to nothing", "a", "go npm yarn", nil},
+		{"the directories between", "a/b/c", "go npm yarn cargo", nil},
+		{"not those beside", "x", "go gradle", nil},
+		{"deep: the workspace and the nearest", "a/b/c/d/e/f/g/h/i", "go python maven", nil},
+		{"a missing directory", "a/none", "go npm yarn", nil},
+		{"outside", "..", "go", nil},
+		{"slashes at the end", "a/", "go npm yarn", nil},
+		{"its program", "x", "go gradle pnpm", []string{"/opt/pnpm", "add"}},
+		{"by another name", "x", "go gradle npm", []string{"npx", "create"}},
+		{"one of several tools", "x", "go gradle python", []string{"uv"}},
+		{"a cache by itself", "x", "go gradle ccache", []string{"ccache", "cc"}},
+		{"a program that may use one", "x", "go gradle", []string{"make"}},
+		{"another program", "x", "go gradle", []string{"", "npm"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, tool := range Detect(ws, ws+"/"+c.dir) {
+			for _, tool := range Detect(ws, ws+"/"+c.dir, c.args) {
 				got = append(got, tool.Name)
 			}
 			slices.Sort(got)
@@ -206,7 +213,7 @@ func BenchmarkDetect(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(Detect(ws, ws)) != 2 {
+		if len(Detect(ws, ws, nil)) != 2 {
 			b.Fatal("not found")
 		}
 	}

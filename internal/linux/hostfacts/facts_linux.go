@@ -53,6 +53,8 @@ func Gather() *plan.Host {
 		UID: os.Geteuid(), GID: os.Getegid(),
 		LandlockABI: landlockABI(), LastCap: lastCap(), Caps: ownCaps(),
 	}
+	groups := OneLine("/proc/self/cgroup") // of version 2 there is one hierarchy, number 0
+	h.GroupsV1 = groups != "" && !strings.HasPrefix(groups, "0:")
 	for _, name := range []string{"max_inotify_instances", "max_inotify_watches"} {
 		if n, err := strconv.Atoi(OneLine("/proc/sys/user/" + name)); err == nil {
 			if h.Watch == nil {

@@ -80,8 +80,8 @@ func UnescapeMount(s string) string {
 
 // A MountTable says what a process sees where. The zero MountTable knows no mount.
 type MountTable struct {
-	root   *Mount   // nil: the root directory is no mount, as after a bare chroot(2)
-	served []string // mount points
+	root   *Mount // nil: the root directory is no mount, as after a bare chroot(2)
+	served []Mount
 	// The rest is nil where no file system is mounted twice.
 	at     map[string][]*Mount // by mount point
 	points []string            // the same, sorted
@@ -163,7 +163,7 @@ func NewMountTable(mounts []Mount) *MountTable {
 		known[m.ID] = true
 		device[m.Device] = append(device[m.Device], m)
 		if m.Served {
-			t.served = append(t.served, m.Point)
+			t.served = append(t.served, *m)
 		}
 	}
 	for i := range mounts {
@@ -184,39 +184,78 @@ func NewMountTable(mounts []Mount) *MountTable {
 	return t
 }
 
+// hungAfter is how long the server of a mount may take to answer. Several are asked at once.
+const hungAfter = 250 * time.Millisecond
+
 // Hung returns the mount points below a directory for whose files a program or another machine answers, but
-// does not within a time. None of them is touched by this goroutine.
-func (t *MountTable) Hung(dir string, limit time.Duration) []string {
-	var asked, out []string
-	for _, at := range t.served {
-		if _, inside := underMount(at, dir); inside && at != dir && !slices.Contains(asked, at) {
-			asked = append(asked, at)
+// does not in time. None of them is touched by this goroutine. A nil table has none.
+func (t *MountTable) Hung(dir string) (out []string) {
+	if t == nil {
+		return nil
+	}
+	var asked []Mount
+	for _, m := range t.served {
+		at := m.Point
+		if _, inside := underMount(at, dir); inside && at != dir &&
+			!slices.ContainsFunc(asked, func(o Mount) bool { return o.Point == at }) {
+			asked = append(asked, m)
 		}
 	}
 	if len(asked) == 0 {
 		return nil
 	}
-	answered := make(chan string, len(asked))
-	for _, at := range asked {
-		go func() {
-			if fd, err := unix.Open(at, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
-				var some [512]byte
-				_, _ = unix.ReadDirent(fd, some[:])
-				unix.Close(fd)
-			}
-			answered <- at
-		}()
+	looks := make([]<-chan struct{}, len(asked))
+	for i, m := range asked {
+		looks[i] = look(m)
 	}
-	out = asked
-	for end := time.After(limit); len(out) > 0; {
+	end := time.After(hungAfter)
+	for i, answered := range looks {
 		select {
-		case at := <-answered:
-			out = slices.DeleteFunc(slices.Clone(out), func(o string) bool { return o == at })
+		case <-answered:
+			continue
 		case <-end:
-			return out
 		}
+		for k, m := range asked[i:] { // the time is over for all
+			select {
+			case <-looks[i+k]:
+			default:
+				out = append(out, m.Point)
+			}
+		}
+		break
 	}
-	return nil
+	return out
+}
+
+// looking has the mounts that have not answered yet: each holds up one thread, however often it is asked.
+var looking = struct {
+	sync.Mutex
+	at map[Mount]<-chan struct{}
+}{at: map[Mount]<-chan struct{}{}}
+
+// look reads the directory of a mount, and closes the channel when its server has answered.
+func look(m Mount) <-chan struct{} {
+	looking.Lock()
+	defer looking.Unlock()
+	if answered, ok := looking.at[m]; ok {
+		return answered
+	}
+	answered := make(chan struct{})
+	looking.at[m] = answered
+	go readMount(m, answered)
+	return answered
+}
+
+func readMount(m Mount, answered chan<- struct{}) {
+	if fd, err := unix.Open(m.Point, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		var some [512]byte
+		_, _ = unix.ReadDirent(fd, some[:])
+		unix.Close(fd)
+	}
+	looking.Lock()
+	delete(looking.at, m)
+	looking.Unlock()
+	close(answered)
 }
 
 // holder returns the mount that a clean path without symbolic links leads to: from the root

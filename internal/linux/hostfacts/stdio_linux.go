@@ -69,7 +69,7 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		if s.Directory {
 			return s, &executor.RootError{
-				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a directory that has no name any more, and from it everything around it could be reached", i),
+				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a directory that no longer has a path, and through it the command could reach every other directory", i),
 				Fix: "pass another one, or a file",
 			}
 		}
@@ -85,7 +85,7 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 		// /dev/tty is another terminal, or none, for each process that opens it.
 		if name = ControllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
 			return s, &executor.RootError{
-				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, and which terminal it means cannot be found", i),
+				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, but its terminal cannot be determined", i),
 				Fix: "pass the terminal itself",
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 type diskWatch struct {
 	limit  int64
 	places []string // no one in another
+	hung   []string // mounts in them that do not answer: they are read-only, and not counted
 	since  unix.Timespec
 	disks  []disk
 
@@ -50,7 +52,15 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 		return nil, fmt.Errorf("reading the clock of file times: %w", err)
 	}
 	known := make(map[string]bool)
-	for _, p := range slices.Concat(d.places, mountsBelow(d.places)) {
+	mounts := hostfacts.ParseMounts(read("/proc/self", "mountinfo"))
+	table := hostfacts.NewMountTable(mounts)
+	for _, p := range d.places {
+		d.hung = append(d.hung, table.Hung(p)...)
+	}
+	for _, p := range slices.Concat(d.places, mountsBelow(mounts, d.places)) {
+		if slices.ContainsFunc(d.hung, func(at string) bool { return hostfacts.Below(p, at) }) {
+			continue
+		}
 		var st unix.Statfs_t
 		var at unix.Stat_t
 		if unix.Statfs(p, &st) != nil || unix.Stat(p, &at) != nil {
@@ -70,9 +80,9 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 }
 
 // mountsBelow returns the mount points inside directories.
-func mountsBelow(dirs []string) []string {
+func mountsBelow(mounts []hostfacts.Mount, dirs []string) []string {
 	var out []string
-	for _, m := range hostfacts.ParseMounts(read("/proc/self", "mountinfo")) {
+	for _, m := range mounts {
 		if slices.ContainsFunc(dirs, func(top string) bool {
 			return m.Point != top &&
 				hostfacts.Below(m.Point, top)
@@ -121,7 +131,7 @@ func (d *diskWatch) exceeded(processes func() []int, wrote int64, over <-chan st
 	if d.fell < d.again && wrote <= d.limit {
 		return false, true
 	}
-	c := count{since: d.since, enough: d.limit, over: over, known: make(map[[2]uint64]bool)}
+	c := count{since: d.since, enough: d.limit, over: over, skip: d.hung, known: make(map[[2]uint64]bool)}
 	for _, p := range d.places {
 		c.directory(p)
 	}
@@ -148,6 +158,7 @@ type count struct {
 	blind         bool // a directory or file could not be examined
 	cut           bool // over was closed before the end
 	over          <-chan struct{}
+	skip          []string // directories that are not looked at
 }
 
 // deepestCounted is the depth down to which directories are counted. Each level takes a
@@ -158,13 +169,13 @@ const deepestCounted = 256
 func (c *count) directory(name string) {
 	var st unix.Statx_t
 	if c.stat(unix.AT_FDCWD, name, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		c.walk(unix.AT_FDCWD, name, 0)
+		c.walk(unix.AT_FDCWD, name, name, 0)
 	}
 }
 
 // walk counts the files in a directory. It follows no symbolic link, because the command
-// may create some meanwhile.
-func (c *count) walk(dir int, name string, depth int) {
+// may create some meanwhile. At is its path.
+func (c *count) walk(dir int, name, at string, depth int) {
 	if depth > deepestCounted {
 		c.blind = true
 		return
@@ -181,9 +192,15 @@ func (c *count) walk(dir int, name string, depth int) {
 	for c.made <= c.enough && !c.late() {
 		names, err := f.Readdirnames(atOnce)
 		for _, n := range names {
+			below := ""
+			if len(c.skip) > 0 {
+				if below = filepath.Join(at, n); slices.Contains(c.skip, below) {
+					continue
+				}
+			}
 			var st unix.Statx_t
 			if c.stat(fd, n, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-				c.walk(fd, n, depth+1)
+				c.walk(fd, n, below, depth+1)
 			}
 		}
 		if err != nil {

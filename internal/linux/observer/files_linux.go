@@ -4,6 +4,7 @@
 package observer
 
 import (
+	"errors"
 	"os"
 	"path"
 	"slices"
@@ -141,13 +142,38 @@ func (s *Supervisor) writableByMode(f *facts) bool {
 	return f.mode&write != 0
 }
 
-// failsAnyway reports whether owner and mode deny an operation that a wall denies, so that
-// it would fail without the sandbox, too.
-func (r *request) failsAnyway(p *place, creates bool) bool {
-	if creates {
-		return p.named() && !r.writableByMode(&p.parent)
+// mayWrite reports whether owner, mode and, for an ordinary user, lists of access rights let the user write to the
+// file at a name in a directory.
+func (s *Supervisor) mayWrite(f *facts, dir int, name string) bool {
+	return s.writableByMode(f) || !isRoot() &&
+		!errors.Is(unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW), unix.EACCES)
+}
+
+// The rules of what owners and modes deny, too. Their beginning is that of all denials which nothing opens.
+const (
+	ruleAnyway = "no grant opens it: this user may not do it outside of the sandbox either"
+	ruleModes  = "no grant opens it: inside root has no rights over owners and modes"
+)
+
+// failsAnyway reports whether owner and mode deny an operation that a wall denies, so that it would fail
+// without this wall, too: for a user also outside of the sandbox, for root, who passes both there, in it.
+func (r *request) failsAnyway(p *place, creates, unlinks bool) bool {
+	foreign := func(f *facts) bool { return int(f.uid) != os.Getuid() }
+	switch {
+	case unlinks && p.named() && p.exists && p.parent.mode&unix.S_ISVTX != 0 && foreign(&p.parent) &&
+		foreign(&p.facts):
+		return true // others' names in a directory of all
+	case creates || unlinks:
+		return p.named() && !r.mayWrite(&p.parent, p.dir, ".")
+	case !p.exists:
+		return false
+	case r.chmod || r.chown:
+		return foreign(&p.facts)
 	}
-	return p.exists && p.is(unix.S_IFREG) && !r.writableByMode(&p.facts)
+	if !p.named() {
+		return !p.is(unix.S_IFLNK) && !r.writableByMode(&p.facts)
+	}
+	return !p.is(unix.S_IFLNK) && !r.mayWrite(&p.facts, p.dir, p.name)
 }
 
 // ruleOthers is the rule of files that root could change outside.
@@ -245,10 +271,13 @@ func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Err
 		return 0 // it has no name any more, and the wall denies it
 	}
 	unlinks := r.kind == kindUnlink || r.kind == kindRmdir || r.kind == kindRename
-	return r.deny(sandbox.Denial{
-		Access: sandbox.Access{Op: sandbox.Write, Path: path}, Unlinks: unlinks,
-		NoGrant: r.failsAnyway(p, creates || unlinks),
-	}, errno)
+	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: path}, Unlinks: unlinks}
+	if r.failsAnyway(p, creates, unlinks) {
+		if d.Rule, d.NoGrant = ruleAnyway, true; isRoot() {
+			d.Rule = ruleModes
+		}
+	}
+	return r.deny(d, errno)
 }
 
 // notFound is for names that lead to no file. Where that is because the policy hides the

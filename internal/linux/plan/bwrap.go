@@ -32,7 +32,7 @@ const (
 // try: everything that a machine may refuse.
 func BwrapBase() []string {
 	return []string{
-		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--ro-bind", "/", "/", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--proc", "/proc",
 	}
@@ -108,7 +108,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	}
 	if len(b.args) > bwrapMost {
 		b.fail("a policy and an environment that bubblewrap can take",
-			fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
+			fmt.Sprintf("they make %d arguments, it takes at most %d", len(b.args), bwrapMost),
 			"deny directories instead of many files, pass fewer variables, or use a machine with the native level")
 	}
 	if b.err != nil {
@@ -128,6 +128,9 @@ func (b *bwrapPlan) fail(need, have, hint string) {
 
 // system covers the system's own directories as the native level does.
 func (b *bwrapPlan) system() {
+	if b.host.groupSpace() != 0 {
+		b.add("--unshare-cgroup-try")
+	}
 	for _, d := range b.req.Devices {
 		if !b.req.denies("/dev/" + d) {
 			b.add("--dev-bind", "/dev/"+d, "/dev/"+d)

@@ -26,6 +26,11 @@ type Host struct {
 	// setting below /proc/sys/user; those that cannot be read are missing.
 	Watch map[string]int `json:"watch,omitempty"`
 
+	// GroupsV1 says that a hierarchy of control groups has version 1. In a cgroup namespace the
+	// roots of such mounts lie above the command's own group ("/.."), and Java's management fails
+	// on that, so commands have no such namespace here: they see the names of their groups.
+	GroupsV1 bool `json:"groups_v1,omitempty"`
+
 	Devices    []string `json:"devices"`     // device files of /dev that a command gets, by name
 	ProcCovers []string `json:"proc_covers"` // what of /proc exists and is made read-only
 	ProcMasks  []string `json:"proc_masks"`  // what of /proc exists and is hidden

@@ -21,8 +21,8 @@ import (
 const staging = "/dev"
 
 // Namespaces returns those of a sandbox at the native level.
-func Namespaces(network sandbox.Network) launch.Namespaces {
-	ns := launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
+func Namespaces(h *Host, network sandbox.Network) launch.Namespaces {
+	ns := launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | h.groupSpace()
 	if network != sandbox.NetworkHost {
 		ns |= launch.NewNet
 	}
@@ -45,7 +45,10 @@ func First(h *Host) []launch.Step {
 // write writes the script for the layout.
 func (n *nativePlan) write() {
 	p, r := n.plan, n.req
-	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
+	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "landlock", "seccomp"}
+	if n.host.groupSpace() != 0 {
+		p.Mechanism = slices.Insert(p.Mechanism, 5, "cgroupns")
+	}
 	p.Script.Namespaces, p.Script.Enter = n.namespaces(), r.Shared != nil
 	if r.network() != sandbox.NetworkHost {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")

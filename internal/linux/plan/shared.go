@@ -59,11 +59,19 @@ func SharedNamespaces(network sandbox.Network, pids bool) []string {
 }
 
 // Inside returns the namespaces that a command in a shared sandbox has of its own.
-func Inside(pids bool) launch.Namespaces {
+func Inside(h *Host, pids bool) launch.Namespaces {
 	if pids {
-		return launch.NewMount | launch.NewCgroup
+		return launch.NewMount | h.groupSpace()
 	}
-	return launch.NewPID | launch.NewMount | launch.NewCgroup
+	return launch.NewPID | launch.NewMount | h.groupSpace()
+}
+
+// groupSpace returns the namespace of control groups that a command gets, or 0.
+func (h *Host) groupSpace() launch.Namespaces {
+	if h.GroupsV1 {
+		return 0
+	}
+	return launch.NewCgroup
 }
 
 // Holder returns the script of the process that holds a shared sandbox. Of the request only the
@@ -74,7 +82,7 @@ func Holder(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Level: LevelNative}
-	p.Script.Namespaces = Namespaces(r.network())
+	p.Script.Namespaces = Namespaces(h, r.network())
 	add := p.add
 	add(r.Entry.Reaper...)
 	add(First(h)...)
@@ -126,9 +134,9 @@ func (s *Shared) pids() bool { return s != nil && s.PIDs }
 // namespaces returns those that the script makes.
 func (n *nativePlan) namespaces() launch.Namespaces {
 	if n.req.Shared != nil {
-		return Inside(n.req.Shared.PIDs)
+		return Inside(n.host, n.req.Shared.PIDs)
 	}
-	return Namespaces(n.req.network())
+	return Namespaces(n.host, n.req.network())
 }
 
 // sharedMounts makes the mounts of a command in a shared sandbox: those of a tree that is known, or new

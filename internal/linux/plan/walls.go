@@ -123,7 +123,7 @@ func taskWalls() []Wall {
 		{Name: "priorities", Stops: "change priorities and limits of processes outside"},
 		{Name: "ipc", Stops: "reach System V and POSIX IPC objects of the host"},
 		{
-			Name: "system-names", Stops: "see the host's mounts, control groups, names and lists of keys",
+			Name: "system-names", Stops: "see the host's mounts, names and lists of keys",
 			Landlock: Gap{Lacks: "the host's mounts, control groups, names and lists of keys are visible"},
 		},
 		{Name: "privileges", Stops: "gain rights by set-uid programs, capabilities or new namespaces"},

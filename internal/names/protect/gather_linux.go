@@ -62,9 +62,18 @@ type claim struct {
 	writes string // for a claim that only reports: what a command tries to write when the name appears
 }
 
+// hung returns the mounts below a directory whose server does not answer.
+func (r *Request) hung(dir string) []string {
+	if r.Table == nil {
+		return nil
+	}
+	table, _ := r.Table.Table() // nil after an error, of which readMounts warns
+	return table.Hung(dir)
+}
+
 // gather finds out what exists at the paths of a policy.
 func gather(r *Request) (*inspection, error) {
-	rules, err := newRuleset(r.Policy, false, r.Links || !r.Mounts, r.Scans.match)
+	rules, err := newRuleset(r.Policy, false, r.Links || !r.Mounts, r.Scans.match, r.hung)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +91,7 @@ func gather(r *Request) (*inspection, error) {
 		seen: seen{granted: r.Policy.Named, scans: r.Scans}, scans: r.Scans,
 	}
 	g.readMounts(r.Table)
+	g.warnHung()
 	g.searchEarly(r.Policy)
 	if r.Mounts { // at another level nothing hides them, and the result says so
 		g.copying = r.Copies
@@ -255,7 +265,7 @@ func (g *inspection) searchEarly(policy *sandbox.Resolved) {
 			slices.Contains([]string{"/", "/tmp", "/dev", "/proc", "/sys"}, root) {
 			continue // protectAll may leave it out
 		}
-		g.early = &early{root, g.table.Hung(root, hungAfter), make(chan git.Found, 1)}
+		g.early = &early{root, g.table.Hung(root), make(chan git.Found, 1)}
 		go func(e *early) { e.found <- git.Scan(e.root, git.Limit{Skip: e.hung}) }(g.early)
 		return
 	}
@@ -268,7 +278,7 @@ func (g *inspection) search(root string) (hung []string, found git.Found) {
 		g.early = nil
 		return e.hung, <-e.found
 	}
-	hung = g.table.Hung(root, hungAfter)
+	hung = g.table.Hung(root)
 	return hung, git.Scan(root, git.Limit{Skip: hung})
 }
 

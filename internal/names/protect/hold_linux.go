@@ -185,12 +185,16 @@ func (p *Protection) Observed() Names {
 			n.Opened = append(n.Opened, g.openedIn(w.repo)...)
 		}
 	}
-	for name := range g.rules {
+	for name, r := range g.rules {
 		n.Ruled = append(n.Ruled, name)
+		if r.Why == whyHung && r.Level == sandbox.LevelDeny {
+			n.Hung = append(n.Hung, name)
+		}
 	}
 	for _, o := range g.seen.own {
 		n.Own = append(n.Own, o.id)
 	}
+	n.Commits = g.git
 	return n
 }
 
@@ -386,6 +390,9 @@ func (p *Protection) closed(path string) bool {
 	g := p.walls
 	if g == nil {
 		g = p.found
+	}
+	if at := inOwn(p.seen.own, path); at != "" && path != at && !committable(path[len(at)+1:]) {
+		return true // what the judge keeps can only have been removed
 	}
 	return g.level(path) != sandbox.LevelWrite ||
 		slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })

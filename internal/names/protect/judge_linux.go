@@ -47,9 +47,12 @@ type Names struct {
 	Opened []string
 	// Ruled are the paths that a rule of the plan is about: a mount holds them.
 	Ruled []string
+	// Hung are hidden mounts whose server does not answer.
+	Hung []string
 	// Own are repositories that commands have made in earlier runs: they can be removed and moved, and
-	// not changed.
-	Own []FileID
+	// not changed. Commits says that they are open for commits.
+	Own     []FileID
+	Commits bool
 	// Partial says that the search for repositories ended at its bound.
 	Partial bool
 	// NoMounts says that the level has no mounts of its own.
@@ -76,6 +79,8 @@ type PolicyJudge struct {
 	// its files .git that have not been looked at, and the directories that these are in
 	making map[string]FileID
 	mine   map[FileID]bool // what was found there
+	// repositories of earlier runs in which the command has written what the grant opens
+	committed map[FileID]bool
 }
 
 // maxMade bounds how many of the command's own repositories are remembered. Those beyond
@@ -93,7 +98,7 @@ func NewJudge(p *sandbox.Resolved, names Names) *PolicyJudge {
 		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS,
 		start:     time.Now().Add(-searchTime),
 		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
-		making: map[string]FileID{}, mine: map[FileID]bool{},
+		making: map[string]FileID{}, mine: map[FileID]bool{}, committed: map[FileID]bool{},
 	}
 	for _, pattern := range p.Globs {
 		if g, err := sandbox.CompileGlob(pattern); err == nil {
@@ -175,18 +180,37 @@ func (j *PolicyJudge) own(path string) {
 // keepsOwn reports whether a write leaves what is in repositories of earlier runs as it is, or
 // takes them away. Names go away one by one, or all at once.
 func (j *PolicyJudge) keepsOwn(a Access) bool {
-	at := j.ownAt(a.Path)
-	return at == "" || a.Removes || a.Moves && at == a.Path
+	at, id := j.ownAt(a.Path)
+	return at == "" || a.Removes || a.Moves && at == a.Path || j.Commits && j.commits(at, id, a.Path)
+}
+
+// commits reports whether the grant opens a path in a repository of an earlier run, which had no linked work
+// trees and no submodules when the command started. Those of the command are looked at when it has ended.
+// What was moved is not looked at, and stays as it is.
+func (j *PolicyJudge) commits(at string, id FileID, path string) bool {
+	if path == at || !slices.Contains(j.Git, at) || !committable(path[len(at)+1:]) {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.committed[id] = true
+	return true
 }
 
 // ownAt returns the repository of an earlier run that is at a path or above it, or is empty.
-func (j *PolicyJudge) ownAt(path string) string {
+func (j *PolicyJudge) ownAt(path string) (string, FileID) {
 	for at := path; len(j.Own) > 0 && at != "/"; at = filepath.Dir(at) {
 		if id, known := identify(at); known && slices.Contains(j.Own, id) {
-			return at
+			return at, id
 		}
 	}
-	return ""
+	return "", FileID{}
+}
+
+// ownAbove reports whether a directory lies in a repository of an earlier run, or is one.
+func (j *PolicyJudge) ownAbove(dir string) bool {
+	at, _ := j.ownAt(dir)
+	return at != ""
 }
 
 // Made returns where the command has tried to make repositories. The nil judge has seen none.
@@ -197,13 +221,14 @@ func (j *PolicyJudge) Made() Made {
 	j.settle()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return Made{Places: slices.Sorted(maps.Keys(j.made)), IDs: slices.Collect(maps.Keys(j.mine))}
+	return Made{Places: slices.Sorted(maps.Keys(j.made)), IDs: slices.Collect(maps.Keys(j.mine)),
+		Committed: slices.Collect(maps.Keys(j.committed))}
 }
 
 // EveryName implements [Judge].
 func (j *PolicyJudge) EveryName(dir string) bool {
 	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
-		j.ownAt(dir) != "" || j.bare(dir) != "" ||
+		j.ownAbove(dir) || j.bare(dir) != "" ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 
@@ -305,6 +330,11 @@ func (j *PolicyJudge) gitDirectory(at string, creates bool) bool {
 
 // Hidden implements [Judge].
 func (j *PolicyJudge) Hidden(op sandbox.Op, path string) bool {
+	for _, at := range j.Hung {
+		if hostfacts.Below(path, at) {
+			return false // a warning names the mount; a look there would not return
+		}
+	}
 	denied := j.denied(path)
 	if !denied {
 		e, ok := j.entry(path)

@@ -20,7 +20,7 @@ import (
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
 // Stores of secrets in homes are hidden, and directories of settings are read-only.
 func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []plan.Pattern, error) {
-	s, err := newRuleset(policy, true, true, matchAnew)
+	s, err := newRuleset(policy, true, true, matchAnew, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,9 +46,11 @@ type seen struct {
 // Made is what the observer has seen of the making of repositories.
 type Made struct {
 	// Places are paths named .git, and directories that may be bare ones. They may be gone, or be none.
-	Places  []string
-	IDs     []FileID // what the command has made there
-	Renamed bool     // a directory may have been renamed
+	Places []string
+	IDs    []FileID // what the command has made there
+	// Committed are repositories of earlier runs in which the command has written what the grant opens.
+	Committed []FileID
+	Renamed   bool // a directory may have been renamed
 }
 
 // New returns the files that other programs run or obey later, and the repositories, that were
@@ -96,7 +98,7 @@ func (s *seen) repositories(made *Made) []string {
 			func(r searched) bool { return r.Scanned > cheapSearch }), &Made{}
 	}
 	search = search || len(made.Places) > maxPlaces
-	out, gone := s.changed()
+	out, gone := s.changed(made)
 	search = search || gone && made.Renamed
 	for _, name := range made.Places[:min(len(made.Places), maxPlaces)] {
 		if _, err := os.Lstat(name); missing(err) { // what is closed is there

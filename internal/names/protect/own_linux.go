@@ -25,7 +25,8 @@ import (
 // A repository that a command made below the workspace is known again by later runs, by the file
 // .git itself and not by its name, as long as nothing in it is new or has changed since: what
 // people do in a repository makes it theirs. Nothing is mounted over one or keeps its directories
-// in place, so it can be removed and moved as a whole, and the judge denies all else in it.
+// in place, so it can be removed and moved as a whole, and the judge denies all else in it. With the
+// grant for git it leaves open what that opens anywhere.
 
 // A FileID names a file for good: the number of one that was removed is used again, but not with
 // the time at which it was created. The zero FileID names none.
@@ -56,11 +57,14 @@ const (
 
 // contents returns a line for each name in a git directory but those of objects, which differs
 // when the file does, or one line for a file .git. Directories differ only by their numbers, so
-// that what is removed changes nothing but its own line.
-func contents(at string) (lines []string, ok bool) {
+// that what is removed changes nothing but its own line. Names that committed reports are left out.
+func contents(at string, committed func(name string) bool) (lines []string, ok bool) {
 	err := filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if name := strings.TrimPrefix(path, at+"/"); name != path && committed(name) {
+			return nil
 		}
 		var st syscall.Stat_t
 		if err := syscall.Lstat(path, &st); err != nil {
@@ -103,9 +107,12 @@ func (s *Scans) owned(f func(dir string)) {
 	}
 }
 
+// nothing is for [contents] of all names.
+func nothing(string) bool { return false }
+
 // unchanged reports whether nothing in the git directory, or in the file, at a path is new or has changed
-// since its lines were written to a file.
-func unchanged(at, file string) bool {
+// since its lines were written to a file, but for names that committed reports.
+func unchanged(at, file string, committed func(name string) bool) bool {
 	text, err := safefile.ReadSystem(file)
 	if err != nil {
 		return false
@@ -114,7 +121,7 @@ func unchanged(at, file string) bool {
 	for line := range strings.SplitSeq(string(text), "\n") {
 		old[line] = true
 	}
-	lines, ok := contents(at)
+	lines, ok := contents(at, committed)
 	return ok && !slices.ContainsFunc(lines, func(line string) bool { return !old[line] })
 }
 
@@ -129,7 +136,7 @@ type ownRepository struct {
 // ownAmong returns those of the repositories that were found that commands made and that can be
 // left to the judge: all that git obeys because of them is in them, or closed.
 func (g *inspection) ownAmong(found []string) []ownRepository {
-	if !g.judged || g.git || len(found) == 0 {
+	if !g.judged || len(found) == 0 {
 		return nil
 	}
 	var own []ownRepository
@@ -146,7 +153,7 @@ func (g *inspection) ownAmong(found []string) []ownRepository {
 			}
 			_, listed := slices.BinarySearchFunc(entries, o.id.name(),
 				func(e os.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
-			if !listed || !unchanged(o.at, filepath.Join(dir, o.id.name())) {
+			if !listed || !unchanged(o.at, filepath.Join(dir, o.id.name()), nothing) {
 				continue
 			}
 			r, err := git.Open(work)
@@ -166,12 +173,47 @@ func (g *inspection) contained(o ownRepository, own []ownRepository) bool {
 			return false // an entry of the policy, or what another repository obeys
 		}
 	}
+	inside := func(path string) bool { return inOwn(own, path) != "" }
 	paths, err := o.repo.Protected(g.outside)
-	return err == nil && !slices.ContainsFunc(paths, func(p git.Path) bool {
-		inside := slices.ContainsFunc(own,
-			func(in ownRepository) bool { return hostfacts.Below(p.Path, in.at) })
-		return p.Symlink && inside || !inside && !submodule(p) && g.writable(p.Path)
+	if err != nil || slices.ContainsFunc(paths, func(p git.Path) bool {
+		return p.Symlink && inside(p.Path) || !inside(p.Path) && !submodule(p) && g.writable(p.Path)
+	}) {
+		return false
+	}
+	if !g.git {
+		return true
+	}
+	// The judge goes by names: it keeps nothing shut whose name the grant opens, and knows nothing of the
+	// other git directories in this one.
+	if !inside(o.repo.Dir) || exists(o.at+"/worktrees") || exists(o.at+"/modules") {
+		return false
+	}
+	paths, err = o.repo.Shut(g.outside)
+	if g.ungrantable(o.repo, false, paths, err) != "" {
+		return false
+	}
+	return !slices.ContainsFunc(paths, func(p git.Path) bool {
+		at := inOwn(own, p.Path)
+		return at != "" && p.Path != at && git.Writable(p.Path[len(at)+1:])
 	})
+}
+
+// committable reports whether a name in a repository of an earlier run is open with the grant. As there are
+// no linked work trees at the start, their pointers are. Nothing can make "modules", so nothing is in it.
+func committable(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	base := filepath.Base(name)
+	return git.Writable(name) || first == "worktrees" && (base == "commondir" || base == "gitdir")
+}
+
+// inOwn returns the repository of an earlier run that a path is in, or is; else it is empty.
+func inOwn(own []ownRepository, path string) string {
+	for _, o := range own {
+		if hostfacts.Below(path, o.at) {
+			return o.at
+		}
+	}
+	return ""
 }
 
 // submodule reports whether a path is the missing .git of a submodule, which is claimed. One made at
@@ -208,6 +250,9 @@ func (g *inspection) protectFound(found []string) error {
 		if g.level(o.at) == sandbox.LevelWrite {
 			g.seen.own = append(g.seen.own, o)
 		}
+		if g.git {
+			g.granted = append(g.granted, *g.workTree(o.work))
+		}
 	}
 	return nil
 }
@@ -223,23 +268,37 @@ func (s *seen) keep(names []string, made *Made) {
 			if !known || !slices.Contains(made.IDs, id) {
 				continue
 			}
-			if lines, ok := contents(name); ok {
-				_ = safefile.Replace(filepath.Join(dir, id.name()), []byte(strings.Join(lines, "\n")))
-			}
+			remember(dir, name, id)
 		}
 		prune(dir, maxOwn)
 	})
 }
 
+// remember writes down what is in a repository that commands have made.
+func remember(dir, at string, id FileID) {
+	if lines, ok := contents(at, nothing); ok {
+		_ = safefile.Replace(filepath.Join(dir, id.name()), []byte(strings.Join(lines, "\n")))
+	}
+}
+
 // changed returns those of the repositories of earlier runs that are other ones by now, or have something
-// new in them, and reports whether some are not where they were.
-func (s *seen) changed() (names []string, gone bool) {
+// new in them, and reports whether some are not where they were. One in which only the command has committed
+// stays a repository that commands have made.
+func (s *seen) changed(made *Made) (names []string, gone bool) {
+	committed := nothing
+	if slices.Contains(s.granted, GrantGit) {
+		committed = git.Writable
+	}
 	s.scans.owned(func(dir string) {
 		for _, o := range s.own {
 			id, _ := identify(o.at)
 			gone = gone || id != o.id
-			if exists(o.at) && (id != o.id || !unchanged(o.at, filepath.Join(dir, id.name()))) {
+			switch {
+			case !exists(o.at):
+			case id != o.id || !unchanged(o.at, filepath.Join(dir, id.name()), committed):
 				names = append(names, o.at)
+			case slices.Contains(made.Committed, id):
+				remember(dir, o.at, id)
 			}
 		}
 	})

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -131,9 +130,6 @@ func (g *inspection) protectOne(work string) error {
 	return err
 }
 
-// hungAfter is how long the server of a mount may take to answer. Several are asked at once.
-const hungAfter = 250 * time.Millisecond
-
 // closeHung makes mounts read-only whose server does not answer: repositories in them cannot be
 // found. Nothing looks at them, which would wait for the server.
 func (g *inspection) closeHung(hung []string) {
@@ -145,6 +141,16 @@ func (g *inspection) closeHung(hung []string) {
 			Why: whyHung, Auto: true}
 		g.replaceable = append(g.replaceable, at)
 		g.warn(fmt.Errorf("the file system at %s does not answer, so it was not looked at and is read-only in this run", at))
+	}
+}
+
+// warnHung names the mounts that are hidden because deny patterns could not be looked for in them.
+func (g *inspection) warnHung() {
+	for _, r := range g.sorted() {
+		if r.Why == whyHung {
+			g.warn(fmt.Errorf("the file system at %s does not answer, so it was not searched "+
+				"for what a pattern denies, and is hidden in this run", r.Path))
+		}
 	}
 }
 

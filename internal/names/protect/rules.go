@@ -55,8 +55,9 @@ type ruleset struct {
 	byName   bool
 	fixes    bool // symbolic links can be kept as they are
 	find     finder
-	roots    []string          // writable roots
-	resolved map[string]string // the same, by their paths in the policy
+	hung     func(dir string) []string // mounts below a directory that nothing may look at; nil is none
+	roots    []string                  // writable roots
+	resolved map[string]string         // the same, by their paths in the policy
 	rules    map[string]plan.Rule
 
 	patterns []plan.Pattern // by name only
@@ -85,9 +86,11 @@ func matchAnew(root, key string, want git.Wanted, most int) ([]string, error) {
 
 // newRuleset returns the rules for the entries of a policy. Protected names, which every
 // policy has, are left to the caller. Fixes says that symbolic links can be kept as they are.
-func newRuleset(policy *sandbox.Resolved, byName, fixes bool, find finder) (*ruleset, error) {
+func newRuleset(policy *sandbox.Resolved, byName, fixes bool, find finder,
+	hung func(string) []string) (*ruleset, error) {
 	s := &ruleset{
-		byName: byName, fixes: fixes, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
+		byName: byName, fixes: fixes, find: find, hung: hung,
+		listed:   byName && policy.Root == sandbox.LevelDeny,
 		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
 		copies: map[string]Copy{},
 	}
@@ -197,8 +200,12 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 				Level: sandbox.LevelDeny})
 		}
 	}
+	hung := s.below(spot.Path)
 	want := func(below string, kind fs.FileMode) (keep, enter bool) {
 		name := filepath.Join(base, below)
+		if slices.Contains(hung, filepath.Join(spot.Path, below)) {
+			return false, false
+		}
 		matches := slices.ContainsFunc(globs, func(g sandbox.Glob) bool { return g.Match(name) })
 		deep := depth > 0 && strings.Count(below, "/")+1 >= depth
 		return matches && (!s.byName || kind&fs.ModeSymlink != 0), !matches && !deep
@@ -207,7 +214,7 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 	if s.byName {
 		most = 0
 	}
-	found, err := s.find(spot.Path, strings.Join(key, "\x00"), want, most)
+	found, err := s.find(spot.Path, strings.Join(slices.Concat(key, hung), "\x00"), want, most)
 	switch {
 	case errors.Is(err, git.ErrTooMany):
 		return tooMany(strings.Join(key[4:], ", "), most)
@@ -239,7 +246,24 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 			return err
 		}
 	}
+	s.hide(hung)
 	return nil
+}
+
+// hide denies mounts of which it is not known what matches there.
+func (s *ruleset) hide(hung []string) {
+	for _, at := range hung {
+		s.add(plan.Rule{Spot: plan.Spot{Path: at, Kind: plan.KindDirectory}, Level: sandbox.LevelDeny,
+			Why: whyHung, Auto: true})
+	}
+}
+
+// below returns the mounts below a directory that nothing may look at.
+func (s *ruleset) below(dir string) []string {
+	if s.hung == nil {
+		return nil
+	}
+	return s.hung(dir)
 }
 
 // tooMany is the error for patterns that match more files than can be denied one by one.

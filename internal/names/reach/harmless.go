@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -20,8 +21,12 @@ type habit struct {
 	// "$state" are the user's directories for those; "**/" at the beginning is any directory,
 	// and "/**" at the end the path itself and everything below it.
 	paths []string
+	hosts []string // names and addresses that are connected to, without a port
+	calls []string // ends of refused system calls
 	// unless are words of the command line with which the command is about these files.
 	unless []string
+	// when are words of which the command line has one; nil is any.
+	when []string
 	// done says that the same denial makes a program fail that needs the file: it is harmless
 	// only where the command succeeded.
 	done bool
@@ -30,6 +35,7 @@ type habit struct {
 // habits returns the table. Each row was seen in a run that did its work all the same.
 func habits() []habit {
 	python := []string{"python*", "pypy*"}
+	chromium := []string{"chromium*", "chrome*", "google-chrome*", "headless_shell"}
 	return []habit{
 		{why: "telemetry counters of Go", programs: []string{"go", "gofmt", "gopls", "vet", "compile", "link", "asm", "cgo", "cover", "buildid"},
 			paths: []string{"$config/go/telemetry/**"}, unless: []string{"telemetry"}},
@@ -50,38 +56,65 @@ func habits() []habit {
 		{why: "compiled Python next to its source", paths: []string{"**/__pycache__", "**/__pycache__/*"}},
 		{why: "the cache of pip", programs: python, paths: []string{"$cache/pip/**"}, unless: []string{"pip cache"}},
 		{why: "logs and notices of npm", programs: []string{"node"}, paths: []string{"~/.npm/_logs/**", "~/.npm/_update-notifier-last-checked"}},
+		{why: "the place of npm's logs", programs: []string{"node"}, paths: []string{"~/.npm"},
+			when: withoutCache},
 		{why: "locks and usage times of cargo", programs: []string{"cargo"}, paths: []string{"~/.cargo/.package-cache*", "~/.cargo/.global-cache*"}},
-		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"/_tmp_*"}},
+		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"**/_tmp_*"}},
 		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
 		{why: "the table of mounts of util-linux", programs: []string{"mount", "umount"},
 			paths: []string{"/run/mount/**"}},
 		{why: "the record of failed logins", programs: []string{"su", "login"},
 			paths: []string{"/var/log/btmp"}},
+		{why: "records for the kernel's audit, which programs do without", calls: []string{"NETLINK_AUDIT)"}},
+		{why: "news of devices for Chromium", programs: chromium, calls: []string{"NETLINK_KOBJECT_UEVENT)"}},
+		{why: "a test of Chromium for IPv6", programs: chromium, hosts: []string{"2001:4860:4860::8888"}},
+		// The proxy does not know the program; nothing but browsers asks there.
+		{why: "updates of Chromium", hosts: []string{"clients2.google.com"}, unless: []string{"clients2.google.com"}},
+		{why: "updates of Chromium", hosts: []string{"redirector.gvt1.com"}, unless: []string{"redirector.gvt1.com"}},
+		{why: "updates of Chromium", hosts: []string{"update.googleapis.com"}, unless: []string{"update.googleapis.com"}},
+		{why: "reports of crashes of Chromium", programs: chromium, paths: []string{"$config/chromium/Crash Reports/**"}},
+		{why: "settings of the desktop", paths: []string{"$cache/dconf/**"}, unless: []string{"dconf"}},
 		{why: "a cache of fonts or shaders", paths: []string{"$cache/fontconfig/**", "/var/cache/fontconfig/**", "$cache/mesa_shader_cache*/**"}},
 	}
 }
 
-// harmless returns why a denial is known to be harmless in a command that ended with an exit
+// withoutCache are commands of npm that make its cache for the logs alone.
+var withoutCache = []string{"npm config", "npm get", "npm set ", "npm pkg", "npm version", "npm prefix"}
+
+// Habit returns why a denial is known to be harmless in a command that ended with an exit
 // code, or "".
-func (r *DeniedRun) harmless(d *sandbox.Denial, exit int) string {
-	if d.Op == sandbox.Syscall && strings.HasSuffix(d.Call, "NETLINK_AUDIT)") {
-		return "records for the kernel's audit, which programs do without"
-	}
-	if d.Op != sandbox.Write || !d.Source.Evidence() {
+func (r *DeniedRun) Habit(d *sandbox.Denial, exit int) string {
+	if !d.Source.Evidence() {
 		return ""
 	}
+	line := strings.Join(r.Args, " ")
+	within := func(w string) bool { return strings.Contains(line, w) }
 	for _, h := range habits() {
 		matches := func(pattern string) bool { ok, _ := path.Match(pattern, path.Base(d.Program)); return ok }
 		switch {
 		case h.done && exit != 0,
 			h.programs != nil && !slices.ContainsFunc(h.programs, matches),
-			slices.ContainsFunc(h.unless,
-				func(w string) bool { return strings.Contains(strings.Join(r.Args, " "), w) }):
-		case slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) }):
+			h.when != nil && !slices.ContainsFunc(h.when, within),
+			slices.ContainsFunc(h.unless, within):
+		case r.about(&h, d):
 			return h.why
 		}
 	}
 	return ""
+}
+
+// about returns whether a habit is about what was denied.
+func (r *DeniedRun) about(h *habit, d *sandbox.Denial) bool {
+	switch d.Op {
+	case sandbox.Write:
+		return slices.ContainsFunc(h.paths, func(p string) bool { return covers(r.place(p), d.Path) })
+	case sandbox.Connect:
+		host, _, err := net.SplitHostPort(d.Addr)
+		return slices.Contains(h.hosts, host) || err != nil && slices.Contains(h.hosts, d.Addr)
+	case sandbox.Syscall:
+		return slices.ContainsFunc(h.calls, func(end string) bool { return strings.HasSuffix(d.Call, end) })
+	}
+	return false
 }
 
 // place puts the user's directories into a pattern; it is empty where they are not known.

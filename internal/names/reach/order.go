@@ -26,7 +26,7 @@ import (
 // one of the same process that a flag opens: programs fall back to it, as ping to raw sockets.
 func (r *DeniedRun) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbox.Denial {
 	for i := range denials {
-		denials[i].Harmless = r.harmless(&denials[i], exit)
+		denials[i].Harmless = r.Habit(&denials[i], exit)
 	}
 	if exit == 0 {
 		return denials

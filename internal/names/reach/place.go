@@ -94,6 +94,17 @@ func (local) holds(name, digits string) bool {
 	return err == nil && len(value) > 0 && strings.IndexByte(digits, value[0]) >= 0
 }
 
+// may reports whether owner and mode let this user do something: change a file, or make it in the nearest
+// directory that is there.
+func (local) may(op sandbox.Op, name string) bool {
+	for ; name != "/"; name = path.Dir(name) {
+		if _, err := os.Lstat(name); err == nil {
+			break
+		}
+	}
+	return mayAccess(op, name)
+}
+
 // OpensMore says what a grant of a directory opens beyond what was denied by the paths; empty where it
 // opens no more than they need.
 func OpensMore(flags string, paths []string) string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/caches"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -43,17 +44,31 @@ func (r *DeniedRun) prove(denials []sandbox.Denial) {
 	}
 	enough := true
 	for _, d := range open {
-		enough = enough && why(strings.Join(flags, " "), d.Access) == nil
+		enough = enough && why(strings.Join(flags, " "), r.tried(d)) == nil
 	}
 	for i := 0; i < len(open) && !enough; i++ {
 		r.settle(open[i], why)
 	}
 }
 
+// tried is the access that a plan must allow for a denial. A missing directory above the cache of the
+// tool that ran is not needed with the grant of the cache, which is there or elsewhere then: the command
+// must start.
+func (r *DeniedRun) tried(d *sandbox.Denial) sandbox.Access {
+	if len(r.Args) == 0 {
+		return d.Access
+	}
+	grant, _ := caches.GrantAbove(d.Path, r.Env, path.Base(r.Args[0]))
+	if grant != "" && strings.Contains(d.Grant, grant) && !r.files.exists(d.Path) {
+		return sandbox.Access{Op: sandbox.Read, Path: r.Dir}
+	}
+	return d.Access
+}
+
 // settle leaves a denial with flags that are enough, if there are any.
 func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
 	flags := cmp.Or(d.Grant, d.Wider)
-	refused := why(flags, d.Access)
+	refused := why(flags, r.tried(d))
 	if refused == nil {
 		return
 	}

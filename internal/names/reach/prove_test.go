@@ -95,3 +95,13 @@ func TestProveBound(t *testing.T) {
 		t.Errorf("%d plans, %+v, %+v", w.plans, ds[1], ds[len(ds)-1])
 	}
 }
+
+// TestProveCacheAbove: with the grant of a cache nothing needs the missing directory above it, which
+// stays closed.
+func TestProveCacheAbove(t *testing.T) {
+	r, ds := runOf(sandbox.WorkspaceWrite("/w")), writes("/h/.cache")
+	r.Args, r.Executor, r.Spec = []string{"make"}, &walls{closed: []string{"/h/.cache"}}, &executor.Spec{}
+	if r.Complete(ds); ds[0].Grant != "--grant cache:ccache" {
+		t.Errorf("%q, %q", ds[0].Grant, ds[0].Rule)
+	}
+}

@@ -60,7 +60,7 @@ func (r *DeniedRun) Rights(exit int, seen []sandbox.Denial) []sandbox.Denial {
 		call, why := r.lacking(words)
 		if why == "" || slices.ContainsFunc(seen, func(d sandbox.Denial) bool {
 			return d.Op == sandbox.Syscall && path.Base(d.Program) == path.Base(words[0]) &&
-				r.harmless(&d, exit) == ""
+				r.Habit(&d, exit) == ""
 		}) {
 			continue
 		}

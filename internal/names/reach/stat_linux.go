@@ -6,6 +6,10 @@ package reach
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // unchanged reports whether two looks at a file saw the same one, and no change between them. A change
@@ -16,4 +20,13 @@ func unchanged(a, b os.FileInfo) bool {
 	return ok && also && one.Dev == two.Dev && one.Ino == two.Ino && one.Mode == two.Mode &&
 		one.Size == two.Size &&
 		one.Mtim == two.Mtim && one.Ctim == two.Ctim
+}
+
+// mayAccess asks the kernel, with the rights that count for files.
+func mayAccess(op sandbox.Op, name string) bool {
+	mode := uint32(unix.R_OK)
+	if op == sandbox.Write {
+		mode = unix.W_OK
+	}
+	return unix.Faccessat(unix.AT_FDCWD, name, mode, unix.AT_EACCESS) == nil
 }

@@ -49,7 +49,8 @@ type files interface {
 	exists(name string) bool
 	real(name string) string // the path without symbolic links
 	database(name string) bool
-	holds(name, digits string) bool // a file that begins with one of these
+	holds(name, digits string) bool      // a file that begins with one of these
+	may(op sandbox.Op, name string) bool // this user, outside of the sandbox
 }
 
 // local is this machine.
@@ -123,6 +124,8 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 		!r.files.exists(strings.TrimSuffix(d.Path, ".lock")):
 		return "new settings of git stay closed; create " + text.Word(strings.TrimSuffix(d.Path, ".lock")) +
 			" outside of the sandbox first"
+	case r.Local && d.Op == sandbox.Write && inside(d.Path, "/dev") && !r.files.may(d.Op, d.Path):
+		return anyway
 	case r.absent(d):
 		return "this machine has no such socket"
 	}
@@ -147,6 +150,10 @@ func oneUser(program string) string {
 
 // bpfSetting is 0 where programs without rights may use bpf(2): 1 and 2 close it.
 const bpfSetting = "/proc/sys/kernel/unprivileged_bpf_disabled"
+
+// anyway is why nothing is suggested for what fails outside, too. In directories that a sandbox shows the
+// observer says so; of /dev it has its own.
+const anyway = "this user may not do it outside of the sandbox either"
 
 // socketFile treats a unix socket that could not be made because of its directory as the file that it is.
 func (r *DeniedRun) socketFile(d *sandbox.Denial) {
@@ -348,7 +355,7 @@ func (r *DeniedRun) cache(name string) string {
 				workspace = w.Root
 			}
 		}
-		if caches.Covers(caches.Detect(workspace, r.Dir), grant) {
+		if caches.Covers(caches.Detect(workspace, r.Dir, r.Args), grant) {
 			return "" // the command had its private layer, and that did not help
 		}
 	}

@@ -272,3 +272,5 @@ func TestSettings(t *testing.T) {
 func (fake) database(name string) bool { return strings.HasSuffix(name, ".sqlite") }
 
 func (fake) holds(string, string) bool { return false }
+
+func (fake) may(sandbox.Op, string) bool { return true }

@@ -61,7 +61,7 @@ func Publish(ports []network.Publish) (*Published, error) {
 		if err != nil {
 			p.Close()
 			if errors.Is(err, unix.EADDRINUSE) {
-				return nil, fmt.Errorf("port %d of this machine is in use, so port %d of the command cannot be published there; name another one with --publish %d:HOSTPORT", one.Host(), one.Port, one.Port)
+				return nil, fmt.Errorf("port %d of this machine is in use, so port %d of the command cannot be published there; choose another port with --publish %d:HOSTPORT", one.Host(), one.Port, one.Port)
 			}
 			return nil, fmt.Errorf("port %d cannot be published: %w", one.Port, err)
 		}

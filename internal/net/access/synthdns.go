@@ -105,7 +105,7 @@ func (s *SyntheticNames) Answer(message []byte) []byte {
 	if code != dnsmessage.RCodeSuccess {
 		return q.answer(code, "")
 	}
-	host, err := network.ParseHost(strings.TrimSuffix(q.questions[0].Name.String(), "."))
+	host, err := network.ParseHost(hostOf(q.questions[0]))
 	if _, literal := host.Addr(); err != nil || literal {
 		return q.answer(dnsmessage.RCodeNameError, "") // such a name cannot exist
 	}
@@ -120,6 +120,20 @@ func (s *SyntheticNames) Answer(message []byte) []byte {
 		return q.answer(dnsmessage.RCodeSuccess, "") // the name exists, and has nothing of that type
 	}
 	return q.answer(dnsmessage.RCodeSuccess, "", s.addresses(host, open, kind == dnsmessage.TypeA)...)
+}
+
+// hostOf returns the name that a question is about. Where a client looks for a service of a host, as apt
+// does (_http._tcp.HOST, RFC 2782), that is the host: it is what the client connects to then.
+func hostOf(q dnsmessage.Question) string {
+	name := strings.TrimSuffix(q.Name.String(), ".")
+	for q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeAAAA && strings.HasPrefix(name, "_") {
+		_, rest, more := strings.Cut(name, ".")
+		if !more {
+			break
+		}
+		name = rest
+	}
+	return name
 }
 
 // addresses returns those of one family for a host. Local names lead to the command itself, unless the

@@ -66,6 +66,10 @@ func dnsQuestion(name string, kind dnsmessage.Type, class dnsmessage.Class, exte
 	return b
 }
 
+func serviceQuestion(name string) []byte {
+	return dnsQuestion(name, dnsmessage.TypeSRV, dnsmessage.ClassINET, false)
+}
+
 // TestAnswer: allowed names have addresses that stand for them, others do not exist.
 func TestAnswer(t *testing.T) {
 	v4 := func(s string) []byte { return netip.MustParseAddr(s).AsSlice() }
@@ -84,6 +88,13 @@ func TestAnswer(t *testing.T) {
 		{"refused, extended", dnsQuestion("data.evil.test", dnsmessage.TypeA, dnsmessage.ClassINET, true), dnsmessage.RCodeNameError, nil, "data.evil.test"},
 		{"refused, other type", dnsQuestion("evil.test", 16, dnsmessage.ClassINET, false), dnsmessage.RCodeNameError, nil, "evil.test"},
 		{"other type", dnsQuestion("example.com", 65, dnsmessage.ClassINET, false), dnsmessage.RCodeSuccess, nil, ""},
+		{"a service", serviceQuestion("_http._tcp.example.com"), dnsmessage.RCodeSuccess, nil, ""},
+		{"a service, refused", serviceQuestion("_http._tcp.evil.test"),
+			dnsmessage.RCodeNameError, nil, "evil.test"},
+		{"a service of one label", serviceQuestion("_tcp.test"), dnsmessage.RCodeNameError, nil, "test"},
+		{"an address of a service",
+			dnsQuestion("_http._tcp.evil.test", dnsmessage.TypeA, dnsmessage.ClassINET, false),
+			dnsmessage.RCodeNameError, nil, "_http._tcp.evil.test"},
 		{"loopback", dnsQuestion("localhost", dnsmessage.TypeA, dnsmessage.ClassINET, false), dnsmessage.RCodeSuccess, [][]byte{v4("127.0.0.1")}, ""},
 		{"below localhost", dnsQuestion("other.localhost", dnsmessage.TypeA, dnsmessage.ClassINET, false), dnsmessage.RCodeSuccess, [][]byte{v4("127.0.0.1")}, ""},
 		{"below localhost, allowed", dnsQuestion("app.localhost", dnsmessage.TypeA, dnsmessage.ClassINET, false), dnsmessage.RCodeSuccess, [][]byte{v4("198.18.0.1")}, ""},

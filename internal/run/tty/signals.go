@@ -44,12 +44,23 @@ type Signals struct {
 //
 // A program with a terminal of its own gets no SIGWINCH from here.
 func ForwardSignals(c *Console) *Signals {
-	f := &Signals{
+	f := newSignals(c)
+	f.begin()
+	return f
+}
+
+func newSignals(c *Console) *Signals {
+	return &Signals{
 		arrived: make(chan os.Signal, 32), Numbers: make(chan int),
 		Ready: make(chan struct{}), over: make(chan struct{}), stopped: make(chan struct{}, 1),
 		lost: make(chan chan<- struct{}), halts: make(chan halt), console: c,
 		end: Die, late: 2 * time.Second, stop: stopJob,
 	}
+}
+
+// begin begins to catch signals.
+func (f *Signals) begin() {
+	c := f.console
 	c.gate.behind = f.draws
 	f.running.Go(func() {
 		for _, s := range forwarded() {
@@ -61,7 +72,6 @@ func ForwardSignals(c *Console) *Signals {
 		f.look()
 		f.forward()
 	})
-	return f
 }
 
 // Close ends the forwarding. With last this process ends, and signals stay caught: to

@@ -14,12 +14,21 @@ import (
 	"time"
 )
 
+// forwarding catches signals, and never ends this process: a busy machine may keep the reader from reading
+// for as long as a program may take.
+func forwarding() *Signals {
+	f := newSignals(new(Console))
+	f.late = time.Hour
+	f.begin()
+	<-f.Ready
+	return f
+}
+
 // TestForwardOrder sends what this process hears on, in order, and stops when it
 // is asked to, also when no program reads.
 func TestForwardOrder(t *testing.T) {
-	f := ForwardSignals(new(Console))
+	f := forwarding()
 	numbers := f.Numbers
-	<-f.Ready
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -42,8 +51,7 @@ func TestForwardOrder(t *testing.T) {
 
 // TestSignalBeforeStart: a start that waits can be ended, and other signals wait for the program.
 func TestSignalBeforeStart(t *testing.T) {
-	f := ForwardSignals(new(Console))
-	<-f.Ready
+	f := forwarding()
 	ended := make(chan syscall.Signal, 1)
 	f.end, f.late = func(s syscall.Signal) { ended <- s }, time.Nanosecond
 	f.arrived <- syscall.SIGTERM
@@ -69,9 +77,8 @@ func TestHangUpOnce(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := ForwardSignals(new(Console))
+			f := forwarding()
 			defer f.Close(false)
-			<-f.Ready
 			var done sync.WaitGroup
 			defer done.Wait()
 			done.Go(func() {

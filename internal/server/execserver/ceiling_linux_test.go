@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/files"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -37,7 +38,7 @@ func below(t *testing.T, managed string, w *config.Wish) (*config.Config, *confi
 		"ro.rules": rule("read-only"), "ws.rules": rule("workspace-write"), "net.rules": `network_rule(host="a.example", protocol="https", decision="deny")`,
 		"no.rules": `prefix_rule(pattern=["date"], decision="forbidden")`, "ls": "#!/bin/sh\n", "managed.toml": strings.ReplaceAll(managed, "DIR", dir),
 	} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)) //nolint:gosec // a program
+		err = errors.Join(err, testenv.WriteProgram(filepath.Join(dir, name), text))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testenv.MostlyWait()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // needs skips a scenario where a sandbox is not available.

@@ -312,6 +312,7 @@ func TestRunElsewhere(t *testing.T) {
 // TestServerEnds: the end of the server ends all processes and runs, also those that ignore signals or made
 // a session of their own, and questions.
 func TestServerEnds(t *testing.T) {
+	testenv.NeedProgram(t, "setsid")
 	o := runOptions()
 	o.Drain = time.Millisecond // this client does not read
 	server := run(t, o)

@@ -432,7 +432,7 @@ func TestShellInReach(t *testing.T) {
 	ws := t.TempDir()
 	text, err := os.ReadFile("/bin/sh")
 	if err == nil {
-		err = errors.Join(os.Mkdir(ws+"/bin", 0o700), os.WriteFile(ws+"/bin/sh", text, 0o700))
+		err = errors.Join(os.Mkdir(ws+"/bin", 0o700), testenv.WriteProgram(ws+"/bin/sh", text))
 	}
 	if err != nil {
 		t.Fatal(err)

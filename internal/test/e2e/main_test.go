@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.bench=") }) {
 		os.Exit(m.Run()) // benchmarks do not wait for what they leave behind
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }
 
 // enough is far more than any of these tests takes.
