@@ -30,7 +30,7 @@ func (pl *Plan) applyIn(dir *os.Root, step func()) error {
 	if err := recoverAll(dir, step); err != nil {
 		return err
 	}
-	t := &transaction{journal: newJournal(pl.roots.names), roots: pl.roots, step: step}
+	t := &transaction{journal: newJournal(), tree: pl.tree, step: step}
 	// What is removed comes first: a directory can take the place of a file.
 	for _, removes := range []bool{true, false} {
 		for _, e := range pl.entries {
@@ -52,14 +52,14 @@ func (pl *Plan) applyIn(dir *os.Root, step func()) error {
 		err = dir.Rename(undo, done)
 	}
 	if err != nil {
-		undone := t.journal.undo(t.roots, step)
+		undone := t.journal.undo(t.tree, step)
 		if undone == nil {
 			undone = dir.Remove(undo)
 		}
 		return errors.Join(err, undone)
 	}
 	// It is done: what cannot be removed now is removed by the next patch.
-	if t.journal.clean(t.roots, step) == nil {
+	if t.journal.clean(t.tree, step) == nil {
 		step()
 		_ = dir.Remove(done)
 	}
@@ -69,7 +69,7 @@ func (pl *Plan) applyIn(dir *os.Root, step func()) error {
 // A transaction is the work of one Apply.
 type transaction struct {
 	*journal
-	roots   *roots
+	tree    *tree
 	entries []*entry
 	step    func()
 }
@@ -85,7 +85,7 @@ func (t *transaction) add(e *entry) {
 }
 
 func (t *transaction) addDirs(path string) {
-	if !t.roots.has(path) {
+	if path == topOf(path) {
 		return
 	}
 	t.addDirs(filepath.Dir(path))
@@ -94,7 +94,7 @@ func (t *transaction) addDirs(path string) {
 			return
 		}
 	}
-	if _, err := t.roots.dir(path); err != nil {
+	if _, err := t.tree.dir(path); err != nil {
 		t.Dirs = append(t.Dirs, path)
 	}
 }
@@ -109,7 +109,7 @@ func (t *transaction) run() error {
 		}
 	}
 	for _, path := range t.Dirs {
-		d, err := t.roots.dir(filepath.Dir(path))
+		d, err := t.tree.dir(filepath.Dir(path))
 		if err == nil {
 			t.step()
 			err = d.Mkdir(filepath.Base(path), 0o777)
@@ -132,7 +132,7 @@ func (t *transaction) run() error {
 
 // prepare writes a new file beside the old one.
 func (t *transaction) prepare(i int, e *entry) error {
-	d, err := t.roots.dir(filepath.Dir(e.path))
+	d, err := t.tree.dir(filepath.Dir(e.path))
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (t *transaction) prepare(i int, e *entry) error {
 
 // exchange puts the new file in the place of the old one, which keeps a name beside it.
 func (t *transaction) exchange(i int, e *entry) error {
-	d, err := t.roots.dir(filepath.Dir(e.path))
+	d, err := t.tree.dir(filepath.Dir(e.path))
 	if err != nil {
 		return err
 	}

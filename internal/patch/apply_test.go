@@ -57,7 +57,7 @@ func makePlan(t testing.TB, text, tree string) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := Make(p, Options{Dir: tree, Roots: []string{tree}})
+	plan, err := Make(p, Options{Dir: tree, Allow: within(tree)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestOutside(t *testing.T) {
 			}
 			want := contents(t, top)
 			text := "*** Begin Patch\n" + test.hunk + "\n*** End Patch"
-			_, err = applyText(text, Options{Dir: tree, Roots: []string{tree}}, realTemp(t))
+			_, err = applyText(text, Options{Dir: tree, Allow: within(tree)}, realTemp(t))
 			if outside := (*OutsideError)(nil); !errors.As(err, &outside) {
 				t.Errorf("got %v, want an OutsideError", err)
 			}

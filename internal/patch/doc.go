@@ -6,6 +6,6 @@
 // [Parse] reads a text. [Make] computes everything that a patch would do and writes nothing. [Plan.Apply]
 // does all of it or nothing, by a journal: [Recover] undoes what a killed process left half done.
 //
-// The package decides nothing about what may be written: the roots of [Options] say that, and no link
-// leads out of them.
+// The package decides nothing about what may be written: [Options.Allow] says that, and no link leads
+// elsewhere.
 package patch

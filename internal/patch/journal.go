@@ -25,7 +25,6 @@ import (
 // to the other is the moment at which a patch is done.
 type journal struct {
 	ID    string
-	Roots []string
 	Dirs  []string // that are made, the upper ones first
 	Steps []journalStep
 }
@@ -52,7 +51,7 @@ func (j *journal) beside(i int, what string) string {
 	return fmt.Sprintf(".sallyport-patch-%s-%d.%s", j.ID, i, what)
 }
 
-func newJournal(roots []string) *journal { return &journal{ID: rand.Text(), Roots: roots} }
+func newJournal() *journal { return &journal{ID: rand.Text()} }
 
 // write makes the journal one that is undone.
 func (j *journal) write(dir *os.Root, step func()) error {
@@ -82,7 +81,7 @@ func (e *StrayError) Error() string {
 }
 
 // undo brings back what was there before. It can be killed and called again.
-func (j *journal) undo(r *roots, step func()) error {
+func (j *journal) undo(r *tree, step func()) error {
 	var errs []error
 	stray := &StrayError{}
 	undo := func(removals bool) {
@@ -117,7 +116,7 @@ func (j *journal) undo(r *roots, step func()) error {
 }
 
 // undoStep reports whether the file is as it was.
-func (j *journal) undoStep(r *roots, i int, step func()) (bool, error) {
+func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 	s := j.Steps[i]
 	d, err := r.dir(filepath.Dir(s.Path))
 	if errors.Is(err, fs.ErrNotExist) || err != nil && j.inPlaceOfFile(s.Path) {
@@ -171,7 +170,7 @@ func (j *journal) made(d *os.Root, i int) bool {
 }
 
 // clean removes what a patch that is done left beside its files.
-func (j *journal) clean(r *roots, step func()) error {
+func (j *journal) clean(r *tree, step func()) error {
 	var errs []error
 	for i, s := range j.Steps {
 		d, err := r.dir(filepath.Dir(s.Path))
@@ -248,10 +247,10 @@ func recoverOne(dir *os.Root, name string, step func()) error {
 	if err := json.Unmarshal(content, j); err != nil {
 		return err
 	}
-	r, err := openRoots(j.Roots)
-	if errors.Is(err, fs.ErrNotExist) {
-		return dir.Remove(name) // with a root, everything of it is gone
+	if len(j.Steps) == 0 {
+		return dir.Remove(name)
 	}
+	r, err := openTree(j.Steps[0].Path)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -17,8 +18,10 @@ import (
 
 // Options say where a patch applies.
 type Options struct {
-	Dir   string   // the absolute directory of relative names
-	Roots []string // what may be written lies in these absolute directories
+	Dir string // the absolute directory of relative names
+	// Allow reports whether a file may be read and changed, by its name without links; nil allows all.
+	// It is called before anything of the file is read.
+	Allow func(path string) bool
 }
 
 // ErrNothing says that a patch has no hunks.
@@ -62,8 +65,9 @@ type entry struct {
 
 // A Plan is everything that a patch does. [Plan.Close] it.
 type Plan struct {
-	roots   *roots
+	tree    *tree
 	dir     string
+	allow   func(string) bool
 	entries []*entry
 	byPath  map[string]*entry
 	dirs    map[string]bool // that hunks make on their way
@@ -75,11 +79,11 @@ func Make(p *Patch, o Options) (*Plan, error) {
 	if len(p.Hunks) == 0 {
 		return nil, ErrNothing
 	}
-	r, err := openRoots(o.Roots)
+	r, err := openTree(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	pl := &Plan{roots: r, dir: o.Dir, hunks: p.Hunks, byPath: map[string]*entry{}, dirs: map[string]bool{}}
+	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks, byPath: map[string]*entry{}, dirs: map[string]bool{}}
 	for i := range p.Hunks {
 		if err := pl.hunk(&p.Hunks[i]); err != nil {
 			return nil, errors.Join(err, pl.Close())
@@ -89,7 +93,7 @@ func Make(p *Patch, o Options) (*Plan, error) {
 }
 
 // Close closes the directories of a plan.
-func (pl *Plan) Close() error { return pl.roots.close() }
+func (pl *Plan) Close() error { return pl.tree.close() }
 
 // Summary returns what the tool prints after success: files that were added, updated and deleted, each in
 // the order and the spelling of the patch.
@@ -144,11 +148,11 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 	if e := pl.byPath[real]; e != nil {
 		return e, nil
 	}
-	if !pl.roots.has(real) {
+	if real == topOf(real) || pl.allow != nil && !pl.allow(real) {
 		return nil, &OutsideError{path}
 	}
 	e := &entry{path: real}
-	for above := filepath.Dir(real); pl.roots.has(above); above = filepath.Dir(above) {
+	for above := filepath.Dir(real); above != topOf(above); above = filepath.Dir(above) {
 		if made := pl.byPath[above]; made != nil {
 			if made.now.exists {
 				return nil, syscall.ENOTDIR
@@ -156,7 +160,7 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 			return e, nil // below what a hunk deleted nothing is left
 		}
 	}
-	e.before, err = pl.roots.lstat(real)
+	e.before, err = pl.tree.lstat(real)
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, nil
 	}
@@ -164,6 +168,34 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 		e.now = state{exists: true, mode: e.before.Mode().Perm(), like: e.before}
 	}
 	return e, err
+}
+
+// Names returns the names without links of all files that a patch is about as they are now, for questions
+// and for [Options.Allow]: each once, in the order of the patch.
+func (p *Patch) Names(dir string) ([]string, error) {
+	var names []string
+	pl := Plan{dir: dir}
+	for _, h := range p.Hunks {
+		for _, path := range []string{h.Path, h.To} {
+			if path == "" {
+				continue
+			}
+			for _, follow := range []bool{true, false} {
+				real, err := resolve(pl.abs(path), follow, func(string) bool { return false })
+				if err != nil {
+					return nil, &FileError{Doing: "read", Path: path, Err: err, Says: systemSays(err)}
+				}
+				if removed := h.Kind == Delete || h.To != "" && path == h.Path; !follow && !removed ||
+					follow && h.Kind == Delete {
+					continue
+				}
+				if !slices.Contains(names, real) {
+					names = append(names, real)
+				}
+			}
+		}
+	}
+	return names, nil
 }
 
 // touch makes an entry one of the plan's.
@@ -234,7 +266,7 @@ func (pl *Plan) write(path string, s state) error {
 		s.mode, s.like = e.now.mode, e.now.like
 	}
 	s.exists = true
-	for above := filepath.Dir(e.path); pl.roots.has(above) && !pl.dirs[above]; above = filepath.Dir(above) {
+	for above := filepath.Dir(e.path); above != topOf(above) && !pl.dirs[above]; above = filepath.Dir(above) {
 		pl.dirs[above] = true
 	}
 	e.now = s
@@ -279,7 +311,7 @@ func (pl *Plan) read(path string) (*entry, string, error) {
 		return failed(err, systemSays(err))
 	}
 	if pl.byPath[e.path] == nil {
-		e.text, e.before, err = pl.roots.read(e.path)
+		e.text, e.before, err = pl.tree.read(e.path)
 		if errors.Is(err, safefile.ErrNotPlain) {
 			return failed(err, "path `"+path+"` is not a file")
 		}

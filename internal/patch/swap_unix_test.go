@@ -58,15 +58,15 @@ func TestSwappedLinks(t *testing.T) {
 						swapped = true
 					}
 				}
-				plan, err := Make(p, Options{Dir: tree, Roots: []string{tree}})
+				plan, err := Make(p, Options{Dir: tree, Allow: within(tree)})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if at == 0 { // nothing is open yet
-					for name, d := range plan.roots.open {
+					for name, d := range plan.tree.open {
 						if name != tree {
 							d.Close()
-							delete(plan.roots.open, name)
+							delete(plan.tree.open, name)
 						}
 					}
 					swap()

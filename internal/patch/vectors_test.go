@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // A vector is a recorded application.
@@ -54,7 +56,7 @@ func TestVectors(t *testing.T) {
 			tree := realTemp(t)
 			v.build(t, filepath.Join(dir, "before"), tree)
 			text := strings.ReplaceAll(string(readFile(t, filepath.Join(dir, "patch.txt"))), "{CWD}", tree)
-			o := Options{Dir: filepath.Join(tree, v.Cwd), Roots: []string{tree}}
+			o := Options{Dir: filepath.Join(tree, v.Cwd), Allow: within(tree)}
 			out, err := applyText(text, o, realTemp(t))
 			want, got := v.Stdout, out
 			if v.Exit != 0 {
@@ -182,4 +184,9 @@ func realTemp(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// within allows what lies in a directory.
+func within(dir string) func(string) bool {
+	return func(path string) bool { return path != dir && safefile.Within(path, dir) }
 }

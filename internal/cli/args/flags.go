@@ -69,6 +69,7 @@ func (o *Options) Check(words []string) error {
 			explain.ShellWord(o.Cmd.Shell))
 	case !o.HasScript && o.Cmd.Login:
 		return explain.NewError("--login needs a script: sallyport run --login -c SCRIPT")
+	case o.Cmd.Patch != "":
 	case !o.HasScript && len(words) == 0:
 		return explain.NewError("command args are empty; use sallyport run [FLAGS] -- PROGRAM [ARG...]")
 	case !o.HasScript && words[0] == "":

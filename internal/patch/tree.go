@@ -20,7 +20,7 @@ import (
 // mostLinks is how many links are followed for one name, as on Linux.
 const mostLinks = 40
 
-// An OutsideError says that a patch names a file that lies in none of the roots. Nothing was changed.
+// An OutsideError says that a patch names a file that may not be changed. Nothing was changed.
 type OutsideError struct{ Path string }
 
 // Error returns one sentence.
@@ -28,35 +28,26 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("patch rejected: %s lies outside of what may be written", text.Word(e.Path))
 }
 
-// roots are open directories. Everything is reached from them through descriptors, and no link is
+// A tree is open directories. Everything is reached through descriptors from the top on, and no link is
 // followed: where a directory is swapped for a link, the way ends there.
-type roots struct {
-	names []string // without links
-	open  map[string]*os.Root
+type tree struct {
+	top  string
+	open map[string]*os.Root
 }
 
-func openRoots(names []string) (*roots, error) {
-	r := &roots{open: make(map[string]*os.Root)}
-	for _, name := range names {
-		real, err := filepath.EvalSymlinks(name)
-		if err == nil {
-			real, err = filepath.Abs(real)
-		}
-		var root *os.Root
-		if err == nil && r.open[real] == nil {
-			root, err = os.OpenRoot(real)
-		}
-		if err != nil {
-			return nil, errors.Join(err, r.close())
-		}
-		if root != nil {
-			r.names, r.open[real] = append(r.names, real), root
-		}
+// openTree opens the top of the file system, or of the volume, of an absolute path.
+func openTree(path string) (*tree, error) {
+	top := topOf(path)
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, err
 	}
-	return r, nil
+	return &tree{top, map[string]*os.Root{top: root}}, nil
 }
 
-func (r *roots) close() error {
+func topOf(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
+
+func (r *tree) close() error {
 	var errs []error
 	for _, root := range r.open {
 		errs = append(errs, root.Close())
@@ -64,23 +55,13 @@ func (r *roots) close() error {
 	return errors.Join(errs...)
 }
 
-// has reports by names whether a path lies in a root. A root itself does not.
-func (r *roots) has(path string) bool {
-	for _, root := range r.names {
-		if path != root && safefile.Within(path, root) {
-			return true
-		}
-	}
-	return false
-}
-
 // dir opens the directory path, which has no links on its way.
-func (r *roots) dir(path string) (*os.Root, error) {
+func (r *tree) dir(path string) (*os.Root, error) {
 	if d := r.open[path]; d != nil {
 		return d, nil
 	}
-	if !r.has(path) {
-		return nil, &OutsideError{path}
+	if path == topOf(path) {
+		return nil, &OutsideError{path} // another volume
 	}
 	parent, err := r.dir(filepath.Dir(path))
 	if err != nil {
@@ -121,7 +102,7 @@ func child(parent *os.Root, path string) (*os.Root, error) {
 var errMoved = errors.New("it was replaced meanwhile")
 
 // lstat looks at what has a name.
-func (r *roots) lstat(path string) (fs.FileInfo, error) {
+func (r *tree) lstat(path string) (fs.FileInfo, error) {
 	d, err := r.dir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -130,7 +111,7 @@ func (r *roots) lstat(path string) (fs.FileInfo, error) {
 }
 
 // read reads a regular file, and follows no link to it.
-func (r *roots) read(path string) ([]byte, fs.FileInfo, error) {
+func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
 	d, err := r.dir(filepath.Dir(path))
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +156,7 @@ func (r *roots) read(path string) ([]byte, fs.FileInfo, error) {
 // It only computes; what it finds is opened without links later. known overrides what is on disk: it
 // reports whether a path is known to be no link.
 func resolve(path string, followLast bool, known func(string) bool) (string, error) {
-	top := filepath.VolumeName(path) + string(filepath.Separator)
+	top := topOf(path)
 	at, rest := top, path[len(top):]
 	for links := 0; rest != ""; {
 		name, after, _ := strings.Cut(rest, string(filepath.Separator))
