@@ -194,7 +194,7 @@ var settingsRefusals = []struct {
 		must(t, unix.Mkfifo(a.ws+"/.config/sallyport", 0o600))
 		return nil
 	}},
-	{"a file on the way", plan.LevelNative, "cannot be made", func(t *testing.T, a *arena) []string {
+	{"a file on the way", plan.LevelNative, "cannot be created", func(t *testing.T, a *arena) []string {
 		write(t, a.ws+"/.config", "")
 		return nil
 	}},
