@@ -296,7 +296,7 @@ func command(r *Request) []launch.Step {
 		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.environ()})
 }
 
-const noIPv6 = "programs that do not use the proxy cannot reach IPv6 addresses: the kernel cannot redirect them"
+const noIPv6 = "programs that do not use the proxy reach no IPv6 address: this kernel cannot redirect IPv6"
 
 // redirect notes in a plan how programs get to hosts that do not use the proxy.
 func (p *Plan) redirect(r *Request) {

@@ -28,7 +28,7 @@ func TestLinksProtectable(t *testing.T) {
 		{"macOS", func(h *Host, _ *Request) { h.System = "darwin" }, "only the native level"},
 		{"Windows", func(h *Host, _ *Request) { h.System = "windows" }, "only the native level"},
 		{"full access", func(_ *Host, r *Request) { r.Spec.Policy = sandbox.FullAccess() }, "builds no sandbox"},
-		{"namespaces", func(_ *Host, r *Request) { r.Spec.Allow = []string{"userns"} }, "leave out --allow userns"},
+		{"namespaces", func(_ *Host, r *Request) { r.Spec.Allow = []string{"userns"} }, "--allow userns"},
 		{"old Landlock", func(h *Host, _ *Request) { h.LandlockABI = LandlockLeast - 1 }, "Linux 6.2"},
 		{"below /dev", func(_ *Host, r *Request) { r.Rules = append(r.Rules, rule("/dev/shm", write, KindDirectory)) }, "makes /dev/shm writable"},
 	} {

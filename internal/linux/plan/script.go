@@ -55,7 +55,7 @@ func (n *nativePlan) write() {
 	}
 	if r.Trust != nil && len(r.trustPlaces()) == 0 {
 		p.Weaker = append(p.Weaker,
-			"programs do not trust the certificates of the proxy: the command sees no certificate file of the system")
+			"programs do not trust the certificates of the proxy: the command sees no certificate file")
 	}
 	if r.Trust != nil && !r.showsStore() {
 		p.Weaker = append(p.Weaker,

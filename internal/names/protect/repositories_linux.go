@@ -107,8 +107,8 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 	if !found.Complete {
 		g.partial = true
 		if g.scans.first("partial\x00" + root) {
-			g.warn(fmt.Errorf("%s has too many directories: git repositories from %s on were not searched for, and "+
-				"only the observer protects them (this warning is not repeated)",
+			g.warn(fmt.Errorf("%s has too many directories: git repositories from %s on were not "+
+				"searched for, and only the observer protects them (this warning is not repeated)",
 				root, found.Stopped))
 		}
 	}
@@ -421,8 +421,8 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 	if of == "" {
 		return false, nil
 	}
-	g.warn(fmt.Errorf("%s is read-only in this run, because it belongs to %s; use %s%s from a directory above it",
-		root, of, grant, sandbox.Grant{Path: root, Level: sandbox.LevelWrite}))
+	g.warn(fmt.Errorf("%s is read-only in this run, because it belongs to %s; "+
+		"use %s%s from a directory above it", root, of, grant, sandbox.Grant{Path: root, Level: sandbox.LevelWrite}))
 	return true, g.readOnly(root, whyName)
 }
 

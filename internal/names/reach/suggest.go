@@ -122,8 +122,8 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 		return crosses
 	case d.Op == sandbox.Write && path.Base(d.Path) == ".gitconfig.lock" && r.files != nil &&
 		!r.files.exists(strings.TrimSuffix(d.Path, ".lock")):
-		return "git settings cannot be created in a sandbox; create " + text.Word(strings.TrimSuffix(d.Path, ".lock")) +
-			" outside of the sandbox first"
+		return "git settings cannot be created in a sandbox; create " +
+			text.Word(strings.TrimSuffix(d.Path, ".lock")) + " outside of the sandbox first"
 	case r.Local && d.Op == sandbox.Write && inside(d.Path, "/dev") && !r.files.may(d.Op, d.Path):
 		return anyway
 	case r.absent(d):

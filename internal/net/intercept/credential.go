@@ -97,7 +97,8 @@ func newEntry(c *Credential, isPublic func(string) bool) (*entry, error) {
 	case c.Name == "" || c.Env == "" && c.File == nil:
 		return fail("it needs a name and a variable; set env")
 	case len(c.Value) < minSecret:
-		return fail("its value has %d bytes, and the minimum is %d; a shorter one cannot be told from other text", len(c.Value), minSecret)
+		return fail("its value has %d bytes, and the minimum is %d; a shorter one cannot be told from other text",
+			len(c.Value), minSecret)
 	case len(c.Value) > maxSecret:
 		return fail("its value has %d bytes, and the maximum is %d", len(c.Value), maxSecret)
 	case slices.ContainsFunc(c.Value, func(b byte) bool { return b <= ' ' || b > '~' }):
