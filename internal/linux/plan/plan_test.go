@@ -244,7 +244,7 @@ func TestWithoutIPv6(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if says := strings.Contains(strings.Join(p.Weaker, "\n"), "no address of IPv6"); says == both {
+		if says := strings.Contains(strings.Join(p.Weaker, "\n"), "no IPv6 address"); says == both {
 			t.Errorf("with IPv6 %v: weaker %q", both, p.Weaker)
 		}
 	}
