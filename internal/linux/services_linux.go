@@ -39,7 +39,7 @@ func (a *attempt) addServices(r *plan.Request, res *sandbox.Resolved) error {
 		case r.Unobserved != "":
 			no.Have, no.Hint = "the observer is not available: "+r.Unobserved, "leave the grant out"
 		default:
-			no.Have, no.Hint = "the observer is turned off", "leave out --no-observer"
+			no.Have, no.Hint = "the observer is turned off", "turn the observer on"
 		}
 		if !restricted {
 			no.Hint += ", or allow unix, which opens all sockets"

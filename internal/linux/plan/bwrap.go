@@ -67,9 +67,9 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	if r.network() == sandbox.NetworkNone && slices.Contains(r.Spec.Allow, seccomp.OpenICMP) {
-		return nil, unsupported("a private network for --allow icmp",
+		return nil, unsupported("a private network for the opening icmp",
 			"bubblewrap cannot allow ping sockets there",
-			"leave out --allow icmp, use the host's network, or a machine with the native level")
+			"leave the opening icmp out, use the host's network, or a machine with the native level")
 	}
 	if len(r.Spec.Files) > 0 {
 		return nil, unsupported("descriptors beyond the three standard ones",

@@ -20,7 +20,7 @@ func (r *Request) linksProtectable(h *Host) error {
 		return nil
 	}
 	no := func(have, hint string) error { return unsupported("protection of hard links", have, hint) }
-	const leave = "leave out --protect-hard-links"
+	const leave = "do not ask for that protection"
 	switch {
 	case r.unconfined():
 		return no("full access builds no sandbox", "use another policy, or "+leave)
@@ -28,11 +28,11 @@ func (r *Request) linksProtectable(h *Host) error {
 		return no("only the native level on Linux can enforce it", leave+
 			", or use a machine with the native level")
 	case !r.Observe && r.Unobserved == "":
-		return no("the observer, which opens the files, is turned off", "leave out --no-observer")
+		return no("the observer, which opens the files, is turned off", "turn the observer on")
 	case !r.Observe:
 		return no("the observer, which opens the files, is not available: "+r.Unobserved, leave)
 	case slices.Contains(r.Spec.Allow, "userns"):
-		return no("files in namespaces of the command's own cannot be told apart", "leave out --allow userns")
+		return no("files in namespaces of the command's own cannot be told apart", "do not open userns")
 	}
 	for _, u := range r.Rules {
 		if u.Level == sandbox.LevelWrite && within(u.Path, "/dev") {

@@ -21,14 +21,14 @@ func TestLinksProtectable(t *testing.T) {
 		want   string
 	}{
 		{"native", func(*Host, *Request) {}, ""},
-		{"no observer", func(_ *Host, r *Request) { r.Observe = false }, "leave out --no-observer"},
+		{"no observer", func(_ *Host, r *Request) { r.Observe = false }, "turn the observer on"},
 		{"observer not available", func(_ *Host, r *Request) { r.Observe, r.Unobserved = false, "a reason" }, "a reason"},
 		{"bwrap", func(_ *Host, r *Request) { r.Level = LevelBwrap }, "only the native level"},
 		{"landlock", func(_ *Host, r *Request) { r.Level = LevelLandlock }, "only the native level"},
 		{"macOS", func(h *Host, _ *Request) { h.System = "darwin" }, "only the native level"},
 		{"Windows", func(h *Host, _ *Request) { h.System = "windows" }, "only the native level"},
 		{"full access", func(_ *Host, r *Request) { r.Spec.Policy = sandbox.FullAccess() }, "builds no sandbox"},
-		{"namespaces", func(_ *Host, r *Request) { r.Spec.Allow = []string{"userns"} }, "--allow userns"},
+		{"namespaces", func(_ *Host, r *Request) { r.Spec.Allow = []string{"userns"} }, "do not open userns"},
 		{"old Landlock", func(h *Host, _ *Request) { h.LandlockABI = LandlockLeast - 1 }, "Linux 6.2"},
 		{"below /dev", func(_ *Host, r *Request) { r.Rules = append(r.Rules, rule("/dev/shm", write, KindDirectory)) }, "makes /dev/shm writable"},
 	} {

@@ -103,7 +103,7 @@ func seatbelted(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	if len(r.Spec.Allow) > 0 {
-		return nil, unsupported("--allow "+r.Spec.Allow[0],
+		return nil, unsupported("the opening "+r.Spec.Allow[0],
 			"it changes the system call filter of Linux",
 			"leave it out, or run it with full access")
 	}
