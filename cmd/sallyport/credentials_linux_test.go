@@ -238,7 +238,7 @@ func TestCredentialsInvalid(t *testing.T) {
 		return fmt.Sprintf("%v: %s", err, out)
 	}
 	if got, want := run("abc1234"),
-		"exit status 125: sallyport: network.credentials.one: its value has 7 bytes, and 8 are the least"; !strings.HasPrefix(got, want) || strings.Contains(got, "abc1234") {
+		"exit status 125: sallyport: network.credentials.one: its value has 7 bytes, and the minimum is 8"; !strings.HasPrefix(got, want) || strings.Contains(got, "abc1234") {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := run(""); !strings.HasSuffix(got, "ONE_TOKEN=\n") { // it is not set, and so no credential

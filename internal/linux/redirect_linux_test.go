@@ -188,7 +188,7 @@ python3 -c 'if True:
 			weaker := []string{"programs that do not use the proxy reach hosts at these ports only: 22, 80, 443, " +
 				port + ", where the command cannot listen: of a test"}
 			if c.onlyIPv4 {
-				weaker = append(weaker, "programs that do not use the proxy reach no address of IPv6: this kernel does not lead connections by IPv6 away")
+				weaker = append(weaker, "programs that do not use the proxy reach no IPv6 address: this kernel cannot redirect IPv6")
 			}
 			for _, w := range weaker {
 				if !slices.Contains(end.Sandbox.Weaker, w) {

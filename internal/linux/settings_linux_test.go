@@ -189,12 +189,12 @@ var settingsRefusals = []struct {
 		must(t, os.Symlink(".config", a.ws+"/.config"))
 		return nil
 	}},
-	{"a named pipe", plan.LevelNative, "is no directory or file", func(t *testing.T, a *arena) []string {
+	{"a named pipe", plan.LevelNative, "is neither a directory", func(t *testing.T, a *arena) []string {
 		must(t, os.Mkdir(a.ws+"/.config", 0o755))
 		must(t, unix.Mkfifo(a.ws+"/.config/sallyport", 0o600))
 		return nil
 	}},
-	{"a file on the way", plan.LevelNative, "cannot be made", func(t *testing.T, a *arena) []string {
+	{"a file on the way", plan.LevelNative, "cannot be created", func(t *testing.T, a *arena) []string {
 		write(t, a.ws+"/.config", "")
 		return nil
 	}},

@@ -98,7 +98,7 @@ func TestDenialNotes(t *testing.T) {
 		{"denied by its path", seenNames(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
 		{"denied by a rule about the command", seenNames(sandbox.Write, "rule /r:3:1 (sandbox=read-only)", "", "EROFS", "/w/x"), 0, "blocked: write /w/x (EROFS); denied by rule /r:3:1 (sandbox=read-only)"},
 		{"a socket", socket, 0, "blocked: connect to /run/docker.sock (EACCES); allow with --allow unix (opens all unix sockets)"},
-		{"a start-up file", shell, 0, "blocked: write ~/.bashrc (EROFS); allow with --rw /home/a/.bashrc (warning: programs outside run it at their start)"},
+		{"a start-up file", shell, 0, "blocked: write ~/.bashrc (EROFS); allow with --rw /home/a/.bashrc (warning: programs outside run it when they start)"},
 		{"a process outside", seenNames(sandbox.Signal, "processes outside", "", "", ""), 0, "blocked: signal a process outside the sandbox"},
 		{"no grant, one directory", seenNames(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, "blocked: write /etc (3 files)"},
 		{"an opening", seenNames(sandbox.Write, "", "--allow userns", "EPERM", "/x"), 0, "blocked: write /x (EPERM); allow with --allow userns"},

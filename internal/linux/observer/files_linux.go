@@ -152,7 +152,7 @@ func (s *Supervisor) mayWrite(f *facts, dir int, name string) bool {
 // The rules of what owners and modes deny, too. Their beginning is that of all denials which nothing opens.
 const (
 	ruleAnyway = "no grant opens it: this user may not do it outside of the sandbox either"
-	ruleModes  = "no grant opens it: inside root has no rights over owners and modes"
+	ruleModes  = "no grant opens it: root in a sandbox cannot change owners and modes"
 )
 
 // failsAnyway reports whether owner and mode deny an operation that a wall denies, so that it would fail
@@ -177,7 +177,7 @@ func (r *request) failsAnyway(p *place, creates, unlinks bool) bool {
 }
 
 // ruleOthers is the rule of files that root could change outside.
-const ruleOthers = "belongs to another user, over whose files root has no rights inside"
+const ruleOthers = "belongs to another user, and root in a sandbox has no rights over its files"
 
 // ofOthers reports whether the owner and mode of a file, or of the directory in which it is created,
 // deny a write that root may make outside: inside it has no rights over files of other users.

@@ -67,8 +67,8 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 		return nil, err
 	}
 	if r.network() == sandbox.NetworkNone && slices.Contains(r.Spec.Allow, seccomp.OpenICMP) {
-		return nil, unsupported("a network of the command's own for the opening icmp",
-			"bubblewrap cannot open them there",
+		return nil, unsupported("a private network for the opening icmp",
+			"bubblewrap cannot allow ping sockets there",
 			"leave the opening icmp out, use the host's network, or a machine with the native level")
 	}
 	if len(r.Spec.Files) > 0 {

@@ -296,7 +296,7 @@ func command(r *Request) []launch.Step {
 		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.environ()})
 }
 
-const noIPv6 = "programs that do not use the proxy reach no address of IPv6: this kernel does not lead connections by IPv6 away"
+const noIPv6 = "programs that do not use the proxy reach no IPv6 address: this kernel cannot redirect IPv6"
 
 // redirect notes in a plan how programs get to hosts that do not use the proxy.
 func (p *Plan) redirect(r *Request) {
@@ -319,6 +319,6 @@ func (p *Plan) observe(r *Request) {
 	if r.Observe {
 		p.Mechanism = append(p.Mechanism, "observer")
 	} else if r.Unobserved != "" {
-		p.Weaker = append(p.Weaker, "denials are not seen, and unix sockets are refused: "+r.Unobserved)
+		p.Weaker = append(p.Weaker, "denials are not reported, and unix sockets are denied: "+r.Unobserved)
 	}
 }

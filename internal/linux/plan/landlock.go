@@ -82,7 +82,7 @@ func landlockable(h *Host, r *Request) error {
 	for _, o := range r.Spec.Allow {
 		if r.network() == sandbox.NetworkNone &&
 			slices.Contains([]string{seccomp.OpenICMP, "netlink", "io_uring"}, o) {
-			return no(fmt.Sprintf("a network of the command's own for the opening %s", o),
+			return no(fmt.Sprintf("a private network for the opening %s", o),
 				"leave it out, or use the host's network")
 		}
 	}

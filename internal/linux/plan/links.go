@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
@@ -37,7 +36,7 @@ func (r *Request) linksProtectable(h *Host) error {
 	}
 	for _, u := range r.Rules {
 		if u.Level == sandbox.LevelWrite && within(u.Path, "/dev") {
-			return no(fmt.Sprintf("%s is writable, and devices must be", u.Path), "leave it out")
+			return no("it cannot cover /dev, and the policy makes "+u.Path+" writable", "remove that entry")
 		}
 	}
 	return h.landlockFrom(LandlockLeast, "6.2")

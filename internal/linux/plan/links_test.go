@@ -30,7 +30,7 @@ func TestLinksProtectable(t *testing.T) {
 		{"full access", func(_ *Host, r *Request) { r.Spec.Policy = sandbox.FullAccess() }, "builds no sandbox"},
 		{"namespaces", func(_ *Host, r *Request) { r.Spec.Allow = []string{"userns"} }, "do not open userns"},
 		{"old Landlock", func(h *Host, _ *Request) { h.LandlockABI = LandlockLeast - 1 }, "Linux 6.2"},
-		{"below /dev", func(_ *Host, r *Request) { r.Rules = append(r.Rules, rule("/dev/shm", write, KindDirectory)) }, "/dev/shm is writable"},
+		{"below /dev", func(_ *Host, r *Request) { r.Rules = append(r.Rules, rule("/dev/shm", write, KindDirectory)) }, "makes /dev/shm writable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h, r := host(t, "ubuntu-abi7"), request(rule("/w", write, KindDirectory))

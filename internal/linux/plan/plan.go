@@ -107,7 +107,7 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	}
 	switch {
 	case r.Spec.Policy.Mode() != sandbox.Managed:
-		return nil, unsupported("a network of its own for a command that is confined elsewhere",
+		return nil, unsupported("a private network without a sandbox for files (external-sandbox)",
 			"this version confines files and network together",
 			"use the host's network, or a policy that confines files too")
 	case r.Root >= sandbox.LevelWrite:
@@ -126,16 +126,16 @@ func Make(h *Host, r *Request) (*Plan, error) {
 
 // publishable returns an error for published ports where nothing reaches them.
 func (r *Request) publishable(h *Host) error {
-	const need = "a way to published ports"
+	const need = "published ports"
 	switch {
 	case len(r.Spec.Publish) == 0:
 		return nil
 	case r.unconfined() || r.network() == sandbox.NetworkHost:
 		return unsupported(need,
-			"the command uses the network of this machine, where its ports are reached without",
+			"the command uses the network of this machine, where its ports are reachable already",
 			"leave out --publish")
 	case h.System != "linux" || r.Level != "" && r.Level != LevelNative:
-		return unsupported(need, "only the native level makes one",
+		return unsupported(need, "only the native level on Linux has them",
 			"use a Linux machine with the native level")
 	}
 	return nil

@@ -244,7 +244,7 @@ func TestWithoutIPv6(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if says := strings.Contains(strings.Join(p.Weaker, "\n"), "no address of IPv6"); says == both {
+		if says := strings.Contains(strings.Join(p.Weaker, "\n"), "no IPv6 address"); says == both {
 			t.Errorf("with IPv6 %v: weaker %q", both, p.Weaker)
 		}
 	}
@@ -272,7 +272,7 @@ func TestUnsupported(t *testing.T) {
 		{"Windows", "windows", request(), "network"},
 		{"Windows with the host's network", "windows", request().with(network(sandbox.NetworkHost)), "cannot write"},
 		{"Windows with something denied", "windows", request(rule("/w", deny, KindDirectory)).with(network(sandbox.NetworkHost)), "cannot read"},
-		{"Windows with every file writable", "windows", request().with(func(r *Request) { r.Root = write }).with(network(sandbox.NetworkHost)), "processes"},
+		{"Windows with every file writable", "windows", request().with(func(r *Request) { r.Root = write }).with(network(sandbox.NetworkHost)), "process isolation"},
 		{"Windows confined elsewhere", "windows", request().with(mode(sandbox.External)), "network"},
 		{"writable root", "ubuntu-abi7", request().with(func(r *Request) { r.Root = write }), "root"},
 		{"confined elsewhere without network", "ubuntu-abi7", request().with(mode(sandbox.External)), "network"},

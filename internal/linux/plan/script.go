@@ -55,11 +55,11 @@ func (n *nativePlan) write() {
 	}
 	if r.Trust != nil && len(r.trustPlaces()) == 0 {
 		p.Weaker = append(p.Weaker,
-			"programs do not trust the certificates of the proxy, which opens TLS: the command sees none of the system's files of certificates")
+			"programs do not trust the certificates of the proxy: the command sees no certificate file")
 	}
 	if r.Trust != nil && !r.showsStore() {
 		p.Weaker = append(p.Weaker,
-			"Java does not trust the certificates of the proxy, which opens TLS: the command sees the host's "+runDir)
+			"Java does not trust the certificates of the proxy: the command sees the host's "+runDir)
 	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")

@@ -92,7 +92,7 @@ const groupOnly = "what leaves the command's process group is neither found nor 
 // seatbelted plans a command for macOS.
 func seatbelted(h *Host, r *Request) (*Plan, error) {
 	if r.Spec.Policy.Mode() != sandbox.Managed {
-		return nil, unsupported("a network of its own for a command that is confined elsewhere",
+		return nil, unsupported("a private network without a sandbox for files (external-sandbox)",
 			"macOS has no private networks",
 			"use the host's network, or a policy that confines files too")
 	}
@@ -104,7 +104,7 @@ func seatbelted(h *Host, r *Request) (*Plan, error) {
 	}
 	if len(r.Spec.Allow) > 0 {
 		return nil, unsupported("the opening "+r.Spec.Allow[0],
-			"such openings belong to the system call filter of Linux",
+			"it changes the system call filter of Linux",
 			"leave it out, or run it with full access")
 	}
 	if r.Root > sandbox.LevelWrite {

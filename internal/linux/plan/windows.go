@@ -30,16 +30,16 @@ func windowsRefusal(r *Request) error {
 	}
 	switch {
 	case r.Spec.Policy.Mode() != sandbox.Managed:
-		return no("a network of its own for a command that is confined elsewhere",
+		return no("a private network without a sandbox for files (external-sandbox)",
 			"Windows gives an ordinary user no private network")
 	case r.network() != sandbox.NetworkHost:
-		return no("a wall around the network",
-			"Windows gives an ordinary user none for programs that read this user's files")
+		return no("network isolation",
+			"Windows has none for programs of an ordinary user that read this user's files")
 	case denies:
 		return no("files that a command cannot read",
 			"on Windows that takes changes to the access lists of this user's own files")
 	case r.Root == sandbox.LevelWrite && len(r.Rules) == 0:
-		return no("a wall around processes",
+		return no("process isolation",
 			"on Windows a command reaches every other process of the same user")
 	}
 	return no("files that a command cannot write",

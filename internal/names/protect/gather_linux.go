@@ -80,8 +80,8 @@ func gather(r *Request) (*inspection, error) {
 	if _, ok := rules.rules["/"]; ok {
 		// What holds for the root is decided by the policy, not by a link.
 		return nil, &executor.RootError{Path: "/",
-			Why: "is where a symbolic link at a path of the policy leads",
-			Fix: "name the directory that is meant"}
+			Why: "is the target of a symbolic link that the policy names",
+			Fix: "name the directory itself"}
 	}
 	g := &inspection{
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone,
@@ -411,7 +411,7 @@ func (g *inspection) warnGit(err error) error {
 		g.warn(err)
 	case !closed(path):
 		return &executor.RootError{
-			Path: path, Why: "cannot be read, so what git obeys because of it is not known: " +
+			Path: path, Why: "cannot be read, so the files that git uses because of it are unknown: " +
 				hostfacts.Reason(why),
 			Fix: "make it readable, or move it away", Err: err,
 		}

@@ -107,8 +107,8 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 	if !found.Complete {
 		g.partial = true
 		if g.scans.first("partial\x00" + root) {
-			g.warn(fmt.Errorf("%s has too many directories to find all repositories in them: those that were not looked at begin with %s; "+
-				"there the observer denies changes to them, and without one nothing does; this is said once",
+			g.warn(fmt.Errorf("%s has too many directories: git repositories from %s on were not "+
+				"searched for, and only the observer protects them (this warning is not repeated)",
 				root, found.Stopped))
 		}
 	}
@@ -221,7 +221,7 @@ func (g *inspection) protectRepository(work string, own bool) error {
 			return g.grant(w, paths)
 		}
 		if own {
-			g.warn(fmt.Errorf("the grant git is not given for %s: %s", r.Work, why))
+			g.warn(fmt.Errorf("--grant git has no effect in %s: %s", r.Work, why))
 		}
 	}
 	if err := g.warnGit(w.pathsErr); err != nil {
@@ -250,7 +250,7 @@ func (g *inspection) closeRepository(work string) error {
 // ungrantable says why the grant git cannot be given for a repository.
 func (g *inspection) ungrantable(r *git.Repository, own bool, paths []git.Path, err error) string {
 	if err != nil {
-		return "its protected paths are not known: " + err.Error()
+		return "its protected paths cannot be determined: " + err.Error()
 	}
 	for _, dir := range []string{r.Dir, r.Common} {
 		// No grant opens what an entry of the policy has closed.
@@ -391,7 +391,7 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 	if n, at, ok := grants.BelowHome(g.homes, root); ok && !slices.Contains(g.seen.granted, n.Grant) &&
 		!isFreeBin(grants.SeenTool{ToolName: n, Path: at}) {
 		of = at + ", which other programs run or obey later"
-		grant = sandbox.Grant{Name: n.Grant}.String() + " or "
+		grant = sandbox.Grant{Name: n.Grant}.String() + ", or "
 	}
 	for at := root; at != "/" && of == ""; at = filepath.Dir(at) {
 		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
@@ -400,7 +400,7 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 		}
 		if n, ok := grants.FindTool(filepath.Base(at)); ok && !slices.Contains(g.seen.granted, n.Grant) {
 			of, grant = at+", which other programs run or obey later",
-				sandbox.Grant{Name: n.Grant}.String()+" or "
+				sandbox.Grant{Name: n.Grant}.String()+", or "
 			continue
 		}
 		w := g.workTree(at)
@@ -421,7 +421,8 @@ func (g *inspection) closeRoot(root string) (closed bool, err error) {
 	if of == "" {
 		return false, nil
 	}
-	g.warn(fmt.Errorf("%s is not writable in this run, because it belongs to %s; %san entry of its own in a workspace above it opens it", root, of, grant))
+	g.warn(fmt.Errorf("%s is read-only in this run, because it belongs to %s; "+
+		"use %s%s from a directory above it", root, of, grant, sandbox.Grant{Path: root, Level: sandbox.LevelWrite}))
 	return true, g.readOnly(root, whyName)
 }
 

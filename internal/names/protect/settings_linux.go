@@ -112,7 +112,7 @@ func (g *inspection) coverSetting(name string, spot plan.Spot) error {
 		}
 	case spot.Kind == plan.KindOther:
 		return &executor.RootError{Path: spot.Path,
-			Why: "is no directory or file, but settings are read there", Fix: "remove it"}
+			Why: "is neither a directory nor a file, but settings are read from it", Fix: "remove it"}
 	case spot.Kind != plan.KindMissing:
 		// Where the policy denies it, it stays denied.
 		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)),
@@ -154,9 +154,9 @@ func (g *inspection) missingSetting(name, real string, makes bool, depth int) (p
 	switch {
 	case depth < settingsDepth:
 		return none, &sandbox.UnsupportedError{
-			Need: "a file at " + real + ", because settings are read there (" + name + ")",
-			Have: "it is missing, and the command could make it",
-			Hint: "make it, or remove what leads to it",
+			Need: "a file at " + real + ", because settings are read from it (" + name + ")",
+			Have: "it is missing, and the command could create it",
+			Hint: "create it, or remove the link to it",
 		}
 	case !g.mounts:
 		return none, nil // refused by the caller
@@ -166,8 +166,8 @@ func (g *inspection) missingSetting(name, real string, makes bool, depth int) (p
 			return hostfacts.Look(real)
 		}
 		if !errors.Is(err, hostfacts.ErrOthers) {
-			return none, &executor.RootError{Path: real, Why: "cannot be made: " + hostfacts.Reason(err),
-				Fix: "make it yourself: settings are read there, and the command could make it"}
+			return none, &executor.RootError{Path: real, Why: "cannot be created: " + hostfacts.Reason(err),
+				Fix: "create it yourself: settings are read from it, and the command could create it"}
 		}
 	}
 	g.claimMissing(git.Path{Path: real, Missing: true, Why: whySettings})

@@ -112,7 +112,7 @@ func (r *DeniedRun) proof() proof {
 	return func(flags string, a sandbox.Access) error {
 		if known[flags] == nil {
 			closes, err := func(sandbox.Access) error { return nil },
-				fmt.Errorf("as one of more than %d, it was not tried", maxPlans)
+				fmt.Errorf("the result is unknown: a run checks at most %d suggestions", maxPlans)
 			if len(known) < maxPlans {
 				spec := *r.Spec
 				opened, _ := sandbox.ParseGrants(flags)
@@ -125,11 +125,13 @@ func (r *DeniedRun) proof() proof {
 						spec.Policy = spec.Policy.WithEntries(sandbox.PathEntry(g.Path, g.Level))
 					}
 				}
-				closes, err = e.Opens(context.Background(), &spec)
+				if closes, err = e.Opens(context.Background(), &spec); err != nil {
+					err = fmt.Errorf("the command would not start: %w", err)
+				}
 			}
 			known[flags] = func(_ string, a sandbox.Access) error {
 				if err != nil {
-					return fmt.Errorf("the command would not start: %w", err)
+					return err
 				}
 				return closes(a)
 			}

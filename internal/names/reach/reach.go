@@ -59,7 +59,7 @@ type Error struct {
 
 // Error returns a clause with the path and the reason; the caller adds what follows.
 func (e *Error) Error() string {
-	return text.Word(e.Path) + " is in reach of commands: " + text.Line(e.Why)
+	return "commands could change " + text.Word(e.Path) + ": " + text.Line(e.Why)
 }
 
 // Decides is [Reach.Of] for a file that decides about runs; by says what names it, such as a flag. The

@@ -111,7 +111,7 @@ func TestOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var seen *Error
 			if err := New(c.area).Of(c.path); errors.As(err, &seen) != c.in || err != nil &&
-				!strings.Contains(err.Error(), "is in reach of commands: ") {
+				!strings.Contains(err.Error(), "commands could change ") {
 				t.Errorf("%s: %v", c.path, err)
 			}
 		})

@@ -94,7 +94,7 @@ func (r *Reach) look(path string) error {
 		return &Error{path, "it cannot be inspected: " + hostfacts.Reason(err)}
 	}
 	if place := r.place(real); place != "" {
-		return &Error{path, "they can write in " + place}
+		return &Error{path, "they can write to " + place}
 	}
 	return r.linked(path, real)
 }

@@ -112,18 +112,18 @@ func (r *DeniedRun) never(d *sandbox.Denial) string {
 		return "the mounts of a sandbox are fixed; mount outside of it"
 	case d.Op == sandbox.Syscall && slices.Contains(rooted, d.Call):
 		d.Grant = ""
-		return "programs may do it only in a user namespace that they make (--allow userns)"
+		return "it is allowed only in a user namespace that the program creates (--allow userns)"
 	case d.Op == sandbox.Syscall && d.Call == "bpf" && r.Local && r.files.holds(bpfSetting, "12"):
 		d.Grant = ""
-		return "this kernel closes it to programs without rights (" + bpfSetting + ")"
+		return "this kernel allows it only to privileged programs (" + bpfSetting + ")"
 	case d.Op == sandbox.Syscall && d.Source == sandbox.Notified && slices.Contains(userCalls, d.Call):
 		return oneUser(d.Program)
 	case d.Op == sandbox.Write && d.Errno == "EXDEV":
 		return crosses
 	case d.Op == sandbox.Write && path.Base(d.Path) == ".gitconfig.lock" && r.files != nil &&
 		!r.files.exists(strings.TrimSuffix(d.Path, ".lock")):
-		return "new settings of git stay closed; create " + text.Word(strings.TrimSuffix(d.Path, ".lock")) +
-			" outside of the sandbox first"
+		return "git settings cannot be created in a sandbox; create " +
+			text.Word(strings.TrimSuffix(d.Path, ".lock")) + " outside of the sandbox first"
 	case r.Local && d.Op == sandbox.Write && inside(d.Path, "/dev") && !r.files.may(d.Op, d.Path):
 		return anyway
 	case r.absent(d):
@@ -140,7 +140,7 @@ var userCalls = []string{"setgroups", "setuid", "setgid", "setreuid", "setregid"
 
 // oneUser is why a program cannot become another user, with what helps the program.
 func oneUser(program string) string {
-	why := "the sandbox knows one user"
+	why := "the sandbox has only one user"
 	name := path.Base(program)
 	if strings.HasPrefix(program, "/usr/lib/apt/methods/") || name == "apt" || name == "apt-get" {
 		why += "; apt works with -o APT::Sandbox::User=root"
@@ -169,7 +169,7 @@ func (r *DeniedRun) socketFile(d *sandbox.Denial) {
 
 // crosses is the rule of what stays denied when both ends may be written: programs that copy then are denied
 // something else.
-const crosses = "hard links and moves do not cross the bounds of a writable directory; copy the file"
+const crosses = "hard links and renames across the bounds of a writable directory fail; copy the file"
 
 // absent reports whether a program looked for a socket that this machine does not have either.
 func (r *DeniedRun) absent(d *sandbox.Denial) bool {

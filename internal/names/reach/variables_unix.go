@@ -25,7 +25,7 @@ import (
 func (r *Reach) variable(name, value, dir string, env []string) error {
 	commands, paths, code := script.Carries(name, value)
 	if code {
-		return fmt.Errorf("the variable %s has programs run code", name)
+		return fmt.Errorf("the variable %s makes programs run code", name)
 	}
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
@@ -190,7 +190,7 @@ func (s *Site) home(who string, files []string) error {
 			at = filepath.Join(s.Dir, at)
 		}
 		if err := s.Reach.Of(at); err != nil {
-			return fmt.Errorf("%s what HOME names: %w", who, err)
+			return fmt.Errorf("%s files in HOME: %w", who, err)
 		}
 	}
 	return nil

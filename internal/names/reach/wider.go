@@ -140,13 +140,13 @@ func warningOf(name, home string) string {
 	case in("/.git/hooks/") || strings.HasSuffix(name, "/.git"):
 		return "warning: git outside runs what is in it"
 	case in("/bin/") || in("/sbin/") || inPath(name):
-		return "warning: programs outside are run from it by their names"
+		return "warning: programs outside are run from it by name"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
 	case later == grants.Starts:
-		return "warning: programs outside run it at their start"
+		return "warning: programs outside run it when they start"
 	case later == grants.Obeyed || home != "" && name == home+"/.config":
-		return "warning: other programs obey it, and it can have them run something"
+		return "warning: other programs read it, and it can make them run commands"
 	case home != "" && inside(home, name):
 		return "warning: a whole home directory"
 	case name == "/" || !strings.Contains(strings.TrimPrefix(name, "/"), "/"):

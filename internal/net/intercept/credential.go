@@ -97,9 +97,10 @@ func newEntry(c *Credential, isPublic func(string) bool) (*entry, error) {
 	case c.Name == "" || c.Env == "" && c.File == nil:
 		return fail("it needs a name and a variable; set env")
 	case len(c.Value) < minSecret:
-		return fail("its value has %d bytes, and %d are the least; a shorter one cannot be told from other text", len(c.Value), minSecret)
+		return fail("its value has %d bytes, and the minimum is %d; a shorter one cannot be told from other text",
+			len(c.Value), minSecret)
 	case len(c.Value) > maxSecret:
-		return fail("its value has %d bytes, and %d are the most", len(c.Value), maxSecret)
+		return fail("its value has %d bytes, and the maximum is %d", len(c.Value), maxSecret)
 	case slices.ContainsFunc(c.Value, func(b byte) bool { return b <= ' ' || b > '~' }):
 		return fail("its value has characters that are not printable ASCII, or spaces; only values that fit into a header can be replaced")
 	case c.Shape != "" && !strings.HasPrefix(string(c.Value), c.Shape):

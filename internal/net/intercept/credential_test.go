@@ -88,9 +88,9 @@ func TestRefused(t *testing.T) {
 		change func(*Credential)
 		want   string
 	}{
-		{"short", func(c *Credential) { c.Value = []byte("abc1234") }, "7 bytes, and 8 are the least"},
+		{"short", func(c *Credential) { c.Value = []byte("abc1234") }, "7 bytes, and the minimum is 8"},
 		{"empty", func(c *Credential) { c.Value = nil }, "0 bytes"},
-		{"huge", func(c *Credential) { c.Value = bytes.Repeat([]byte("a1"), maxSecret) }, "are the most"},
+		{"huge", func(c *Credential) { c.Value = bytes.Repeat([]byte("a1"), maxSecret) }, "the maximum is"},
 		{"lines", func(c *Credential) { c.Value = []byte("abcdefgh\nabcd") }, "not printable"},
 		{"punctuation", func(c *Credential) { c.Value = []byte("----------ab") }, "too few letters"},
 		{"all shape", func(c *Credential) { c.Shape = github[:36] }, "too few letters"},

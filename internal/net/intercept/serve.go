@@ -333,7 +333,7 @@ func wordsOf(err error) string {
 	case errors.As(err, &noTLS):
 		return "it does not speak TLS"
 	case errors.As(err, &alert):
-		return "it refuses TLS; name it in network.mitm.exclude if it asks for a certificate of the client"
+		return "it rejects TLS; if it requires a client certificate, add it to network.mitm.exclude"
 	case errors.As(err, &deadline) && deadline.Timeout():
 		return "no answer came in time"
 	case errors.As(err, &op) && errors.As(op.Err, &errno):

@@ -64,7 +64,7 @@ func (s *Credentials) fill(credentials []Credential, isPublic func(string) bool)
 		}
 		for _, o := range s.entries {
 			if o.env == e.env && e.env != "" {
-				return &CredentialError{e.name, fmt.Sprintf("%q has the variable %s, too; use two variables",
+				return &CredentialError{e.name, fmt.Sprintf("%q uses the variable %s, too; set another env",
 					o.name, e.env)}
 			}
 			if bytes.Equal(o.real, e.real) {

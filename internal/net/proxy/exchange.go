@@ -259,7 +259,7 @@ func wordsOf(err error) string {
 	case errors.As(err, &bad):
 		return bad.reason
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "nothing came for too long"
+		return "no data arrived in time"
 	}
 	return "the connection ended"
 }

@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	errIdle = errors.New("nothing came for too long")
+	errIdle = errors.New("no data arrived in time")
 	errSNI  = errors.New("the server name is not that of the host")
 )
 

@@ -214,7 +214,7 @@ func (c *oneMethod) Read(p []byte) (int, error) {
 	case err != nil || p[0] != socks5 || p[1] == c.method:
 		return n, err
 	case c.method == methodLogin:
-		return 0, errors.New("it does not take a user name and a password")
+		return 0, errors.New("it does not accept a user name and password; remove them from its URL")
 	}
-	return 0, errors.New("it asks for a user name and a password")
+	return 0, errors.New("it requires a user name and password; add them to its URL")
 }
