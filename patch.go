@@ -25,6 +25,7 @@ import (
 // A patching is a command that applies a patch. This process does that, to the files that were judged: no
 // program is started.
 type patching struct {
+	text  string
 	patch *patch.Patch
 	dir   string
 	names []string // of its files, without links
@@ -52,7 +53,7 @@ func (x *execution) patching() (*patching, error) {
 			return nil, nil //nolint:nilnil // an ordinary command
 		}
 	}
-	p := &patching{says: says, dir: call.In(x.dir)}
+	p := &patching{text: call.Text, says: says, dir: call.In(x.dir)}
 	if p.patch, p.err = patch.Parse(call.Text); p.err == nil {
 		p.names, p.err = p.patch.Names(p.dir)
 	}
@@ -111,7 +112,7 @@ func (x *execution) approvePatch(ctx context.Context, needed bool, reason string
 		reason = fmt.Sprintf(strictReview, x.policy.Name(), x.policy.Network())
 	}
 	q := x.request(approval.KindPatch, reason, required, reach.Identity{})
-	q.Justification = x.cmd.Justification
+	q.Script, q.Justification = x.patch.text, x.cmd.Justification
 	if x.runner.Reviewer == nil {
 		q.Key, q.Keys = reach.Version(x.policy, approval.KindPatch), x.patch.names
 	}
