@@ -38,7 +38,8 @@ func TestGroupsV1(t *testing.T) {
 		t.Run(level, func(t *testing.T) {
 			a := arenaOf(t)
 			a.host.Facts().GroupsV1 = true
-			look := sh("cat /proc/self/cgroup; cut -d' ' -f4,5 /proc/self/mountinfo | grep /sys/fs/cgroup")
+			look := sh("cat /proc/self/cgroup; while read -r _ _ _ root at _; do" +
+				" case $at in /sys/fs/cgroup*) echo $root $at;; esac; done </proc/self/mountinfo")
 			outside, err := exec.Command(look[0], look[1:]...).Output()
 			must(t, err)
 			if res := mustRun(t, a, &job{args: look}); res.out != string(outside) {
