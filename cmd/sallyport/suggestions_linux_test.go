@@ -117,7 +117,8 @@ func (f *scene) start(t *testing.T, line string) (code int, lines []string, said
 }
 
 func (f *scene) shell(t *testing.T, script string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(t.Context(), attackBound)
+	const compilers = 5 // some rows compile, on a machine that is busy
+	ctx, cancel := context.WithTimeout(t.Context(), compilers*attackBound)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Dir, cmd.Env = f.root+"/w", f.env

@@ -32,13 +32,14 @@ func bwrapArena(t *testing.T) *arena {
 // mounts as they are outside: Java's management fails where they do not match.
 func TestGroupsV1(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for level, make := range map[string]func(*testing.T) *arena{
+	for level, arenaOf := range map[string]func(*testing.T) *arena{
 		"native": func(t *testing.T) *arena { return newArena(t) }, "bubblewrap": bwrapArena,
 	} {
 		t.Run(level, func(t *testing.T) {
-			a := make(t)
+			a := arenaOf(t)
 			a.host.Facts().GroupsV1 = true
-			look := sh("cat /proc/self/cgroup; cut -d' ' -f4,5 /proc/self/mountinfo | grep /sys/fs/cgroup")
+			look := sh("cat /proc/self/cgroup; while read -r _ _ _ root at _; do" +
+				" case $at in /sys/fs/cgroup*) echo $root $at;; esac; done </proc/self/mountinfo")
 			outside, err := exec.Command(look[0], look[1:]...).Output()
 			must(t, err)
 			if res := mustRun(t, a, &job{args: look}); res.out != string(outside) {

@@ -108,7 +108,8 @@ func (g *inspection) protectNested(root string, found git.Found) error {
 		g.partial = true
 		if g.scans.first("partial\x00" + root) {
 			g.warn(fmt.Errorf("%s has too many directories: git repositories from %s on were not "+
-				"searched for, and only the observer protects them (this warning is not repeated)",
+				"searched for; the observer denies changes to them, and without it nothing does "+
+				"(this warning is not repeated)",
 				root, found.Stopped))
 		}
 	}

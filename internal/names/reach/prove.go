@@ -6,6 +6,7 @@ package reach
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -25,6 +26,9 @@ const NothingOpens = "no grant opens it: "
 // maxPlans bounds how often is planned for one run, a few milliseconds each. What is not proved is not
 // suggested.
 const maxPlans = 32
+
+// errUnchecked is about flags that were not tried because there were too many.
+var errUnchecked = fmt.Errorf("a run checks at most %d suggestions", maxPlans)
 
 // A proof returns why flags do not allow an access; nil is that they do.
 type proof func(flags string, a sandbox.Access) error
@@ -80,6 +84,9 @@ func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
 	narrower := g.String()
 	failed, _ := sandbox.ParseGrants(flags)
 	switch {
+	case errors.Is(refused, errUnchecked):
+		d.Grant, d.Wider = "", ""
+		d.Rule = "whether " + flags + " opens it was not checked: " + errUnchecked.Error()
 	case len(failed) > 1 || failed[0].Path == "" || !inside(g.Path, failed[0].Path) ||
 		why(narrower, d.Access) != nil:
 		d.Grant, d.Wider = "", ""
@@ -112,7 +119,7 @@ func (r *DeniedRun) proof() proof {
 	return func(flags string, a sandbox.Access) error {
 		if known[flags] == nil {
 			closes, err := func(sandbox.Access) error { return nil },
-				fmt.Errorf("the result is unknown: a run checks at most %d suggestions", maxPlans)
+				errUnchecked
 			if len(known) < maxPlans {
 				spec := *r.Spec
 				opened, _ := sandbox.ParseGrants(flags)
