@@ -41,7 +41,8 @@ func (x *execution) patching() (*patching, error) {
 	call, says := &patch.Call{Text: x.cmd.Patch}, ""
 	switch {
 	case x.cmd.Patch != "" && !x.host.Local:
-		return nil, &CmdError{Field: "Patch", Reason: "patches are applied on this machine only, and the executor is another one"}
+		return nil, &CmdError{Field: "Patch",
+			Reason: "patches are applied on this machine only, and the executor is another one"}
 	case !x.host.Local:
 		return nil, nil //nolint:nilnil // an ordinary command
 	case x.cmd.Patch == "":
@@ -60,8 +61,8 @@ func (x *execution) patching() (*patching, error) {
 	return p, nil
 }
 
-// authorizePatch is authorize for a patch: rules play no part. Files that the sandbox of a command would close
-// need an approval, and where everything is asked about all do.
+// authorizePatch is authorize for a patch: rules play no part. Files that the sandbox of a command would
+// close need an approval, and where everything is asked about all do.
 func (x *execution) authorizePatch(ctx context.Context) error {
 	x.asIs.policy, x.asIs.env = x.policy, x.env
 	x.version = reach.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
@@ -88,8 +89,9 @@ func (x *execution) authorizePatch(ctx context.Context) error {
 	for _, name := range closed {
 		required = append(required, "write:"+name)
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decision, Reason: reason, PolicyVersion: x.version,
-		Review: x.runner.Reviewer != nil && decision != event.DecisionForbid, Requires: required})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decision, Reason: reason,
+		PolicyVersion: x.version, Requires: required,
+		Review: x.runner.Reviewer != nil && decision != event.DecisionForbid})
 	if decision == event.DecisionForbid {
 		return fmt.Errorf("%w: %s", ErrForbidden, reason)
 	}
@@ -136,8 +138,8 @@ func rejected(p sandbox.Policy, what string) string {
 	return "patch rejected: " + why + "; rejected by user approval settings (" + what + ")"
 }
 
-// closedTo returns those of some files that a command in the sandbox could not change, and why that holds also
-// where it is approved; empty where an approval is enough.
+// closedTo returns those of some files that a command in the sandbox could not change, and why that holds
+// also where it is approved; empty where an approval is enough.
 func (x *execution) closedTo(ctx context.Context, names []string) (closed []string, why string, err error) {
 	if x.policy.Mode() != sandbox.Managed {
 		return nil, "", nil
@@ -151,7 +153,8 @@ func (x *execution) closedTo(ctx context.Context, names []string) (closed []stri
 		a := sandbox.Access{Op: sandbox.Write, Path: name}
 		if cause := closes(a); cause != nil {
 			closed = append(closed, name)
-			ds = append(ds, sandbox.Denial{Access: a, Errno: "EROFS", Source: sandbox.Notified, Rule: cause.Error()})
+			ds = append(ds, sandbox.Denial{Access: a, Errno: "EROFS", Source: sandbox.Notified,
+				Rule: cause.Error()})
 		}
 	}
 	r := &reach.DeniedRun{Policy: x.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: true,
@@ -168,16 +171,16 @@ func (x *execution) closedTo(ctx context.Context, names []string) (closed []stri
 // bareSpec is what decides which files a command could change.
 // A private /tmp is another directory than the one that the names of a patch are in.
 func (x *execution) bareSpec() *executor.Spec {
-	spec := &executor.Spec{Run: x.id, Args: []string{"/bin/sh"}, Dir: x.dir, Env: x.env, Policy: x.policy, Allow: x.allow,
-		Level: x.cmd.Level, Tmp: "host", NoCaches: true, NoObserver: x.cmd.NoObserver}
+	spec := &executor.Spec{Run: x.id, Args: []string{"/bin/sh"}, Dir: x.dir, Env: x.env, Policy: x.policy,
+		Allow: x.allow, Level: x.cmd.Level, Tmp: "host", NoCaches: true, NoObserver: x.cmd.NoObserver}
 	if x.privateTmp() {
 		spec.Policy = x.policy.WithEntries(sandbox.PathEntry("/tmp", sandbox.LevelRead))
 	}
 	return spec
 }
 
-// closes returns what says why the sandbox of a command would close a file: by a plan of it where the executor
-// makes one, else by the policy.
+// closes returns what says why the sandbox of a command would close a file: by a plan of it where the
+// executor makes one, else by the policy.
 func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, error) {
 	planner, ok := x.runner.executor().(interface {
 		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)

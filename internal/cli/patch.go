@@ -5,12 +5,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -42,7 +41,7 @@ const maxPatch = 16 << 20
 func patchCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	var in io.Reader = env.Stdin
 	if len(words) > 0 && words[0] != "-" {
-		f, err := safefile.Open(words[0])
+		f, err := os.Open(words[0])
 		if err != nil {
 			return explain.NewError("cannot read the patch: %s", err)
 		}
@@ -59,11 +58,11 @@ func patchCommand(ctx context.Context, env *Env, o *options, words []string) err
 	case len(read) > maxPatch:
 		return explain.NewError("the patch has more than %d bytes", maxPatch)
 	case len(read) == 0:
-		return explain.NewError("the patch is empty; use sallyport patch FILE, or - for standard input")
+		read = []byte("\n") // a patch too, and as wrong
 	}
 	o.run.Cmd.Patch = string(read)
 	if err := o.run.Check(nil); err != nil {
-		return fmt.Errorf("%w", err)
+		return err
 	}
 	return runParsed(ctx, &report{env: env, o: &o.run})
 }

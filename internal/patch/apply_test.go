@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // twenty makes a tree and a patch that does everything with twenty files of it.
@@ -101,7 +103,7 @@ func TestKilledHelper(t *testing.T) {
 		}
 		return
 	}
-	text := string(readFile(t, filepath.Join(words[1], "patch")))
+	text := string(testenv.ReadFile(t, filepath.Join(words[1], "patch")))
 	if err := makePlan(t, text, words[0]).apply(words[1], kill); err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +125,16 @@ func killed(t *testing.T, tree, journals string, at int, more ...string) bool {
 // TestKilled kills a patch at each change to a file system, and the repair at each change of its own.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	before, after := realTemp(t), realTemp(t)
+	before, after := testenv.RealTemp(t), testenv.RealTemp(t)
 	twenty(t, before)
 	text := twenty(t, after)
-	if err := makePlan(t, text, after).Apply(realTemp(t)); err != nil {
+	if err := makePlan(t, text, after).Apply(testenv.RealTemp(t)); err != nil {
 		t.Fatal(err)
 	}
-	olds, news := contents(t, before), contents(t, after)
+	olds, news := testenv.Contents(t, before), testenv.Contents(t, after)
 	undone, done := 0, 0
 	for at := 1; ; at++ {
-		tree, journals := realTemp(t), realTemp(t)
+		tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
 		twenty(t, tree)
 		put(t, filepath.Join(journals, "patch"), text)
 		if !killed(t, tree, journals, at) {
@@ -146,7 +148,7 @@ func TestKilled(t *testing.T) {
 		if err := Recover(journals); err != nil {
 			t.Fatalf("at %d: %v", at, err)
 		}
-		got := contents(t, tree)
+		got := testenv.Contents(t, tree)
 		switch {
 		case cmp.Equal(got, olds):
 			undone++
@@ -199,16 +201,16 @@ func TestAllOrNothing(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			tree := realTemp(t)
+			tree := testenv.RealTemp(t)
 			put(t, filepath.Join(tree, "a"), "a\n")
 			put(t, filepath.Join(tree, "z"), "z\n")
 			plan := makePlan(t, patch, tree)
 			test.between(t, tree)
-			want := contents(t, tree)
-			if err := plan.Apply(realTemp(t)); err == nil {
+			want := testenv.Contents(t, tree)
+			if err := plan.Apply(testenv.RealTemp(t)); err == nil {
 				t.Error("it says nothing")
 			}
-			if diff := cmp.Diff(want, contents(t, tree)); diff != "" {
+			if diff := cmp.Diff(want, testenv.Contents(t, tree)); diff != "" {
 				t.Error("it changed (- before, + after):", diff)
 			}
 		})
@@ -231,7 +233,7 @@ func TestOutside(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			top := realTemp(t)
+			top := testenv.RealTemp(t)
 			tree := filepath.Join(top, "tree")
 			put(t, filepath.Join(tree, "in"), "in\n")
 			put(t, filepath.Join(top, "out/out"), "out\n")
@@ -240,13 +242,13 @@ func TestOutside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := contents(t, top)
+			want := testenv.Contents(t, top)
 			text := "*** Begin Patch\n" + test.hunk + "\n*** End Patch"
-			_, err = applyText(text, Options{Dir: tree, Allow: within(tree)}, realTemp(t))
+			_, err = applyText(text, Options{Dir: tree, Allow: within(tree)}, testenv.RealTemp(t))
 			if outside := (*OutsideError)(nil); !errors.As(err, &outside) {
 				t.Errorf("got %v, want an OutsideError", err)
 			}
-			if diff := cmp.Diff(want, contents(t, top)); diff != "" {
+			if diff := cmp.Diff(want, testenv.Contents(t, top)); diff != "" {
 				t.Error("it changed (- before, + after):", diff)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 const (
@@ -47,7 +49,7 @@ func benchTree(b *testing.B, tree string) (ours, gits string) {
 // its process, this with parsing, planning and journal. The bar is 1.5 of git's time.
 func BenchmarkApply(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
-		journals := realTemp(b)
+		journals := testenv.RealTemp(b)
 		for b.Loop() {
 			b.StopTimer()
 			tree := b.TempDir()

@@ -21,15 +21,17 @@ func TestCallOf(t *testing.T) {
 		is   bool
 		err  error
 	}{
-		"the program":             {[]string{"apply_patch", text}, "", true, nil},
-		"its other name":          {[]string{"applypatch", text}, "", true, nil},
-		"a document":              {sh(doc("", "EOF", "EOF")), "", true, nil},
-		"spaces around":           {sh(" \n" + doc("", " 'PATCH'", "PATCH\n\n")), "", true, nil},
-		"double quotes":           {sh(doc("", `"E"`, "E")), "", true, nil},
-		"another directory":       {sh(doc("cd sub/a-b && ", "EOF", "EOF")), "sub/a-b", true, nil},
-		"quoted, with a space":    {sh(doc("cd 'a b' && ", "EOF", "EOF")), "a b", true, nil},
-		"sh -c":                   {[]string{"sh", "-c", doc("", "EOF", "EOF")}, "", true, nil},
-		"PowerShell":              {[]string{"pwsh.exe", "-NoProfile", "-Command", doc("", "EOF", "EOF")}, "", true, nil},
+		"the program":          {[]string{"apply_patch", text}, "", true, nil},
+		"its other name":       {[]string{"applypatch", text}, "", true, nil},
+		"a document":           {sh(doc("", "EOF", "EOF")), "", true, nil},
+		"spaces around":        {sh(" \n" + doc("", " 'PATCH'", "PATCH\n\n")), "", true, nil},
+		"double quotes":        {sh(doc("", `"E"`, "E")), "", true, nil},
+		"another directory":    {sh(doc("cd sub/a-b && ", "EOF", "EOF")), "sub/a-b", true, nil},
+		"quoted, with a space": {sh(doc("cd 'a b' && ", "EOF", "EOF")), "a b", true, nil},
+		"sh -c":                {[]string{"sh", "-c", doc("", "EOF", "EOF")}, "", true, nil},
+		"PowerShell": {
+			[]string{"pwsh.exe", "-NoProfile", "-Command", doc("", "EOF", "EOF")}, "", true, nil,
+		},
 		"cmd":                     {[]string{"cmd", "/c", doc("", "EOF", "EOF")}, "", true, nil},
 		"bare":                    {[]string{text}, "", false, ErrBare},
 		"a bare script":           {sh(text), "", false, ErrBare},

@@ -83,7 +83,8 @@ func Make(p *Patch, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks, byPath: map[string]*entry{}, dirs: map[string]bool{}}
+	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks,
+		byPath: map[string]*entry{}, dirs: map[string]bool{}}
 	for i := range p.Hunks {
 		if err := pl.hunk(&p.Hunks[i]); err != nil {
 			return nil, errors.Join(err, pl.Close())

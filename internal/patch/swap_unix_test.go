@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestSwappedLinks exchanges a directory and a link while patches are planned and applied.
@@ -25,11 +27,11 @@ func TestSwappedLinks(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			top, journals := realTemp(t), realTemp(t)
+			top, journals := testenv.RealTemp(t), testenv.RealTemp(t)
 			tree, target := filepath.Join(top, "tree"), filepath.Join(top, test.target)
 			put(t, filepath.Join(tree, "dir/sub/f"), "f\n")
 			put(t, filepath.Join(target, "sub/f"), "f\n")
-			want := contents(t, target)
+			want := testenv.Contents(t, target)
 			to, err := filepath.Rel(tree, target) // an absolute one is refused in any case
 			if err != nil {
 				t.Fatal(err)
@@ -77,7 +79,7 @@ func TestSwappedLinks(t *testing.T) {
 				if at == 0 && err == nil {
 					t.Error("it says nothing")
 				}
-				if diff := cmp.Diff(want, contents(t, target)); diff != "" {
+				if diff := cmp.Diff(want, testenv.Contents(t, target)); diff != "" {
 					t.Fatalf("at %d it wrote behind the link (- before, + after): %s", at, diff)
 				}
 				if !swapped {

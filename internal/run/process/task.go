@@ -26,7 +26,8 @@ type Task struct {
 // it returns the exit code.
 func Perform(spec *executor.Spec, in executor.Sandbox, do func(stdout, stderr io.Writer) (code int)) *Task {
 	own, calls := Guard(spec)
-	t := &Task{sandbox: in, log: output.NewLog(max(spec.Retain.Memory, 0), nil, nil), ended: make(chan struct{})}
+	t := &Task{sandbox: in, ended: make(chan struct{}),
+		log: output.NewLog(max(spec.Retain.Memory, 0), nil, nil)}
 	writer := func(s executor.Stream, file *os.File) io.Writer {
 		if file != nil {
 			return file

@@ -37,14 +37,20 @@ func newPatchSite(t *testing.T) *patchSite {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	s := &patchSite{site: newSite(t)}
-	for name, text := range map[string]string{"ws/f": "old\n", "ws/g": "old\n", "ws/secret": "old\n", "out/f": "old\n",
-		"ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n"} {
+	for name, text := range map[string]string{"ws/f": "old\n", "ws/g": "old\n", "ws/secret": "old\n",
+		"out/f": "old\n", "ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n"} {
 		at := filepath.Join(s.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		check(t, os.WriteFile(at, []byte(text), 0o600))
 	}
 	return s
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *patchSite) read(name string) string {
@@ -69,6 +75,10 @@ func TestPatchJudged(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ws := sandbox.WorkspaceWrite()
 	const yes, no = approval.Approved, approval.Denied
+	const ask, never = approval.OnRequest, approval.Never
+	const setting = "*** Begin Patch\n*** Update File: .git/config\n" +
+		"@@\n [core]\n+\tfsmonitor = x\n*** End Patch"
+	forbidden, refused := sallyport.ErrForbidden, sallyport.ErrRefused
 	for _, c := range []struct {
 		name     string
 		policy   sandbox.Policy
@@ -80,31 +90,30 @@ func TestPatchJudged(t *testing.T) {
 		asked    string // what it requires; "-" for a question that requires nothing
 		err      error
 	}{
-		{"the workspace", ws, approval.OnRequest, no, change("f"), "ws/f", true, "", nil},
-		{"an absolute name", ws, approval.OnRequest, no, change("WS/f"), "ws/f", true, "", nil},
-		{"outside, approved", ws, approval.OnRequest, yes, change("../out/f"), "out/f", true, "write:OUT/f", nil},
-		{"outside, denied", ws, approval.OnRequest, no, change("../out/f"), "out/f", false, "write:OUT/f", sallyport.ErrRefused},
-		{"outside, never asked", ws, approval.Never, yes, change("../out/f"), "out/f", false, "", sallyport.ErrForbidden},
-		{"outside, through a link", ws, approval.Never, yes, add("way/n"), "out/n", false, "", sallyport.ErrForbidden},
-		{"a link to a file outside", ws, approval.Never, yes, change("link"), "out/f", false, "", sallyport.ErrForbidden},
-		{"its end is what is approved", ws, approval.OnRequest, yes, change("link"), "out/f", true, "write:OUT/f", nil},
-		{"a hook", ws, approval.Never, yes, add(".git/hooks/pre-commit"), "ws/.git/hooks/pre-commit", false, "", sallyport.ErrForbidden},
-		{"settings of git", ws, approval.OnRequest, no, "*** Begin Patch\n*** Update File: .git/config\n@@\n [core]\n+\tfsmonitor = x\n*** End Patch", "ws/.git/config", false, "write:WS/.git/config", sallyport.ErrRefused},
-		{"settings of agents", ws, approval.Never, yes, add(".codex/config.toml"), "ws/.codex/config.toml", false, "", sallyport.ErrForbidden},
-		{"a denied file", ws.WithEntries(sandbox.PathEntry("WS/secret", sandbox.LevelDeny)), approval.OnRequest, yes, change("secret"), "ws/secret", false, "", sallyport.ErrForbidden},
-		{"a private /tmp", ws, approval.Never, yes, add("/tmp/sallyport-patch-test"), "tmp", false, "", sallyport.ErrForbidden},
+		{"the workspace", ws, ask, no, change("f"), "ws/f", true, "", nil},
+		{"an absolute name", ws, ask, no, change("WS/f"), "ws/f", true, "", nil},
+		{"outside, approved", ws, ask, yes, change("../out/f"), "out/f", true, "write:OUT/f", nil},
+		{"outside, denied", ws, ask, no, change("../out/f"), "out/f", false, "write:OUT/f", refused},
+		{"outside, never asked", ws, never, yes, change("../out/f"), "out/f", false, "", forbidden},
+		{"outside, through a link", ws, never, yes, add("way/n"), "out/n", false, "", forbidden},
+		{"a link to a file outside", ws, never, yes, change("link"), "out/f", false, "", forbidden},
+		{"its end is what is approved", ws, ask, yes, change("link"), "out/f", true, "write:OUT/f", nil},
+		{"a hook", ws, never, yes, add(".git/hooks/x"), "ws/.git/hooks/x", false, "", forbidden},
+		{"settings of git", ws, ask, no, setting, "ws/.git/config", false, "write:WS/.git/config", refused},
+		{"settings of agents", ws, never, yes, add(".codex/a"), "ws/.codex/a", false, "", forbidden},
+		{"a denied file", ws, ask, yes, change("secret"), "ws/secret", false, "", forbidden},
+		{"a private /tmp", ws, never, yes, add("/tmp/sallyport-patch-test"), "tmp", false, "", forbidden},
 		{"everything is asked about", ws, approval.Untrusted, yes, change("f"), "ws/f", true, "-", nil},
-		{"and denied", ws, approval.Untrusted, no, change("f"), "ws/f", false, "-", sallyport.ErrRefused},
-		{"read-only", sandbox.ReadOnly(), approval.Never, yes, change("f"), "ws/f", false, "", sallyport.ErrForbidden},
-		{"read-only, approved", sandbox.ReadOnly(), approval.OnRequest, yes, change("f"), "ws/f", true, "write:WS/f", nil},
-		{"full access", sandbox.FullAccess(), approval.Never, no, change("../out/f"), "out/f", true, "", nil},
+		{"and denied", ws, approval.Untrusted, no, change("f"), "ws/f", false, "-", refused},
+		{"read-only", sandbox.ReadOnly(), never, yes, change("f"), "ws/f", false, "", forbidden},
+		{"read-only, approved", sandbox.ReadOnly(), ask, yes, change("f"), "ws/f", true, "write:WS/f", nil},
+		{"full access", sandbox.FullAccess(), never, no, change("../out/f"), "out/f", true, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newPatchSite(t)
-			if err := errors.Join(os.Symlink("../out", s.ws+"/way"), os.Symlink("../out/f", s.ws+"/link")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Symlink("../out", s.ws+"/way"))
+			check(t, os.Symlink("../out/f", s.ws+"/link"))
 			full := strings.NewReplacer("WS", s.ws, "OUT", s.out).Replace
 			policy := c.policy
 			if c.name == "a denied file" {
@@ -145,11 +154,13 @@ func TestPatchRemembered(t *testing.T) {
 	defer r.Close()
 	apply := func(text string) {
 		t.Helper()
-		if res, err := r.Run(t.Context(), &sallyport.Cmd{Patch: text, Dir: s.ws}); err != nil || res.ExitCode != 0 {
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Patch: text, Dir: s.ws})
+		if err != nil || res.ExitCode != 0 {
 			t.Fatalf("%+v, %v", res, err)
 		}
 	}
-	const both = "*** Begin Patch\n*** Update File: f\n@@\n-old\n+new\n*** Update File: g\n@@\n-old\n+new\n*** End Patch"
+	const both = "*** Begin Patch\n" +
+		"*** Update File: f\n@@\n-old\n+new\n*** Update File: g\n@@\n-old\n+new\n*** End Patch"
 	for _, step := range []struct {
 		text string
 		want int
@@ -171,18 +182,21 @@ func TestPatchRemembered(t *testing.T) {
 func TestPatchIntercepted(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
+	script := func(text string) sallyport.Cmd { return sallyport.Cmd{Script: text, Shell: "sh"} }
+	words := func(args ...string) sallyport.Cmd { return sallyport.Cmd{Args: args} }
+	const done = "Success. Updated the following files:\n"
 	const failed = "apply_patch verification failed: "
 	for name, c := range map[string]struct {
 		cmd    sallyport.Cmd
 		stdout string
 		stderr string
 	}{
-		"words":           {sallyport.Cmd{Args: []string{"apply_patch", change("f")}}, "Success. Updated the following files:\nM f\n", ""},
-		"a script":        {sallyport.Cmd{Script: "apply_patch <<'EOF'\n" + change("f") + "EOF\n", Shell: "sh"}, "Success. Updated the following files:\nM f\n", ""},
-		"in a directory":  {sallyport.Cmd{Script: "cd bin && apply_patch <<'EOF'\n" + add("n") + "EOF\n", Shell: "sh"}, "Success. Updated the following files:\nA n\n", ""},
-		"no such file":    {sallyport.Cmd{Args: []string{"apply_patch", change("none")}}, "", failed + "Failed to read file to update "},
-		"no patch":        {sallyport.Cmd{Args: []string{"apply_patch", "x"}}, "", failed + "Invalid patch: "},
-		"bare":            {sallyport.Cmd{Script: change("f"), Shell: "sh"}, "", failed + "patch detected without explicit call"},
+		"words":           {words("apply_patch", change("f")), done + "M f\n", ""},
+		"a script":        {script("apply_patch <<'EOF'\n" + change("f") + "EOF\n"), done + "M f\n", ""},
+		"in a directory":  {script("cd bin && apply_patch <<'EOF'\n" + add("n") + "EOF\n"), done + "A n\n", ""},
+		"no such file":    {words("apply_patch", change("none")), "", failed + "Failed to read file to update "},
+		"no patch":        {words("apply_patch", "x"), "", failed + "Invalid patch: "},
+		"bare":            {script(change("f")), "", failed + "patch detected without "},
 		"of the library":  {sallyport.Cmd{Patch: change("none")}, "", "Failed to read file to update "},
 		"an empty script": {sallyport.Cmd{Patch: "*** Begin Patch\n*** End Patch"}, "", "No files were modified."},
 	} {
