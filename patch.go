@@ -33,6 +33,9 @@ type patching struct {
 	err   error    // why it cannot be applied; nothing else counts then
 }
 
+// errEmptyPatch is what agents know for a call without changes.
+var errEmptyPatch = errors.New("patch rejected: empty patch")
+
 // patchName is the program of a patch in records of runs.
 const patchName = "apply_patch"
 
@@ -55,7 +58,11 @@ func (x *execution) patching() (*patching, error) {
 		}
 	}
 	p := &patching{text: call.Text, says: says, dir: call.In(x.dir)}
-	if p.patch, p.err = patch.Parse(call.Text); p.err == nil {
+	switch p.patch, p.err = patch.Parse(call.Text); {
+	case p.err != nil:
+	case len(p.patch.Hunks) == 0 && x.cmd.Patch == "":
+		p.says, p.err = "", errEmptyPatch
+	default:
 		p.names, p.err = p.patch.Names(p.dir)
 	}
 	return p, nil

@@ -50,13 +50,13 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 101_712
+	maxCodeLines = 101_717
 	// of one package; the observer says who sends and connects, and what is removed
 	maxRoomLines = 3_676
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
 	maxWideLines     = 922
-	maxWideTestLines = 3597
+	maxWideTestLines = 3598
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
@@ -68,7 +68,7 @@ type budget struct {
 
 // budgets has a line for every package with code.
 var budgets = map[string]budget{
-	".":                          {3340, "patches; failures of look-ups, ports that listen, names of the network that people keep; sandboxes that commands share, with limits, lists and an idle time; second attempts of sessions; outcomes of sandboxes; strict review; events of reviews; paths of questions as they lead when they are asked; questions, second attempts and what they rest on; rules and approval policy of a Runner, and what they make of a policy; commands that wait for a sink; their descriptors; what a wait returns is decided and taken in one step"},
+	".":                          {3345, "patches; failures of look-ups, ports that listen, names of the network that people keep; sandboxes that commands share, with limits, lists and an idle time; second attempts of sessions; outcomes of sandboxes; strict review; events of reviews; paths of questions as they lead when they are asked; questions, second attempts and what they rest on; rules and approval policy of a Runner, and what they make of a policy; commands that wait for a sink; their descriptors; what a wait returns is decided and taken in one step"},
 	"approval":                   {836, "keys of several files; files of a question, what cannot be read, who else could change them; what is lifted beside the sandbox; the words of what is opened, from the root; strict review; reviews of questions, told to all who wait; requests, answers, who is asked, what is remembered; new: when a command needs an approval"},
 	"client":                     {390, "new: judged runs of an exec-server in Go, by run/*"},
 	"cmd/sallyport":              {15, ""},

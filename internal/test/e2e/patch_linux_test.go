@@ -191,14 +191,15 @@ func TestPatchIntercepted(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"words":           {words("apply_patch", change("f")), done + "M f\n", ""},
-		"a script":        {script("apply_patch <<'EOF'\n" + change("f") + "EOF\n"), done + "M f\n", ""},
-		"in a directory":  {script("cd bin && apply_patch <<'EOF'\n" + add("n") + "EOF\n"), done + "A n\n", ""},
-		"no such file":    {words("apply_patch", change("none")), "", failed + "Failed to read file to update "},
-		"no patch":        {words("apply_patch", "x"), "", failed + "Invalid patch: "},
-		"bare":            {script(change("f")), "", failed + "patch detected without "},
-		"of the library":  {sallyport.Cmd{Patch: change("none")}, "", "Failed to read file to update "},
-		"an empty script": {sallyport.Cmd{Patch: "*** Begin Patch\n*** End Patch"}, "", "No files were modified."},
+		"words":          {words("apply_patch", change("f")), done + "M f\n", ""},
+		"a script":       {script("apply_patch <<'EOF'\n" + change("f") + "EOF\n"), done + "M f\n", ""},
+		"in a directory": {script("cd bin && apply_patch <<'EOF'\n" + add("n") + "EOF\n"), done + "A n\n", ""},
+		"no such file":   {words("apply_patch", change("none")), "", failed + "Failed to read file to update "},
+		"no patch":       {words("apply_patch", "x"), "", failed + "Invalid patch: "},
+		"bare":           {script(change("f")), "", failed + "patch detected without "},
+		"of the library": {sallyport.Cmd{Patch: change("none")}, "", "Failed to read file to update "},
+		"no change":      {words("apply_patch", "*** Begin Patch\n*** End Patch"), "", "patch rejected: empty"},
+		"an empty patch": {sallyport.Cmd{Patch: "*** Begin Patch\n*** End Patch"}, "", "No files were modified."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
