@@ -169,14 +169,16 @@ type hook struct {
 
 // hookAnswer reads an event and prints the answer. Every error has the exit code that blocks.
 func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, words []string) error {
-	h := &hook{env: env, agent: agent, run: &o.run, flags: runFlagsOf(o), mode: o.mode}
+	h := &hook{env: env, agent: agent, run: &o.run, mode: o.mode}
 	answer, err := []byte(nil), error(nil)
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
 	} else if answer, err = within(eventTime, "the event on standard input is incomplete", h.read); err == nil {
 		event := answer
-		answer, err = within(judgeTime, "the judgement took too long",
-			func() ([]byte, error) { return h.answer(ctx, event) })
+		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
+			h.flags = runFlagsOf(o)
+			return h.answer(ctx, event)
+		})
 	}
 	if err == nil && len(answer) > 0 {
 		err = env.write(string(answer))
@@ -254,8 +256,8 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 	in := &Env{Env: h.env.Env, Name: h.env.Name}
 	// questions are the agent's: a person is reached by it
 	in.Stdin, in.Asks = nil, true
-	if call.Dir != "" {
-		in.Dir = call.Dir
+	if in.Dir = call.Dir; !filepath.IsAbs(in.Dir) && h.env.Dir != "" {
+		in.Dir = filepath.Join(h.env.Dir, call.Dir)
 	}
 	h.run.Cmd.Script, h.run.HasScript = call.Command, true
 	dir, e, err := h.run.Settings(&in.Env)

@@ -36,6 +36,9 @@ const (
 // An Agent is one whose contract is known. Find returns it.
 type Agent struct {
 	Name string
+	// File is where its hooks are set, below the home directory or the project. Variable is the one that
+	// names another place than the directory of File in the home; empty for none.
+	File, Variable string
 
 	event string // before a tool is used
 	more  string // another event with a command; empty for none
@@ -46,10 +49,14 @@ type Agent struct {
 }
 
 var agents = []Agent{
-	{Name: "claude", event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: claude},
-	{Name: "codex", event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: codex},
-	{Name: "cursor", event: "preToolUse", more: beforeShell, tool: "Shell", dir: "working_directory", encode: cursor},
-	{Name: "gemini", event: "BeforeTool", tool: "run_shell_command", dir: "dir_path", encode: gemini},
+	{Name: "claude", File: ".claude/settings.json", Variable: "CLAUDE_CONFIG_DIR",
+		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: claude},
+	{Name: "codex", File: ".codex/hooks.json", Variable: "CODEX_HOME",
+		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: codex},
+	{Name: "cursor", File: ".cursor/hooks.json",
+		event: "preToolUse", more: beforeShell, tool: "Shell", dir: "working_directory", encode: cursor},
+	{Name: "gemini", File: ".gemini/settings.json",
+		event: "BeforeTool", tool: "run_shell_command", dir: "dir_path", encode: gemini},
 }
 
 // Find returns the agent with a name, or nil.
@@ -71,11 +78,18 @@ func Names() []string {
 	return names
 }
 
+// Event is an event of the agent about a command in a directory, as far as it is read here.
+func (a *Agent) Event(command, dir string) []byte {
+	return encode(object{"hook_event_name": a.event, "tool_name": a.tool, "cwd": dir,
+		"tool_input": object{"command": command}})
+}
+
 // A Call is a command that an agent is about to run.
 type Call struct {
 	Event   string
 	Command string
-	// Dir is where it would run, absolute; empty where the event does not say.
+	// Dir is where it would run. Where the event does not say, it is relative to where the agent called its
+	// hook; empty is that directory.
 	Dir string
 
 	agent *Agent
@@ -123,6 +137,9 @@ func (a *Agent) directory(event, input map[string]json.RawMessage) (string, erro
 			dir = all[0]
 		}
 	}
+	if err == nil && dir != "" && !filepath.IsAbs(dir) {
+		err = fmt.Errorf("the directory of the event is not absolute: %s", text.Word(dir))
+	}
 	if a.dir != "" && err == nil {
 		var below string
 		if below, err = optional(input, a.dir); filepath.IsAbs(below) {
@@ -130,9 +147,6 @@ func (a *Agent) directory(event, input map[string]json.RawMessage) (string, erro
 		} else if below != "" {
 			dir = filepath.Join(dir, below)
 		}
-	}
-	if err == nil && dir != "" && !filepath.IsAbs(dir) {
-		err = fmt.Errorf("the directory of the event is not absolute: %s", text.Word(dir))
 	}
 	return dir, err
 }
