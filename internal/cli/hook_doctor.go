@@ -115,12 +115,15 @@ func hookCommandIn(v any, agent string) (found []string) {
 // probeHook asks what the hook with these words answers about a command that does nothing. Settings of a
 // project may name any program: it is looked for, and this one is called in its place.
 func probeHook(ctx context.Context, a *hooks.Agent, words []string, dir string) (state, detail string) {
-	own, err := os.Executable()
-	if err == nil {
-		_, err = exec.LookPath(words[0])
-	}
+	found, err := exec.LookPath(words[0])
 	if err != nil {
 		return "fails", explain.OneLine(err)
+	}
+	own, _ := os.Executable() // "" is no file
+	called, _ := os.Stat(found)
+	this, _ := os.Stat(own)
+	if !os.SameFile(called, this) {
+		return "fails", "it calls " + found + ", which is not this program (" + own + ")"
 	}
 	ctx, cancel := context.WithTimeout(ctx, eventTime)
 	defer cancel()
