@@ -59,6 +59,8 @@ func (e *Effective) wider(k *Key, than *Effective) bool {
 		return slices.ContainsFunc(bound.Texts(), missing(got))
 	case k.Order == None || k.IsList():
 		return true
+	case k.Order == Smaller && bound.Text() == "":
+		return false // any number is less than none
 	}
 	return k.wider(got.Text(), bound.Text())
 }
