@@ -199,7 +199,7 @@ func runFlagsOf(o *options) (words []string) {
 		if f != nil && f.Value != "" && !inline {
 			n = 2
 		}
-		if f != nil && f.Long != "mode" {
+		if rest[0] != "--" && (f == nil || f.Long != "mode") {
 			words = append(words, rest[:n]...)
 		}
 		rest = rest[n:]
@@ -364,10 +364,13 @@ func (h *hook) contained(in *Env, program, command, dir string, e *config.Effect
 	return o, words, inner, true
 }
 
-// means reports whether a name that another one wrote is this program: it is found by PATH, and commands
-// can put nothing in its place.
+// means reports whether a name that another one wrote is this program: PATH leads to it, also that of a
+// shell, to which an empty element is the current directory, and commands can put nothing in its place.
 func (h *hook) means(in *Env, name, dir string, e *config.Effective) bool {
 	policy, err := h.run.Policy(dir, in.Variable("HOME"))
-	return name == "sallyport" && err == nil &&
-		h.run.Site(&in.Env, e, policy, dir).Named([]string{name}) == nil
+	if name != "sallyport" || err != nil {
+		return false
+	}
+	site, list := h.run.Site(&in.Env, e, policy, dir), in.Variable("PATH")
+	return site.Reach.Path(list) == list && site.Named([]string{name}) == nil
 }
