@@ -205,7 +205,7 @@ func TestHookFlags(t *testing.T) {
 		"-s read-only --mode judge --rw x": "-s read-only --rw x",
 		"--deny --mode --mode judge":       "--deny --mode",
 		"-qs read-only --tmp=host":         "-qs read-only --tmp=host",
-		"-qs read-only -q --mode judge":   "-qs read-only -q",
+		"-qs read-only -q --mode judge":    "-qs read-only -q",
 		"-e --mode":                        "-e --mode",
 		"-t=false --":                      "-t=false",
 	} {
