@@ -95,7 +95,7 @@ func TestComplete(t *testing.T) {
 			want: []string{"--mode", "--deny", "--sandbox"}, not: []string{"--command", "--remote", "--json-schema"}},
 		{name: "modes of a hook", before: []string{"hook", "codex", "--mode"}, word: "j", kind: syntax.Words, want: []string{"judge"}},
 		{name: "flags of hook doctor", before: []string{"hook", "doctor"}, word: "-", kind: syntax.Words,
-			want: []string{"--json"}, not: []string{"--mode"}},
+			not: []string{"--mode"}},
 		{name: "flags of version", before: []string{"version"}, word: "-", kind: syntax.Words, want: []string{"--verbose"}},
 		{name: "a verb that does not exist", before: []string{"fly"}, kind: syntax.Files},
 	}

@@ -26,7 +26,7 @@ import (
 const hookHelp = `Answer the hook of an agent that is about to run a command.
 
   sallyport hook claude|codex|cursor|gemini [--mode MODE] [FLAGS of run]
-  sallyport hook doctor [--json]
+  sallyport hook doctor
 
 The agent writes an event on standard input and obeys the answer on standard
 output. The command is judged as by sallyport check --explain with the same
@@ -67,21 +67,22 @@ type hookVerb struct {
 
 // hookVerbs returns the words after "hook", in the order of their completion.
 func hookVerbs() (verbs []hookVerb) {
-	for _, name := range hooks.Names() {
-		verbs = append(verbs, hookVerb{name: name, about: "answer a hook of " + name, flags: answerFlags,
-			misused: codeBlock, run: func(ctx context.Context, env *Env, o *options, words []string) error {
-				return hookAnswer(ctx, env, o, hooks.Find(name), words)
-			}})
+	for _, a := range hooks.Agents() {
+		answer := func(ctx context.Context, env *Env, o *options, words []string) error {
+			return hookAnswer(ctx, env, o, a, words)
+		}
+		verbs = append(verbs, hookVerb{a.Name, "answer a hook of " + a.Name, answerFlags, answer, codeBlock})
 	}
-	return append(verbs, hookVerb{name: "doctor", about: "check the hooks of the agents of this user",
-		flags: func(o *options) []syntax.Flag { return []syntax.Flag{o.jsonFlag()} }, misused: explain.CodeFailed,
-		run: hookDoctor})
+	return append(verbs, hookVerb{"doctor", "check the hooks of the agents of this user", noFlags, hookDoctor,
+		explain.CodeFailed})
 }
 
+// findHookVerb returns the verb with a name, or nil.
 func findHookVerb(name string) *hookVerb {
-	verbs := hookVerbs()
-	if i := slices.IndexFunc(verbs, func(v hookVerb) bool { return v.name == name }); i >= 0 {
-		return &verbs[i]
+	for _, v := range hookVerbs() {
+		if v.name == name {
+			return &v
+		}
 	}
 	return nil
 }
@@ -91,7 +92,6 @@ func hookFlags(o *options) []syntax.Flag {
 		{Long: "mode", Value: "MODE", Words: []string{modeContain, modeJudge},
 			Set:  syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
 			Help: "contain (what is allowed runs by sallyport run) or\njudge (it runs as it is) (default contain)"},
-		o.jsonFlag(),
 	}
 }
 
@@ -139,8 +139,13 @@ func hookCommand(ctx context.Context, env *Env, o *options, words []string) erro
 	}
 	v := findHookVerb(words[0])
 	if v == nil {
+		_, all := hookWords(nil)
+		var names []string
+		for _, c := range all {
+			names = append(names, c[0])
+		}
 		return misused(codeBlock, fmt.Errorf("unknown command hook %s%s", syntax.QuoteFlag(words[0]),
-			syntax.NearestClause(words[0], hooks.Names(), "see sallyport help hook")))
+			syntax.NearestClause(words[0], names, "see sallyport help hook")))
 	}
 	help := syntax.Flag{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help)}
 	rest, err := syntax.ParseFlagsAnywhere(append(v.flags(o), help), words[1:])
@@ -298,7 +303,7 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 	}
 	switch {
 	case x.Decision == rules.Prompt:
-		a.Decision, a.Instead = hooks.Ask, instead(x, command)
+		a.Decision, a.Instead = hooks.Ask, instead(x)
 	case x.Decision != rules.Allow:
 		a.Command = ""
 	case a.Command != "":
@@ -310,20 +315,13 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 }
 
 // instead says what a person can do where the agent does not ask.
-func instead(x *explain.Explanation, command string) string {
-	const most = 200 // bytes of a command that is shown
-	fix := "this agent cannot ask; the user can run it"
-	if len(command) <= most {
-		fix += " with sallyport run --approval-wait 5m -c " + explain.ShellWord(command)
-	}
-	fix += " and answer with sallyport approve"
+func instead(x *explain.Explanation) string {
+	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m and answer with sallyport approve"
 	for _, p := range slices.Concat(x.Commands, x.Runs) {
 		if p.Rule != nil && p.Rule.Decision == rules.Prompt {
-			return fix + ", or change the rule at " + rules.Pos{File: p.Rule.File, Line: p.Rule.Line, Col: p.Rule.Column}.String()
+			at := rules.Pos{File: p.Rule.File, Line: p.Rule.Line, Col: p.Rule.Column}
+			return fix + ", or change the rule at " + at.String()
 		}
-	}
-	for _, offer := range x.Approval.Offers {
-		return fix + ", or add a rule that allows " + explain.ShellWords(offer)
 	}
 	return fix
 }

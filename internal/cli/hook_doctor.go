@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,110 +22,101 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// A hookReport is what is known of the hooks of this user. The member names of its JSON form stay.
-type hookReport struct {
-	OK bool `json:"ok"`
-	// Contained says that this process runs in the sandbox, by its environment, and Within names the agent
-	// that has started it; empty for none.
-	Contained bool        `json:"contained"`
-	Within    string      `json:"within,omitempty"`
-	Agents    []hookState `json:"agents"`
-}
-
-// A hookState is about one agent.
-type hookState struct {
-	Agent   string `json:"agent"`
-	Found   bool   `json:"found"` // the agent
-	File    string `json:"file,omitempty"`
-	Command string `json:"command,omitempty"`
-	State   string `json:"state"` // missing, works, judges or fails
-	Detail  string `json:"detail,omitempty"`
-}
-
-// startedBy are the variables by which commands of agents know who runs them.
+// startedBy are the variables by which commands know the agent that runs them.
 var startedBy = map[string]string{"CLAUDECODE": "claude", "GEMINI_CLI": "gemini", "CURSOR_AGENT": "cursor",
 	"CODEX_THREAD_ID": "codex"}
 
-func hookDoctor(ctx context.Context, env *Env, o *options, _ []string) error {
-	r := hookReport{OK: true, Contained: env.Variable("SALLYPORT") == "1"}
+func hookDoctor(ctx context.Context, env *Env, _ *options, _ []string) error {
+	var b strings.Builder
+	code := explain.ExitCode(explain.CodeOK)
+	for _, a := range hooks.Agents() {
+		state, err := env.hookOf(ctx, a)
+		if err != nil {
+			code, state = explain.CodeNo, text.Line(explain.OneLine(err))
+		}
+		fmt.Fprintf(&b, "%-8s %s\n", a.Name, state)
+	}
+	last := "Only an agent can show whether it obeys its hook: have it run sallyport hook doctor.\n"
 	for name, agent := range startedBy {
-		if env.Variable(name) != "" {
-			r.Within = agent
+		switch contained := env.Variable("SALLYPORT") == "1"; {
+		case env.Variable(name) == "":
+		case contained:
+			last = agent + " ran this command in the sandbox: the rewrite takes effect.\n"
+		default:
+			code = explain.CodeNo
+			last = agent + " ran this command outside of the sandbox: the rewrite did not take effect.\n"
 		}
 	}
-	for _, name := range hooks.Names() {
-		s := env.hookOf(ctx, hooks.Find(name))
-		r.Agents = append(r.Agents, s)
-		if s.Found && s.State != "works" && s.State != "judges" || s.State == "fails" {
-			r.OK = false
-		}
+	if err := env.print(b.String() + last); err != nil {
+		return err
 	}
-	r.OK = r.OK && (r.Within == "" || r.Contained)
-	return env.answer(&r, o.json, r.OK)
+	return code
 }
 
-// hookOf looks for the hook of an agent, in the files of the user and of the project, and calls it.
-func (e *Env) hookOf(ctx context.Context, a *hooks.Agent) hookState {
-	s := hookState{Agent: a.Name, State: "missing"}
-	home := filepath.Join(e.Variable("HOME"), filepath.Dir(a.File))
-	home = cmp.Or(e.Variable(a.Variable), home)
-	_, err := os.Stat(home)
-	_, also := exec.LookPath(a.Name)
-	s.Found = err == nil || also == nil
+// hookOf says how the hook of an agent does, which is set in a file of the project or of the user. The
+// error is that of a hook that is missing or does not work.
+func (e *Env) hookOf(ctx context.Context, a *hooks.Agent) (state string, err error) {
+	home := cmp.Or(e.Variable(a.Variable), filepath.Join(e.Variable("HOME"), filepath.Dir(a.File)))
 	for _, file := range []string{filepath.Join(e.Dir, a.File), filepath.Join(home, filepath.Base(a.File))} {
-		data, err := os.ReadFile(file)
 		var settings any
+		data, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(data, &settings)
 		}
-		if err != nil && !os.IsNotExist(err) {
-			s.File, s.State, s.Detail = file, "fails", "it cannot be read: "+explain.OneLine(err)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("cannot read %s: %w", file, err)
 		}
-		if words := hookCommandIn(settings, a.Name); words != nil {
-			s.File, s.Command = file, explain.ShellWords(words)
-			s.State, s.Detail = probeHook(ctx, a, words, e.Dir)
-			break
+		if words := hookIn(settings, a.Name); words != nil {
+			state, err = probeHook(ctx, a, words, e.Dir)
+			if err != nil {
+				return "", fmt.Errorf("the hook in %s does not work: %w", file, err)
+			}
+			return state + " (" + text.Line(file) + ")", nil
 		}
 	}
-	return s
+	_, err = os.Stat(home)
+	if _, also := exec.LookPath(a.Name); err != nil && also != nil {
+		return "agent not found", nil
+	}
+	return "", fmt.Errorf("no hook; sallyport hook install %s adds it", a.Name)
 }
 
-// hookCommandIn returns the words of the command in settings that calls the hook of an agent; nil for none.
-func hookCommandIn(v any, agent string) (found []string) {
+// hookIn returns the words of the command in settings that calls the hook of an agent; nil for none.
+func hookIn(v any, agent string) (found []string) {
+	var inside []any
 	switch v := v.(type) {
 	case []any:
-		for _, e := range v {
-			if found == nil {
-				found = hookCommandIn(e, agent)
-			}
-		}
+		inside = v
 	case map[string]any:
-		for name, e := range v {
-			command, _ := e.(string)
-			words, _ := script.Words(command)
-			if name == "command" && len(words) > 2 && words[1] == "hook" && words[2] == agent {
-				return words
-			}
-			if found == nil {
-				found = hookCommandIn(e, agent)
-			}
+		command, _ := v["command"].(string)
+		words, _ := script.Words(command)
+		if len(words) > 2 && words[1] == "hook" && words[2] == agent {
+			return words
+		}
+		for _, e := range v {
+			inside = append(inside, e)
+		}
+	}
+	for _, e := range inside {
+		if found == nil {
+			found = hookIn(e, agent)
 		}
 	}
 	return found
 }
 
 // probeHook asks what the hook with these words answers about a command that does nothing. Settings of a
-// project may name any program: it is looked for, and this one is called in its place.
-func probeHook(ctx context.Context, a *hooks.Agent, words []string, dir string) (state, detail string) {
+// project may name any program: this one alone is called.
+func probeHook(ctx context.Context, a *hooks.Agent, words []string, dir string) (state string, err error) {
 	found, err := exec.LookPath(words[0])
 	if err != nil {
-		return "fails", explain.OneLine(err)
+		return "", err
 	}
 	own, _ := os.Executable() // "" is no file
 	called, _ := os.Stat(found)
 	this, _ := os.Stat(own)
 	if !os.SameFile(called, this) {
-		return "fails", "it calls " + found + ", which is not this program (" + own + ")"
+		return "", fmt.Errorf("it calls %s, which is not this program (%s)", found, own)
 	}
 	ctx, cancel := context.WithTimeout(ctx, eventTime)
 	defer cancel()
@@ -131,41 +124,14 @@ func probeHook(ctx context.Context, a *hooks.Agent, words []string, dir string) 
 	c := exec.CommandContext(ctx, own, words[1:]...)
 	c.Args[0], c.Dir, c.Stdin, c.Stdout, c.Stderr = "sallyport", dir, bytes.NewReader(a.Event("true", dir)),
 		&said, &failure
-	switch err := c.Run(); {
-	case err != nil:
-		return "fails", explain.OneLine(err) + ": " + text.Line(strings.TrimSpace(failure.String()))
-	case strings.Contains(said.String(), " run ") && strings.Contains(said.String(), "-c true"):
-		return "works", ""
-	case said.Len() == 0 || strings.Contains(said.String(), "allow"):
-		return "judges", "commands that are allowed are not contained (--mode judge)"
-	}
-	return "fails", "it does not allow the command true: " + text.Line(strings.TrimSpace(said.String()))
-}
-
-// String returns the report for people.
-func (r *hookReport) String() string {
-	var b strings.Builder
-	for _, s := range r.Agents {
-		switch {
-		case s.State == "missing" && !s.Found:
-			fmt.Fprintf(&b, "%-8s agent not found\n", s.Agent)
-			continue
-		case s.State == "missing":
-			fmt.Fprintf(&b, "%-8s no hook; sallyport hook install %s adds it\n", s.Agent, s.Agent)
-			continue
-		}
-		fmt.Fprintf(&b, "%-8s hook %s (%s)\n", s.Agent, s.State, text.Line(s.File))
-		if s.Detail != "" {
-			fmt.Fprintf(&b, "%9s%s\n", "", text.Line(s.Detail))
-		}
-	}
+	err = c.Run()
 	switch {
-	case r.Within != "" && r.Contained:
-		fmt.Fprintf(&b, "%s ran this command in the sandbox: the rewrite takes effect.\n", r.Within)
-	case r.Within != "":
-		fmt.Fprintf(&b, "%s ran this command outside of the sandbox: the rewrite did not take effect.\n", r.Within)
-	default:
-		b.WriteString("Whether an agent obeys its hook is seen only in the agent: have it run sallyport hook doctor.\n")
+	case err != nil:
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(failure.String()))
+	case strings.Contains(said.String(), "-c true"):
+		return "hook contains commands", nil
+	case said.Len() == 0 || strings.Contains(said.String(), "allow"):
+		return "hook judges commands, and contains none (--mode judge)", nil
 	}
-	return b.String()
+	return "", fmt.Errorf("it does not allow the command true: %s", strings.TrimSpace(said.String()))
 }

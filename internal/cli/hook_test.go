@@ -220,8 +220,8 @@ func TestHookFlags(t *testing.T) {
 // FuzzHook: whatever the event, there is an answer with code 0, or one line and code 2.
 func FuzzHook(f *testing.F) {
 	dir := f.TempDir()
-	for _, name := range hooks.Names() {
-		f.Add(name, string(hooks.Find(name).Event("git status && ls", dir)))
+	for _, a := range hooks.Agents() {
+		f.Add(a.Name, string(a.Event("git status && ls", dir)))
 	}
 	f.Add("claude", `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"sallyport run -c ls"}}`)
 	f.Fuzz(func(t *testing.T, name, event string) {

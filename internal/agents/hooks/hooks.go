@@ -33,7 +33,7 @@ const (
 	beforeShell       = "beforeShellExecution" // of cursor
 )
 
-// An Agent is one whose contract is known. Find returns it.
+// An Agent is one whose contract is known.
 type Agent struct {
 	Name string
 	// File is where its hooks are set, below the home directory or the project. Variable is the one that
@@ -48,7 +48,7 @@ type Agent struct {
 	encode func(c *Call, a Answer) any // nil for nothing
 }
 
-var agents = []Agent{
+var agents = []*Agent{
 	{Name: "claude", File: ".claude/settings.json", Variable: "CLAUDE_CONFIG_DIR",
 		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: claude},
 	{Name: "codex", File: ".codex/hooks.json", Variable: "CODEX_HOME",
@@ -59,23 +59,17 @@ var agents = []Agent{
 		event: "BeforeTool", tool: "run_shell_command", dir: "dir_path", encode: gemini},
 }
 
+// Agents returns all agents. They must not be changed.
+func Agents() []*Agent { return agents }
+
 // Find returns the agent with a name, or nil.
 func Find(name string) *Agent {
-	for i := range agents {
-		if agents[i].Name == name {
-			return &agents[i]
+	for _, a := range agents {
+		if a.Name == name {
+			return a
 		}
 	}
 	return nil
-}
-
-// Names returns the names of all agents.
-func Names() []string {
-	names := make([]string, len(agents))
-	for i := range agents {
-		names[i] = agents[i].Name
-	}
-	return names
 }
 
 // Event is an event of the agent about a command in a directory, as far as it is read here.
@@ -192,7 +186,7 @@ type Answer struct {
 	Reason string
 	// Command takes the place of the command, for Contain and where a person is asked; empty leaves it.
 	Command string
-	// Instead says what a person can do where the agent cannot ask, as a clause.
+	// Instead says what a person can do where the agent cannot ask, as a clause that follows the reason.
 	Instead string
 }
 
@@ -228,23 +222,11 @@ func (c *Call) replaced(command string) map[string]json.RawMessage {
 	return input
 }
 
-// denied is the reason where a person cannot be asked by the agent.
-func (a *Answer) denied() string {
-	if a.Decision == Ask && a.Instead != "" {
-		return a.Reason + "; " + a.Instead
-	}
-	return a.Reason
-}
-
 // specific is the answer of claude and codex.
 func (c *Call) specific(decision, reason string, input any) any {
-	o := object{"hookEventName": c.Event, "permissionDecision": decision}
-	if reason != "" {
-		o["permissionDecisionReason"] = reason
-	}
-	if input != nil {
-		o["updatedInput"] = input
-	}
+	o := object{"hookEventName": c.Event, "permissionDecision": decision, "permissionDecisionReason": reason,
+		"updatedInput": input}
+	maps.DeleteFunc(o, func(_ string, v any) bool { return v == nil || v == "" })
 	return object{"hookSpecificOutput": o}
 }
 
@@ -286,7 +268,7 @@ func codex(c *Call, a Answer) any {
 	case a.Decision == Contain:
 		return c.specific("allow", "", object{"command": a.Command})
 	}
-	return c.specific("deny", a.denied(), nil) // "ask" runs the command there
+	return c.specific("deny", a.Reason+a.Instead, nil) // "ask" runs the command there
 }
 
 func cursor(c *Call, a Answer) any {
@@ -304,7 +286,7 @@ func cursor(c *Call, a Answer) any {
 	case a.Decision == Ask && shell:
 		return said("ask", a.Reason)
 	}
-	return said("deny", a.denied()) // "ask" is not enforced for preToolUse
+	return said("deny", a.Reason+a.Instead) // "ask" is not enforced for preToolUse
 }
 
 func gemini(_ *Call, a Answer) any {

@@ -25,7 +25,7 @@ func TestContracts(t *testing.T) {
 	const reason = "because"
 	decisions := map[string]Answer{
 		"allow": {Decision: Allow}, "deny": {Decision: Deny, Reason: reason},
-		"ask":     {Decision: Ask, Reason: reason, Command: "sallyport run -c ls", Instead: "add a rule"},
+		"ask":     {Decision: Ask, Reason: reason, Command: "sallyport run -c ls", Instead: "; add a rule"},
 		"contain": {Decision: Contain, Command: "sallyport run -c ls"},
 	}
 	specific := `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":`
@@ -151,8 +151,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(event), "sallyport run -c ls")
 	}
 	f.Fuzz(func(t *testing.T, event []byte, command string) {
-		for _, name := range Names() {
-			c, err := Find(name).Decode(event)
+		for _, a := range agents {
+			c, err := a.Decode(event)
 			if err != nil || c == nil {
 				continue
 			}
@@ -160,7 +160,7 @@ func FuzzDecode(f *testing.F) {
 				got := c.Encode(Answer{Decision: d, Reason: "r", Command: command})
 				var o map[string]any
 				if got != nil && json.Unmarshal(got, &o) != nil {
-					t.Fatalf("%s: %q", name, got)
+					t.Fatalf("%s: %q", a.Name, got)
 				}
 			}
 		}
