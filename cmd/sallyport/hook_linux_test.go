@@ -28,10 +28,12 @@ func TestHookContains(t *testing.T) {
 	script := "printf '%s|' \"it's\" \"$SALLYPORT\" \"$(basename \"$PWD\")\" 'a  b' $'x\\ny'\necho in >here; " +
 		"cd /; echo out 2>/dev/null >" + outside + " || echo denied"
 	for agent, event := range map[string]string{
-		"claude": `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":C,"timeout":1},"cwd":D}`,
+		"claude": `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":` +
+			`{"command":C,"timeout":1},"cwd":D}`,
 		"codex":  `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":C},"cwd":D}`,
 		"cursor": `{"hook_event_name":"preToolUse","tool_name":"Shell","tool_input":{"command":C},"cwd":D}`,
-		"gemini": `{"hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":C},"cwd":D}`,
+		"gemini": `{"hook_event_name":"BeforeTool","tool_name":"run_shell_command",` +
+			`"tool_input":{"command":C},"cwd":D}`,
 	} {
 		t.Run(agent, func(t *testing.T) {
 			c, err := json.Marshal(script)
@@ -40,7 +42,8 @@ func TestHookContains(t *testing.T) {
 				t.Fatal(err, also)
 			}
 			hook := s.command(t, "sallyport", "hook", agent, "--tmp", "private", "--shell", "bash")
-			hook.Stdin = strings.NewReader(strings.NewReplacer("C,", string(c)+",", "C}", string(c)+"}", ":D}", ":"+string(d)+"}").Replace(event))
+			hook.Stdin = strings.NewReader(strings.NewReplacer(":C", ":"+string(c), ":D", ":"+string(d)).
+				Replace(event))
 			hook.Dir = "/"
 			answer, err := hook.Output()
 			if err != nil {
@@ -98,7 +101,8 @@ func BenchmarkHook(b *testing.B) {
 		}
 	}
 	dir, home := b.TempDir(), b.TempDir()
-	event := `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"git status && go test ./... | tail -n 5"},"cwd":"` + dir + `"}`
+	event := `{"hook_event_name":"PreToolUse","tool_name":"Bash",` +
+		`"tool_input":{"command":"git status && go test ./... | tail -n 5"},"cwd":"` + dir + `"}`
 	process := func(event, name string, words ...string) func() error {
 		return func() error {
 			c := exec.Command(name, words...)

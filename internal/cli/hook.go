@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -135,7 +136,7 @@ func hookCommand(ctx context.Context, env *Env, o *options, words []string) erro
 		return explain.ErrorWith(code, sallyport.EndFailed, explain.OneLine(err), "")
 	}
 	if len(words) == 0 {
-		return misused(codeBlock, errors.New("no agent given; try sallyport hook claude, and see sallyport help hook"))
+		return misused(codeBlock, errors.New("no agent given; try sallyport hook claude"))
 	}
 	v := findHookVerb(words[0])
 	if v == nil {
@@ -256,7 +257,7 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 		return nil, err
 	}
 	if strings.ContainsRune(call.Command, 0) {
-		return call.Encode(hooks.Answer{Reason: "sallyport: the command has a NUL character, at which shells differ"}), nil
+		return call.Encode(hooks.Answer{Reason: "sallyport: the command has a NUL character"}), nil
 	}
 	in := &Env{Env: h.env.Env, Name: h.env.Name}
 	// questions are the agent's: a person is reached by it
@@ -279,7 +280,8 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	q := explain.Question{Command: words, Layers: e.Rules(), Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
+	q := explain.Question{Command: words, Layers: e.Rules(),
+		Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
 	x, err := explainRunOf(ctx, in, q, run, e)
 	if err != nil {
 		return nil, err
@@ -297,7 +299,7 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 	if len(reason) > most {
 		reason = strings.ToValidUTF8(reason[:most], "") + "..."
 	}
-	a := hooks.Answer{Reason: "sallyport: " + reason}
+	a := hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
 	if !contained && h.mode != modeJudge {
 		a.Command = hooks.Wrap(program, h.flags, command)
 	}
@@ -316,7 +318,8 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 
 // instead says what a person can do where the agent does not ask.
 func instead(x *explain.Explanation) string {
-	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m and answer with sallyport approve"
+	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m " +
+		"and answer with sallyport approve"
 	for _, p := range slices.Concat(x.Commands, x.Runs) {
 		if p.Rule != nil && p.Rule.Decision == rules.Prompt {
 			at := rules.Pos{File: p.Rule.File, Line: p.Rule.Line, Col: p.Rule.Column}

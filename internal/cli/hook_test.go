@@ -223,7 +223,7 @@ func FuzzHook(f *testing.F) {
 	for _, a := range hooks.Agents() {
 		f.Add(a.Name, string(a.Event("git status && ls", dir)))
 	}
-	f.Add("claude", `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"sallyport run -c ls"}}`)
+	f.Add("claude", string(hooks.Find("claude").Event("sallyport run -c ls", dir)))
 	f.Fuzz(func(t *testing.T, name, event string) {
 		if hooks.Find(name) == nil {
 			return
@@ -261,8 +261,8 @@ func TestShellWords(t *testing.T) {
 			t.Errorf("%s %q: %s, want %s", test.name, test.words, got, test.want)
 		}
 	}
-	for name, want := range map[string]bool{"sallyport-sh": true, "/usr/bin/sallyport-sh": true, "-sallyport-sh": true,
-		"sallyport-sh.exe": true, "sallyport": false, "": false, "sh": false} {
+	for name, want := range map[string]bool{"sallyport-sh": true, "/usr/bin/sallyport-sh": true,
+		"-sallyport-sh": true, "sallyport-sh.exe": true, "sallyport": false, "": false, "sh": false} {
 		if got := (&Env{Name: name}).isShell(); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

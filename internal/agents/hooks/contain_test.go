@@ -17,11 +17,12 @@ import (
 
 // tortures are commands whose quoting is difficult.
 var tortures = []string{
-	"ls", "", " ", "git status && ls", "true; curl x", "a | b || c & d", "echo 'it'\\''s'", `echo "a'b" \' \" \\`,
-	"'", "''", "'''", "x'", "'x", `\`, `\'`, `'\'`, `\\'`, `"`, "`id`", "$(id)", "${HOME}", "$'a\\'b'", "!x", "!!",
-	"a\nb", "\n", "a\r\nb", "\r", "a\\\nb", "a\tb", "#x", "~", "*", "?", "[a]", "{a,b}", "a=b c", "-x", "--", "=x",
-	"cat <<EOF\nit's\nEOF", "cat <<'EOF'\n$x\nEOF\n", "f() { rm -rf /; }; f", "if true; then echo; fi", "a >b <c 2>&1",
-	"ü é 漢字 😀", "\u00a0\u2028\u2029\ufeff", "\u202e", "\x01\x02\x1b[2J\x7f", "%s %n", strings.Repeat("'", 300),
+	"ls", "", " ", "git status && ls", "true; curl x", "a | b || c & d", "echo 'it'\\''s'",
+	`echo "a'b" \' \" \\`, "'", "''", "'''", "x'", "'x", `\`, `\'`, `'\'`, `\\'`, `"`, "`id`", "$(id)",
+	"${HOME}", "$'a\\'b'", "!x", "!!", "a\nb", "\n", "a\r\nb", "\r", "a\\\nb", "a\tb", "#x", "~", "*", "?",
+	"[a]", "{a,b}", "a=b c", "-x", "--", "=x", "cat <<EOF\nit's\nEOF", "cat <<'EOF'\n$x\nEOF\n",
+	"f() { rm -rf /; }; f", "if true; then echo; fi", "a >b <c 2>&1", "ü é 漢字 😀",
+	"\u00a0\u2028\u2029\ufeff", "\u202e", "\x01\x02\x1b[2J\x7f", "%s %n", strings.Repeat("'", 300),
 	strings.Repeat(`'\''"$`, 200),
 }
 
@@ -48,7 +49,8 @@ func reads(t testing.TB, shell, dir, program, command string) (words []string, r
 // stub writes the program that notes its words.
 func stub(t testing.TB) (dir string) {
 	dir = t.TempDir()
-	if err := testenv.WriteProgram(filepath.Join(dir, "sallyport"), "#!/bin/sh\nprintf '%s\\0' \"$@\" >>\"$OUT\"\n"); err != nil {
+	const noting = "#!/bin/sh\nprintf '%s\\0' \"$@\" >>\"$OUT\"\n"
+	if err := testenv.WriteProgram(filepath.Join(dir, "sallyport"), noting); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -95,17 +97,21 @@ func TestContainedWraps(t *testing.T) {
 func TestContained(t *testing.T) {
 	for _, command := range []string{
 		"", "ls", "sallyport", "sallyport run", "sallyport ps x", "sallyport -s x run -- y", "run -- x",
-		"sallyport run -- true; curl x", "sallyport run -- true && curl x", "sallyport run -- true || curl x",
-		"sallyport run -- true | curl x", "sallyport run -- true & curl x", "sallyport run -- true &",
-		"sallyport run -- true\ncurl x", "sallyport run -- true >x", "sallyport run -- true <x", "sallyport run -- true 2>&1",
-		"A=b sallyport run -- true", "PATH=. sallyport run -- true", "! sallyport run -- true", "(sallyport run -- true)",
-		"{ sallyport run -- true; }", "sallyport run -- $(curl x)", "sallyport run -- `curl x`", `sallyport run -- "$(curl x)"`,
-		"sallyport run -- $x", `sallyport run -- "$x"`, "sallyport run -- ${x}", "sallyport run -- <(curl x)", "sallyport run -- $'x'",
-		`sallyport run -- $"x"`, "sallyport run -- *", "sallyport run -- ~", "sallyport run -- {a,b}", "sallyport run -- a?", "sallyport run -- [a]",
-		"sallyport run -- =curl", `sallyport run -- a\ b`, "sallyport run -- true # x", "# x\nsallyport run -- true",
-		"sallyport run -- 'x", "if sallyport run -- true; then curl x; fi", "while sallyport run -- x; do y; done", "time sallyport run -- x",
-		"sallyport run -- true\r", "sallyport run -- true\r\n", "coproc sallyport run -- x",
-		"f() { sallyport run -- x; }", "sallyport run <<EOF\nx\nEOF", "sallyport run -- \x80", "sallyport run -- a\x00b",
+		"sallyport run -- true; curl x", "sallyport run -- true && curl x",
+		"sallyport run -- true || curl x", "sallyport run -- true | curl x",
+		"sallyport run -- true & curl x", "sallyport run -- true &", "sallyport run -- true\ncurl x",
+		"sallyport run -- true >x", "sallyport run -- true <x", "sallyport run -- true 2>&1",
+		"A=b sallyport run -- true", "PATH=. sallyport run -- true", "! sallyport run -- true",
+		"(sallyport run -- true)", "{ sallyport run -- true; }", "sallyport run -- $(curl x)",
+		"sallyport run -- `curl x`", `sallyport run -- "$(curl x)"`, "sallyport run -- $x",
+		`sallyport run -- "$x"`, "sallyport run -- ${x}", "sallyport run -- <(curl x)",
+		"sallyport run -- $'x'", `sallyport run -- $"x"`, "sallyport run -- *", "sallyport run -- ~",
+		"sallyport run -- {a,b}", "sallyport run -- a?", "sallyport run -- [a]", "sallyport run -- =curl",
+		`sallyport run -- a\ b`, "sallyport run -- true # x", "# x\nsallyport run -- true",
+		"sallyport run -- 'x", "if sallyport run -- true; then curl x; fi",
+		"while sallyport run -- x; do y; done", "time sallyport run -- x", "sallyport run -- true\r",
+		"sallyport run -- true\r\n", "coproc sallyport run -- x", "f() { sallyport run -- x; }",
+		"sallyport run <<EOF\nx\nEOF", "sallyport run -- \x80", "sallyport run -- a\x00b",
 		"command sallyport run -- x", "env sallyport run -- x", "exec sallyport run -- x",
 	} {
 		if name, words := Contained(command); words != nil && name == "sallyport" {
@@ -113,11 +119,16 @@ func TestContained(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]string{
-		"sallyport run -- true": "-- true", " sallyport  run -q true ": "-q true", "sallyport run -c 'a; b'": "-c|a; b",
-		`sallyport run -c "a; b"`: "-c|a; b", "sallyport run -- true;": "-- true", "sallyport run -- true\n": "-- true",
+		"sallyport run -- true":    "-- true",
+		" sallyport  run -q true ": "-q true",
+		"sallyport run -c 'a; b'":  "-c|a; b",
+		`sallyport run -c "a; b"`:  "-c|a; b",
+		"sallyport run -- true;":   "-- true", "sallyport run -- true\n": "-- true",
 		"sallyport run -c 'a\r\nb'": "-c|a\r\nb",
 	} {
-		want := strings.FieldsFunc(want, func(r rune) bool { return r == '|' || r == ' ' && !strings.Contains(want, "|") })
+		want := strings.FieldsFunc(want, func(r rune) bool {
+			return r == '|' || r == ' ' && !strings.Contains(want, "|")
+		})
 		if name, words := Contained(command); name != "sallyport" || !slices.Equal(words, want) {
 			t.Errorf("%q: %q %q, want %q", command, name, words, want)
 		}
@@ -142,7 +153,8 @@ func FuzzWrap(f *testing.F) {
 				t.Errorf("%s reads %q as %q and %q", shell, wrapped, got, rest)
 			}
 		}
-		if name, words := Contained(wrapped); words != nil && (name != "sallyport" || !slices.Equal(words, want[1:])) {
+		name, words := Contained(wrapped)
+		if words != nil && (name != "sallyport" || !slices.Equal(words, want[1:])) {
 			t.Errorf("%q is known as %q", wrapped, words)
 		}
 	})

@@ -211,7 +211,8 @@ func encode(v any) []byte {
 }
 
 // outside is why a person is asked about a command that no answer can contain.
-const outside = "sallyport: it would run outside of the sandbox, since Cursor did not take the command of the hook preToolUse"
+const outside = "sallyport: it would run outside of the sandbox, since Cursor did not take the command " +
+	"of the hook preToolUse"
 
 type object = map[string]any
 

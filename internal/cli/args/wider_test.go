@@ -86,21 +86,26 @@ func TestWider(t *testing.T) {
 			t.Fatalf("%q: %v", test.run, err)
 		}
 		if got := run.Wider(re, &hook.Run, he); got != test.want {
-			t.Errorf("%q, a hook with %q, a run with %q: %q, want %q", test.settings, test.hook, test.run, got, test.want)
+			t.Errorf("%q, a hook with %q, a run with %q: %q, want %q", test.settings, test.hook, test.run,
+				got, test.want)
 		}
 	}
 }
 
 // TestWiderOpensNothing compares all pairs of flags: what is not wider opens no path and no host.
 func TestWiderOpensNothing(t *testing.T) {
-	w := newWorkbench(t, "deny = ['/var/denied']\n[network]\nmode = 'none'\nallow = ['listed.example.com']\n", "")
+	w := newWorkbench(t, "deny = ['/var/denied']\n"+
+		"[network]\nmode = 'none'\nallow = ['listed.example.com']\n", "")
 	places := sandbox.Places{Dir: w.dir, SlashTmp: "/tmp", Home: w.env.Variable("HOME")}
-	paths := []string{w.dir + "/a", w.dir + "/.git/config", "/tmp/x", "/etc/hosts", "/usr/share/x", "/var/denied/x", "/var/offline/x", places.Home + "/x"}
+	paths := []string{w.dir + "/a", w.dir + "/.git/config", "/tmp/x", "/etc/hosts", "/usr/share/x",
+		"/var/denied/x",
+		"/var/offline/x", places.Home + "/x"}
 	all := [][]string{{}}
 	for _, f := range hostFlags {
 		all = append(all, f.words)
 	}
-	for _, words := range []string{"--rw /usr/share", "--ro /etc", "--deny /etc", "-P :minimal", "--no-observer", "--protect-hard-links", "--memory 1GiB"} {
+	for _, words := range []string{"--rw /usr/share", "--ro /etc", "--deny /etc", "-P :minimal",
+		"--no-observer", "--protect-hard-links", "--memory 1GiB"} {
 		all = append(all, strings.Fields(words))
 	}
 	narrow := 0
@@ -118,7 +123,8 @@ func TestWiderOpensNothing(t *testing.T) {
 				t.Fatal(err, also)
 			}
 			outer, inner = outer.Bind(places), inner.Bind(places)
-			if i := slices.IndexFunc(paths, func(p string) bool { return inner.LevelAt(p) > outer.LevelAt(p) }); i >= 0 {
+			opens := func(p string) bool { return inner.LevelAt(p) > outer.LevelAt(p) }
+			if i := slices.IndexFunc(paths, opens); i >= 0 {
 				t.Errorf("%q within %q opens %s", b, a, paths[i])
 			}
 			for _, r := range requestsOf() {
