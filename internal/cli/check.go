@@ -112,7 +112,7 @@ func noAnswer(err error) error {
 
 // explainRunOf explains the run that flags and settings describe.
 func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.Options,
-	e *config.Effective) (fmt.Stringer, error) {
+	e *config.Effective) (*explain.Explanation, error) {
 	defer run.Close()
 	if err := run.Check(q.Command); err != nil {
 		return nil, err

@@ -91,7 +91,11 @@ func complete(before []string, word string) (syntax.FlagKind, []candidate) {
 		kind, all = c.offer(before[1:])
 	}
 	if kind == syntax.Words && (all == nil || word == "") {
-		all = append(all, flagNames(c.allFlags(new(options)))...)
+		flags := c.allFlags(new(options))
+		if c.flagsAfter != nil {
+			flags = c.flagsAfter(before[1:])
+		}
+		all = append(all, flagNames(flags)...)
 	}
 	return kind, startingWith(all, word)
 }

@@ -48,6 +48,7 @@ var layers = map[string]int{
 
 	"internal/command/script": layerScripts,
 
+	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
 	"internal/linux/launch":    layerWords,
