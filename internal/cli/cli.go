@@ -32,6 +32,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
@@ -156,6 +157,7 @@ type options struct {
 	script, dir, config, message, method string
 
 	serve    listen.Options // of exec-server
+	install  installing
 	sessions sessions.Options
 
 	run     args.Options // of check and net
@@ -175,6 +177,7 @@ func commands() []command {
 		{name: "approvals", short: "list open questions and remembered approvals", help: approvalsHelp, words: 2, flags: approvalsFlags, run: approvalsCommand, offer: approvalWords},
 		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
 		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
+		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1, flags: setupFlags, run: setupCommand, offer: func(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
@@ -295,6 +298,9 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 	if strings.HasPrefix(name, "-") {
 		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...",
 			text.Word(name), explain.ShellWord(name))
+	}
+	if c := installVerb(args); c != nil {
+		return c.invoke(ctx, env, args[2:])
 	}
 	c, err := findCommand(name)
 	if err != nil {
