@@ -148,11 +148,7 @@ func (i *installing) options(env *Env, agent string, extra []string) (*install.O
 
 // prepare reads the files of an agent.
 func (i *installing) prepare(o *install.Options, parts ...install.Part) ([]*install.Change, error) {
-	prepare := install.Prepare
-	if i.uninstall {
-		prepare = install.PrepareRemoval
-	}
-	changes, err := prepare(o, parts...)
+	changes, err := install.Prepare(o, i.uninstall, parts...)
 	return changes, installError(err, i)
 }
 
@@ -166,7 +162,7 @@ func installError(err error, i *installing) error {
 			install.Agents(unknown.Part), "known are "+strings.Join(install.Agents(unknown.Part), ", ")))
 	case errors.As(err, &refused):
 		fix := ""
-		if strings.Contains(refused.Why, "not ours") && !i.force {
+		if errors.Is(err, install.ErrForeign) {
 			fix = "use --name NAME or --force"
 		}
 		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, refused.Error(), fix)
@@ -200,9 +196,6 @@ func (i *installing) show(env *Env, changes []*install.Change) error {
 		}
 		if out += c.Diff(); !c.Changes() {
 			out += "sallyport" + state + text.Word(c.Path) + ".\n"
-		}
-		if c.Note != "" {
-			out += c.Note + "\n"
 		}
 	}
 	return env.print(out)

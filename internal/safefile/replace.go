@@ -37,8 +37,8 @@ func Replace(path string, text []byte) error {
 // ErrChanged says that a file was changed by someone else at the same time.
 var ErrChanged = errors.New("it was changed by another program at the same time; try again")
 
-// ReplaceIn puts a text in the place of a file in a directory that others may write to as well, and returns
-// when that is on the disk. The file must hold what it held, and there must be none where old is nil; else
+// ReplaceIn puts a text in the place of a file below a directory that others may write to as well, and
+// returns when that is on the disk. The file must hold what it held, and there must be none where old is nil; else
 // the error is [ErrChanged]. Owner and mode stay; mode is that of a file that is new. Prepare is called with
 // the new file before it gets its name; nil does nothing. While one process writes, others get an error.
 func ReplaceIn(dir *os.Root, name string, old, s []byte, mode fs.FileMode,
@@ -70,12 +70,7 @@ func ReplaceIn(dir *os.Root, name string, old, s []byte, mode fs.FileMode,
 	if err := dir.Rename(unfinished, name); err != nil {
 		return err
 	}
-	return SyncRoot(dir)
-}
-
-// SyncRoot returns when the names in a directory are on the disk.
-func SyncRoot(dir *os.Root) error {
-	d, err := dir.Open(".")
+	d, err := dir.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

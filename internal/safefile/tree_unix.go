@@ -39,8 +39,8 @@ func keepOwner(f *os.File, of fs.FileInfo) error {
 	return f.Chown(int(a.Uid), int(a.Gid))
 }
 
-// mark is an extended attribute of what a program of ours has created among files of others. It is seen by
-// nobody who does not ask for it.
+// mark is an extended attribute of what a program of ours has created among files of others. It shows
+// in no listing.
 const mark = "user.sallyport.created"
 
 // Mark notes on a file or directory that it was created by us. Where the file system keeps no notes the

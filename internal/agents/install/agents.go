@@ -142,7 +142,8 @@ func (a *agent) file(o *Options, part Part) (path, within string) {
 	if o.Project {
 		return filepath.Join(o.Dir, name), o.Dir
 	}
-	if dir := o.variable(a.variable); dir != "" {
+	if a.variable != "" && o.Variable != nil && o.Variable(a.variable) != "" {
+		dir := o.Variable(a.variable)
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(o.Dir, dir)
 		}

@@ -6,7 +6,6 @@ package install
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -17,99 +16,93 @@ type edit struct {
 	by       string
 }
 
-// splice makes edits, which do not overlap and are in order.
-func splice(text []byte, edits ...edit) []byte {
-	out := make([]byte, 0, len(text)) // never nil, which is no file
+// splice makes edits that do not overlap. The result is never nil, which is no file.
+func splice(txt []byte, edits ...edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	out := make([]byte, 0, len(txt))
 	at := 0
 	for _, e := range edits {
-		out = append(append(out, text[at:e.from]...), e.by...)
+		out = append(append(out, txt[at:e.from]...), e.by...)
 		at = e.to
 	}
-	return append(out, text[at:]...)
+	return append(out, txt[at:]...)
 }
 
 // eolOf is the line end of a text: that of its first line.
-func eolOf(text []byte) string {
-	if line, _, ok := bytes.Cut(text, []byte("\n")); ok && bytes.HasSuffix(line, []byte("\r")) {
+func eolOf(txt []byte) string {
+	if line, _, ok := bytes.Cut(txt, []byte("\n")); ok && bytes.HasSuffix(line, []byte("\r")) {
 		return "\r\n"
 	}
 	return "\n"
 }
 
-// A page is JSON with comments that is changed.
-type page struct {
-	text []byte
-	root node
+// lineBegin and lineEnd are the places of the line of a place, without its end.
+func (p *page) lineBegin(at int) int { return bytes.LastIndexByte(p.plain[:at], '\n') + 1 }
+
+func (p *page) lineEnd(at int) int {
+	line, _, _ := bytes.Cut(p.plain[at:], []byte("\n"))
+	return at + len(bytes.TrimSuffix(line, []byte("\r")))
 }
 
-func newPage(text []byte) (*page, error) {
-	root, err := parse(text)
-	if err == nil && root.kind != '{' && root.kind != 0 {
-		err = refusedAt(text, root.begin, "it is "+kinds[root.kind]+", not an object")
-	}
-	return &page{text, root}, err
+// indent is what the line of a place begins with, and whether that is all before the place.
+func (p *page) indent(at int) (indent string, all bool) {
+	line := bytes.TrimPrefix(p.text[p.lineBegin(at):at], []byte(bom))
+	rest := bytes.TrimLeft(line, " \t")
+	return string(line[:len(line)-len(rest)]), len(rest) == 0
 }
 
-// find follows names into objects, as far as they are there. Rest are those that are missing.
-func (p *page) find(path []string) (n *node, rest []string, err error) {
-	n = &p.root
-	for i, name := range path {
-		if n.kind != '{' && n.kind != 0 {
-			return nil, nil, p.wrongKind(n, path[i-1], '{')
+// unit is by how much the first member is indented: two blanks where nothing shows it.
+func (p *page) unit() string {
+	if items := p.items(p.root); len(items) > 0 {
+		if in, all := p.indent(items[0].begin); all && in != "" {
+			return in
 		}
-		next, err := n.member(p.text, name)
-		if next == nil || err != nil {
-			return n, path[i:], err
-		}
-		n = next
 	}
-	return n, nil, nil
+	return "  "
 }
 
-func (p *page) wrongKind(n *node, name string, want byte) error {
-	return refusedAt(p.text, n.begin, fmt.Sprintf("%q is %s, not %s", name, kinds[n.kind], kinds[want]))
+// isLine reports whether an object or array has something and is in one line.
+func (p *page) isLine(n node) bool {
+	return bytes.IndexByte(p.text[n.begin:n.end], '\n') < 0 && len(p.items(n)) > 0
 }
 
-// array returns the array with a path, nil if it or what it is in is missing.
-func (p *page) array(path []string) (*node, error) {
-	n, rest, err := p.find(path)
-	if err != nil || len(rest) > 0 {
-		return nil, err
-	}
-	if n.kind != '[' {
-		return nil, p.wrongKind(n, path[len(path)-1], '[')
-	}
-	return n, nil
+// render writes a value over several lines, indented behind indent.
+func (p *page) render(value, indent string) string {
+	var b bytes.Buffer
+	_ = json.Indent(&b, []byte(value), indent, p.unit()) // it is valid
+	return strings.ReplaceAll(b.String(), "\n", eolOf(p.text))
 }
 
-// put adds a member with a path, or with list an element to the array with it, and the objects on the way.
-// The member must not exist.
-func (p *page) put(path []string, value string, list bool) ([]byte, error) {
-	n, rest, err := p.find(path)
+// put adds the member with a path, which must not exist, or with list an element of the array with it.
+// Objects on the way are added as well.
+func (p *page) put(value string, list bool, path ...string) ([]byte, error) {
+	n, rest, err := p.find(path...)
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 && n.kind != '{' && n.kind != 0 {
-		return nil, p.wrongKind(n, path[len(path)-len(rest)-1], '{')
+	if i := len(path) - len(rest) - 1; i >= 0 {
+		kind := byte('{')
+		if len(rest) == 0 {
+			kind = '['
+		}
+		if err := p.mustBe(kind, n, encode(path[i])); err != nil {
+			return nil, err
+		}
 	}
 	if list && len(rest) > 0 {
 		value = "[" + value + "]"
 	}
-	for len(rest) > 1 {
-		value = "{" + quoteJSON(rest[len(rest)-1]) + ":" + value + "}"
+	for len(rest) > 1 || len(rest) == 1 && n.begin == n.end {
+		value = "{" + encode(rest[len(rest)-1]) + ":" + value + "}"
 		rest = rest[:len(rest)-1]
 	}
-	key := ""
-	if len(rest) > 0 {
-		key = quoteJSON(rest[0])
+	if n.begin < n.end {
+		return p.insert(n, strings.Join(rest, ""), value), nil
 	}
-	if n.kind != 0 {
-		return p.insert(n, key, value), nil
-	}
-	// There is no value yet: blanks and comments at most.
-	eol, at := eolOf(p.text), len(bytes.TrimRight(p.text, " \t\r\n"))
-	s := p.render("", "{"+key+":"+value+"}", "")
-	if at > len(bom) || at > 0 && !bytes.HasPrefix(p.text, []byte(bom)) {
+	// There are blanks and comments at most.
+	at := len(bytes.TrimRight(p.text, " \t\r\n"))
+	s, eol := p.render(value, ""), eolOf(p.text)
+	if len(bytes.TrimPrefix(p.text[:at], []byte(bom))) > 0 {
 		s = eol + s
 	}
 	if at == len(p.text) {
@@ -118,171 +111,81 @@ func (p *page) put(path []string, value string, list bool) ([]byte, error) {
 	return splice(p.text, edit{at, at, s}), nil
 }
 
-// insert adds an item to the end of an object or array.
-func (p *page) insert(in *node, key, value string) []byte {
-	oneLine := func(n *node) bool {
-		return len(n.items) > 0 && bytes.IndexByte(p.text[n.begin:n.end], '\n') < 0
-	}
-	base, eol := p.indent(in.begin), eolOf(p.text)
-	if oneLine(in) || oneLine(&p.root) {
-		return p.insertInLine(in, key, value)
-	}
-	if len(in.items) == 0 {
-		at := p.lastComment(in)
-		s := eol + base + p.unit() + p.render(key, value, base+p.unit())
-		if bytes.IndexByte(p.text[at:in.end], '\n') < 0 {
-			s += eol + base
-		}
-		return splice(p.text, edit{at, at, s})
-	}
-	last := in.items[len(in.items)-1]
-	indent := base + p.unit()
-	if p.beginsLine(last.begin) {
-		indent = p.indent(last.begin)
-	}
-	s := eol + indent + p.render(key, value, indent)
-	if last.comma >= 0 {
-		at := p.afterComment(last.comma + 1)
-		return splice(p.text, edit{at, at, s + ","})
-	}
-	at := p.afterComment(last.value.end)
-	return splice(p.text, edit{last.value.end, last.value.end, ","}, edit{at, at, s})
-}
-
-// insertInLine is insert for what stands in one line.
-func (p *page) insertInLine(in *node, key, value string) []byte {
-	blank := ""
-	if line := p.text[p.root.begin:p.root.end]; bytes.Contains(line, []byte(": ")) || bytes.Contains(line, []byte(", ")) {
+// insert adds an item to the end of an object or array; key is "" for an element.
+func (p *page) insert(in node, key, value string) []byte {
+	items, eol, colon := p.items(in), eolOf(p.text), ": "
+	line := p.isLine(in) || p.isLine(p.root)
+	comma, blank := "", "" // what is between items of a line
+	if line && !bytes.Contains(p.plain[p.root.begin:p.root.end], []byte(": ")) {
+		colon = ":"
+	} else {
 		blank = " "
 	}
 	if key != "" {
-		value = key + ":" + blank + value
+		key = encode(key) + colon
 	}
-	if len(in.items) == 0 {
-		return splice(p.text, edit{in.begin + 1, in.begin + 1, value})
-	}
-	last := in.items[len(in.items)-1]
-	if last.comma >= 0 {
-		return splice(p.text, edit{last.comma + 1, last.comma + 1, blank + value + ","})
-	}
-	return splice(p.text, edit{last.value.end, last.value.end, "," + blank + value})
-}
-
-// render writes an item over several lines. What is in it is indented behind indent.
-func (p *page) render(key, value, indent string) string {
-	var b bytes.Buffer
-	_ = json.Indent(&b, []byte(value), indent, p.unit()) // it is valid
-	s := strings.ReplaceAll(b.String(), "\n", eolOf(p.text))
-	if key != "" {
-		s = key + ": " + s
-	}
-	return s
-}
-
-// unit is by how much the first member of the text is indented: two blanks where nothing shows it.
-func (p *page) unit() string {
-	if len(p.root.items) > 0 && p.beginsLine(p.root.items[0].begin) {
-		if in := p.indent(p.root.items[0].begin); in != "" {
-			return in
+	base, _ := p.indent(in.begin)
+	indent, at := base+p.unit(), in.begin+1
+	end := ""
+	var before []edit
+	if len(items) > 0 {
+		last := items[len(items)-1]
+		if own, all := p.indent(last.begin); all {
+			indent = own
+		}
+		if at = last.value.end; last.comma >= 0 {
+			at, end = last.comma+1, ","
+		} else {
+			comma = ","
+			before = []edit{{at, at, comma}}
 		}
 	}
-	return "  "
-}
-
-func (p *page) lineBegin(at int) int {
-	begin := bytes.LastIndexByte(p.text[:at], '\n') + 1
-	if begin == 0 && bytes.HasPrefix(p.text, []byte(bom)) {
-		begin = len(bom)
-	}
-	return begin
-}
-
-// indent is what the line of a place begins with.
-func (p *page) indent(at int) string {
-	line := p.text[p.lineBegin(at):at]
-	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
-}
-
-// beginsLine reports whether only blanks are before a place in its line.
-func (p *page) beginsLine(at int) bool {
-	return len(bytes.TrimLeft(p.text[p.lineBegin(at):at], " \t")) == 0
-}
-
-// afterComment returns the place after the comments that end the line of a place; the place itself if
-// something else is there.
-func (p *page) afterComment(from int) int {
-	s := scanner{text: p.text, at: from}
-	at := from
-	for {
-		for s.peek() == ' ' || s.peek() == '\t' || s.peek() == '\r' {
-			s.at++
+	switch {
+	case line:
+		if len(items) == 0 {
+			blank = ""
 		}
-		switch s.peek() {
-		case '\n':
-			return at
-		case '/':
-			end := s.at + bytes.IndexByte(p.text[s.at:], '\n')
-			if p.text[s.at+1] == '*' {
-				end = s.at + 4 + bytes.Index(p.text[s.at+2:], []byte("*/"))
-			} else if p.text[end-1] == '\r' {
-				end--
-			}
-			s.at, at = end, end
-		default:
-			return from
+		return splice(p.text, append(before, edit{at, at, blank + key + value + end})...)
+	case len(items) > 0: // behind the comments that end the line
+		rest := p.text[at:p.lineEnd(at)]
+		open := bytes.LastIndex(rest, []byte("/*")) > bytes.LastIndex(rest, []byte("*/"))
+		if len(bytes.TrimSpace(p.plain[at:at+len(rest)])) == 0 && !open {
+			at += len(bytes.TrimRight(rest, " \t"))
+		}
+	default: // behind the comments
+		at += len(bytes.TrimRight(p.text[at:in.end-1], " \t\r\n"))
+		if bytes.IndexByte(p.text[at:in.end], '\n') < 0 {
+			end = eol + base
 		}
 	}
+	return splice(p.text, append(before, edit{at, at, eol + indent + key + p.render(value, indent) + end})...)
 }
 
-// lastComment returns the place after the last comment in an object or array without items.
-func (p *page) lastComment(in *node) int {
-	return in.begin + 1 + len(bytes.TrimRight(p.text[in.begin+1:in.end-1], " \t\r\n"))
+// replacing is the edit that puts a value in the place of another, in as many lines.
+func (p *page) replacing(n node, value string) edit {
+	if bytes.IndexByte(p.text[n.begin:n.end], '\n') >= 0 {
+		indent, _ := p.indent(n.begin)
+		value = p.render(value, indent)
+	}
+	return edit{n.begin, n.end, value}
 }
 
 // cut removes an item with its comma, and its line if that has nothing else.
-func (p *page) cut(in *node, i int) []byte {
-	it := in.items[i]
+func (p *page) cut(in node, i int) []byte {
+	items := p.items(in)
+	it := items[i]
 	from, to := it.begin, it.value.end
 	var edits []edit
-	switch {
-	case it.comma >= 0 && len(bytes.TrimSpace(p.text[to:it.comma])) == 0:
-		to = it.comma + 1
-	case it.comma >= 0: // a comment stands between
-		edits = []edit{{it.comma, it.comma + 1, ""}}
-	case i > 0:
-		comma := in.items[i-1].comma
-		edits = []edit{{comma, comma + 1, ""}}
-	}
-	lineEnd := len(p.text)
-	if n := bytes.IndexByte(p.text[to:], '\n'); n >= 0 {
-		lineEnd = to + n
-	}
-	if blank := len(bytes.TrimSpace(p.text[to:lineEnd])) == 0; p.beginsLine(from) && blank {
-		from = max(p.lineBegin(from)-1, 0)
-		if from > 0 && p.text[from-1] == '\r' {
-			from--
-		}
+	if it.comma >= 0 {
+		edits = append(edits, edit{it.comma, it.comma + 1, ""})
 	} else if i > 0 {
-		for p.text[from-1] == ' ' || p.text[from-1] == '\t' {
-			from--
-		}
-	} else {
-		for p.text[to] == ' ' {
-			to++
-		}
+		edits = append(edits, edit{items[i-1].comma, items[i-1].comma + 1, ""})
 	}
-	edits = append(edits, edit{from, to, ""})
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
-	return splice(p.text, edits...)
-}
-
-func quoteJSON(s string) string { return encode(s) }
-
-// encode writes a value as JSON in one line, as a person would: without escapes for HTML.
-func encode(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // strings and numbers
-	return strings.TrimSpace(b.String())
+	_, begins := p.indent(from)
+	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest, []byte(",")))) == 0 {
+		from = p.lineEnd(p.lineBegin(p.lineBegin(from) - 1)) // with the end of the line before
+	} else {
+		from -= len(p.text[:from]) - len(bytes.TrimRight(p.text[:from], " \t"))
+	}
+	return splice(p.text, append(edits, edit{from, to, ""})...)
 }

@@ -18,27 +18,22 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// backupExt is what the name of a backup ends with.
-const backupExt = ".sallyport-backup"
-
-// The modes of files and directories that are created, of the user and of a project.
 const (
-	userFile, userDir       fs.FileMode = 0o600, 0o700
-	projectFile, projectDir fs.FileMode = 0o644, 0o755
+	backupExt = ".sallyport-backup" // what the name of a backup ends with
+	maxFile   = 16 << 20            // bytes
 )
 
 // A Change is what a file becomes. It is not written before Apply.
 type Change struct {
 	Path     string
 	Old, New []byte // nil for no file
-	// Note says what is to be known about the file as it is, in a sentence; it may be empty.
-	Note string
 
-	within  string // the project; "" for files of the user
-	backup  []byte // what the backup holds; nil if there is none
-	created bool   // the file was created by us
-	first   bool   // nothing of ours was in it: it gets a backup
-	ends    bool   // nothing of ours is left in it
+	within  string   // the project, in which no link is followed; "" for files of the user
+	backup  []byte   // what the backup holds; nil if there is none
+	created bool     // the file was created by us
+	first   bool     // nothing of ours was in it: it gets a backup
+	ends    bool     // nothing of ours is left in it
+	made    []string // directories that Apply has created
 }
 
 // Changes reports whether there is something to write.
@@ -46,188 +41,157 @@ func (c *Change) Changes() bool {
 	return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil)
 }
 
-func (c *Change) refuse(why string, err error) error {
-	return &RefusedError{Path: c.Path, Why: why, Err: err}
+func (c *Change) refuse(err error, format string, args ...any) error {
+	return &RefusedError{Path: c.Path, Why: fmt.Sprintf(format, args...), Err: err}
 }
 
-// system is the refusal by the system.
-func (c *Change) system(err error) error {
+// refused puts any error into the form that says which file is not changed.
+func (c *Change) refused(err error) error {
+	var done *RefusedError
 	var failed *fs.PathError
 	var link *os.LinkError
-	why := err.Error()
-	if errors.As(err, &failed) {
-		why = failed.Op + " " + failed.Path + ": " + failed.Err.Error()
-	} else if errors.As(err, &link) {
-		why = link.Err.Error()
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &done):
+		if done.Path == "" {
+			done.Path = c.Path
+		}
+		return err
+	case errors.Is(err, safefile.ErrChanged):
+		return c.refuse(err, "%v", safefile.ErrChanged)
+	case errors.As(err, &failed):
+		return c.refuse(err, "%s %s: %v", failed.Op, failed.Path, failed.Err)
+	case errors.As(err, &link):
+		return c.refuse(err, "%s: %v", link.Op, link.Err)
 	}
-	return c.refuse(why, err)
+	return c.refuse(err, "%v", err)
 }
 
-// open opens the directory of the file, following no link in a project. It is nil if it is missing and create
-// is false. Made are the directories that were created, the last one innermost.
-func (c *Change) open(create bool) (dir *os.Root, made []string, err error) {
+// open opens the project, or the nearest directory of a file of the user, and returns the name of the file
+// in it. Directories on the way are no links. Those that are missing are created if create is true.
+func (c *Change) open(create bool) (root *os.Root, name string, err error) {
 	from := c.within
 	if from == "" {
-		for from = filepath.Dir(c.Path); ; from = filepath.Dir(from) {
-			if _, err := os.Lstat(from); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(from) == from {
+		for from = filepath.Dir(c.Path); filepath.Dir(from) != from; from = filepath.Dir(from) {
+			if _, err := os.Lstat(from); !errors.Is(err, fs.ErrNotExist) {
 				break
 			}
 		}
 	}
-	if dir, err = os.OpenRoot(from); err != nil {
-		return nil, nil, c.system(err)
+	if name, err = filepath.Rel(from, c.Path); err != nil {
+		return nil, "", err
 	}
-	rest, err := filepath.Rel(from, filepath.Dir(c.Path))
-	if err != nil {
-		return nil, nil, errors.Join(c.system(err), dir.Close())
+	if root, err = os.OpenRoot(from); err != nil {
+		return nil, "", err
 	}
-	for name := range strings.SplitSeq(rest, string(os.PathSeparator)) {
-		if name == "." {
+	for i, b := range name {
+		if !os.IsPathSeparator(uint8(b)) {
 			continue
 		}
-		next, isNew, err := c.step(dir, name, create)
-		if closed := dir.Close(); err == nil {
-			err = closed
+		info, err := root.Lstat(name[:i])
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing && create {
+			info, err = c.mkdir(root, name[:i])
 		}
-		from = filepath.Join(from, name)
-		if isNew {
-			made = append(made, from)
+		switch path := text.Word(filepath.Join(from, name[:i])); {
+		case missing && !create:
+			return root, name, nil
+		case err == nil && info.Mode()&fs.ModeSymlink != 0:
+			err = c.refuse(nil, "%s is a symbolic link; put a directory in its place", path)
+		case err == nil && !info.IsDir():
+			err = c.refuse(nil, "%s is not a directory", path)
 		}
-		if next == nil || err != nil {
-			return nil, made, err
+		if err != nil {
+			return nil, "", errors.Join(err, root.Close())
 		}
-		dir = next
 	}
-	return dir, made, nil
+	return root, name, nil
 }
 
-// step opens a directory in another one. It is nil if it is missing.
-func (c *Change) step(dir *os.Root, name string, create bool) (next *os.Root, isNew bool, err error) {
-	named, err := dir.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if !create {
-			return nil, false, nil
-		}
-		if named, err = c.mkdir(dir, name); err == nil {
-			isNew = true
-		}
+// mkdir creates a directory, and marks it as ours.
+func (c *Change) mkdir(root *os.Root, name string) (fs.FileInfo, error) {
+	mode := fs.FileMode(0o700)
+	if c.within != "" {
+		mode = 0o755
 	}
-	path := filepath.Join(dir.Name(), name)
-	switch {
-	case err != nil:
-		return nil, isNew, c.system(err)
-	case named.Mode()&fs.ModeSymlink != 0:
-		return nil, isNew, c.refuse(path+" is a symbolic link; put a directory in its place", nil)
-	case !named.IsDir():
-		return nil, isNew, c.refuse(path+" is not a directory", nil)
+	if err := errors.Join(c.writable(root, filepath.Dir(name)), root.Mkdir(name, mode)); err != nil {
+		return nil, err
 	}
-	if next, err = dir.OpenRoot(name); err != nil {
-		return nil, isNew, c.system(err)
-	}
-	f, err := next.Open(".")
+	c.made = append(c.made, filepath.Join(root.Name(), name))
+	f, err := root.Open(name)
 	if err != nil {
-		return nil, isNew, errors.Join(c.system(err), next.Close())
+		return nil, err
 	}
 	defer f.Close()
-	if open, err := f.Stat(); err != nil || !os.SameFile(named, open) {
-		return nil, isNew, errors.Join(c.refuse(safefile.ErrChanged.Error(), safefile.ErrChanged), next.Close())
-	}
-	if isNew {
-		_ = safefile.Mark(f) // without the mark the directory stays
-	}
-	return next, isNew, nil
-}
-
-// mkdir creates a directory in another one.
-func (c *Change) mkdir(dir *os.Root, name string) (fs.FileInfo, error) {
-	if err := c.writable(dir, "."); err != nil {
-		return nil, err
-	}
-	mode := userDir
-	if c.within != "" {
-		mode = projectDir
-	}
-	if err := dir.Mkdir(name, mode); err != nil {
-		return nil, err
-	}
-	return dir.Lstat(name)
+	_ = safefile.Mark(f) // without the mark the directory stays
+	return f.Stat()
 }
 
 // writable refuses what has been made read-only, which root could change all the same.
-func (c *Change) writable(dir *os.Root, name string) error {
-	info, err := dir.Lstat(name)
+func (c *Change) writable(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && info.Mode().Perm()&0o222 == 0 {
-		path := filepath.Join(dir.Name(), name)
-		err = c.refuse(path+" is read-only; run chmod u+w on it", fs.ErrPermission)
+		return c.refuse(fs.ErrPermission, "%s is read-only; run chmod u+w on it",
+			text.Word(filepath.Join(root.Name(), name)))
 	}
 	return err
 }
 
 // read reads the file and its backup.
 func (c *Change) read() error {
-	dir, _, err := c.open(false)
-	if dir == nil || err != nil {
+	root, name, err := c.open(false)
+	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	if c.Old, c.created, err = c.plain(dir, filepath.Base(c.Path)); err != nil {
+	defer root.Close()
+	if c.Old, c.created, err = c.plain(root, name); err != nil {
 		return err
 	}
-	if c.backup, _, err = c.plain(dir, filepath.Base(c.Path)+backupExt); err != nil {
-		return c.refuse("its backup cannot be read: "+err.Error(), err)
-	}
-	return nil
+	c.New = c.Old
+	c.backup, _, err = c.plain(root, name+backupExt)
+	return err
 }
 
-// plain reads a regular file; nil if there is none. It is never empty.
-func (c *Change) plain(dir *os.Root, name string) (txt []byte, marked bool, err error) {
-	named, err := dir.Lstat(name)
+// plain reads a regular file; it is nil if there is none. Marked says that we created it.
+func (c *Change) plain(root *os.Root, name string) (txt []byte, marked bool, err error) {
+	named, err := root.Lstat(name)
+	it := text.Word(filepath.Base(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, c.system(err)
+		return nil, false, err
 	case named.Mode()&fs.ModeSymlink != 0:
-		to, _ := dir.Readlink(name) // it is only shown
-		return nil, false, c.refuse("it is a symbolic link to "+text.Word(to)+
-			"; put a file in its place, or change that file by hand", nil)
+		return nil, false, c.refuse(nil, "%s is a symbolic link; put a file in its place, or add this by hand", it)
 	case !named.Mode().IsRegular():
-		return nil, false, c.refuse("it is not a regular file", safefile.ErrNotPlain)
-	case named.Size() > maxFile:
-		return nil, false, c.refuse(fmt.Sprintf("it is larger than %d MiB", maxFile>>20), nil)
+		return nil, false, c.refuse(safefile.ErrNotPlain, "%s is not a regular file", it)
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|safefile.NoWait, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|safefile.NoWait, 0)
 	if err != nil {
-		return nil, false, c.system(err)
+		return nil, false, err
 	}
 	defer f.Close()
 	if open, err := f.Stat(); err != nil || !os.SameFile(named, open) {
-		return nil, false, c.refuse(safefile.ErrChanged.Error(), safefile.ErrChanged)
+		return nil, false, errors.Join(err, safefile.ErrChanged)
 	}
-	txt, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, false, c.system(err)
-	case len(txt) > maxFile:
-		return nil, false, c.refuse(safefile.ErrChanged.Error(), safefile.ErrChanged)
+	if txt, err = io.ReadAll(io.LimitReader(f, maxFile+1)); len(txt) > maxFile {
+		err = c.refuse(nil, "%s is larger than %d MiB", it, maxFile>>20)
 	}
-	return txt, safefile.Marked(f), nil
+	return txt, safefile.Marked(f), err
 }
 
 // check returns the reason for which Apply would be refused, as far as it is known before.
 func (c *Change) check() error {
-	dir, _, err := c.open(false)
-	if dir == nil || err != nil {
+	root, name, err := c.open(false)
+	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	if err := c.writable(dir, "."); err != nil {
-		return err
-	}
-	return c.writable(dir, filepath.Base(c.Path))
+	defer root.Close()
+	return errors.Join(c.writable(root, filepath.Dir(name)), c.writable(root, name))
 }
 
 // Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it was,
@@ -236,111 +200,119 @@ func (c *Change) Apply() error {
 	if !c.Changes() {
 		return nil
 	}
-	if err := c.check(); err != nil {
-		return c.asRefused(err)
+	err := c.write()
+	if err != nil || c.New == nil {
+		c.removeDirs()
 	}
-	dir, made, err := c.open(true)
-	if err != nil {
-		c.removeDirs(made)
-		return c.asRefused(err)
-	}
-	defer dir.Close()
-	if err = c.write(dir); err != nil {
-		c.removeDirs(made)
-		return c.asRefused(err)
-	}
-	if c.New == nil {
-		c.removeDirs(nil)
-	}
-	return nil
+	return c.refused(err)
 }
 
-// asRefused puts an error into the form that says which file is not changed.
-func (c *Change) asRefused(err error) error {
-	var refused *RefusedError
-	switch {
-	case errors.Is(err, safefile.ErrChanged):
-		return c.refuse(safefile.ErrChanged.Error(), err)
-	case errors.As(err, &refused):
+func (c *Change) write() error {
+	if err := c.check(); err != nil {
 		return err
 	}
-	return c.system(err)
-}
-
-func (c *Change) write(dir *os.Root) (err error) {
-	name := filepath.Base(c.Path)
-	backup := name + backupExt
-	keeps := c.first && c.backup == nil
-	if keeps {
-		if err := safefile.ReplaceIn(dir, backup, nil, c.Old, userFile, nil); err != nil {
+	root, name, err := c.open(true)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	backup, first := name+backupExt, c.first && c.backup == nil
+	if first {
+		if err := safefile.ReplaceIn(root, backup, nil, c.Old, 0o600, nil); err != nil {
 			return err
 		}
 	}
 	if c.New == nil {
-		now, _, err := c.plain(dir, name)
-		if err == nil && !bytes.Equal(now, c.Old) {
+		var now []byte
+		if now, _, err = c.plain(root, name); err == nil && !bytes.Equal(now, c.Old) {
 			err = safefile.ErrChanged
 		}
 		if err == nil {
-			err = dir.Remove(name)
-		}
-		if err != nil {
-			return err
+			err = root.Remove(name)
 		}
 	} else {
-		mode := userFile
-		if c.within != "" {
-			mode = projectFile
-		}
-		err = safefile.ReplaceIn(dir, name, c.Old, c.New, mode, func(f *os.File) error {
-			if c.Old == nil || c.created {
-				_ = safefile.Mark(f) // it is told by other things as well
-			}
-			return f.Chmod(mode) // of the umask
-		})
+		err = safefile.ReplaceIn(root, name, c.Old, c.New, 0o600, c.prepare)
 	}
-	if err != nil && keeps {
-		return errors.Join(err, dir.Remove(backup))
+	if err != nil && first || err == nil && c.ends && c.backup != nil {
+		err = errors.Join(err, root.Remove(backup))
 	}
-	if c.ends && c.backup != nil && err == nil {
-		err = dir.Remove(backup)
-	}
-	return errors.Join(err, safefile.SyncRoot(dir))
+	return err
 }
 
-// removeDirs removes the directories of the file that we created, which are marked or among made, if they
-// are empty. What another program uses stays.
-func (c *Change) removeDirs(made []string) {
-	from := c.within
-	if from == "" {
-		from = filepath.Dir(filepath.Dir(c.Path))
+// prepare gives a new file its mode, whatever the umask, and marks it as ours.
+func (c *Change) prepare(f *os.File) error {
+	if c.Old == nil || c.created {
+		_ = safefile.Mark(f) // ours is told by other things as well
 	}
+	if c.Old == nil && c.within != "" {
+		return f.Chmod(0o644)
+	}
+	return f.Chmod(0o600)
+}
+
+// removeDirs removes the directories of the file that we created, if they are empty.
+func (c *Change) removeDirs() {
 	for dir := filepath.Dir(c.Path); dir != c.within && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if c.within == "" {
-			from = filepath.Dir(dir)
+		f, err := os.Open(dir)
+		if err != nil {
+			continue // it was not created
 		}
-		if !c.removeDir(from, dir, slices.Contains(made, dir)) {
+		ours := safefile.Marked(f) || slices.Contains(c.made, dir)
+		f.Close() // nothing was written
+		if !ours || os.Remove(dir) != nil {
 			return
 		}
 	}
 }
 
-// removeDir removes a directory below another one, and reports whether it did.
-func (c *Change) removeDir(from, dir string, made bool) bool {
-	root, err := os.OpenRoot(from)
-	if err != nil {
-		return false
+// Diff returns the change as a unified diff of one part, and "" for no change. Lines end with a line feed.
+func (c *Change) Diff() string {
+	if !c.Changes() {
+		return ""
 	}
-	defer root.Close()
-	name, err := filepath.Rel(from, dir)
-	if err != nil {
-		return false
+	name := func(txt []byte) string {
+		if txt == nil {
+			return "/dev/null"
+		}
+		return text.Word(c.Path)
 	}
-	f, err := root.Open(name)
-	if err != nil {
-		return false
+	old, now := lines(c.Old), lines(c.New)
+	begin, end := 0, 0 // how many lines are equal
+	for begin < min(len(old), len(now)) && old[begin] == now[begin] {
+		begin++
 	}
-	ours := made || safefile.Marked(f)
-	f.Close() // nothing was written
-	return ours && root.Remove(name) == nil
+	for end < min(len(old), len(now))-begin && old[len(old)-1-end] == now[len(now)-1-end] {
+		end++
+	}
+	const around = 3
+	above, below := old[max(0, begin-around):begin], old[len(old)-end:len(old)-max(0, end-around)]
+	gone, new := old[begin:len(old)-end], now[begin:len(now)-end]
+	place := func(changed []string) string {
+		if n := len(above) + len(changed) + len(below); n > 0 {
+			return fmt.Sprintf("%d,%d", begin-len(above)+1, n)
+		}
+		return "0,0"
+	}
+	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(new) + " @@\n"
+	for _, part := range []struct {
+		sign string
+		list []string
+	}{{" ", above}, {"-", gone}, {"+", new}, {" ", below}} {
+		for _, line := range part.list {
+			out += part.sign + line + "\n"
+		}
+	}
+	return out
+}
+
+// lines splits a text. A last line without an end has a note, as diff(1) writes it.
+func lines(txt []byte) (out []string) {
+	for line := range strings.Lines(string(txt)) {
+		s, ended := strings.CutSuffix(line, "\n")
+		if s = strings.TrimSuffix(s, "\r"); !ended {
+			s += "\n\\ No newline at end of file"
+		}
+		out = append(out, s)
+	}
+	return out
 }

@@ -8,10 +8,9 @@
 // before, so that a person can look at [Change.Diff] first.
 //
 // The files belong to others. An entry is added as text, and all other bytes stay, with comments, order
-// and layout. What is ours is told by its form: a program of ours, or one that was not in the file before
-// the first change, which a backup keeps. Removing looks first whether the file is what installing makes of
-// the backup. If so the result is the same without the removed entry, byte for byte; if not, the entry is
-// cut out, and what is empty then and was not there before.
+// and layout. What is ours is told by its form, its name or program, or because the file did not have it
+// before the first change, which a backup keeps. Removing cuts the entry out, and what is empty then and was
+// not there before; if the rest says what the backup says, the result is the backup, byte for byte.
 //
 // A file is refused if it is not what it seems: a link, no regular file, read-only, not valid, or changed
 // between reading and writing.
@@ -19,8 +18,11 @@ package install
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -50,18 +52,11 @@ type Options struct {
 	Command string   // the program, as the agent calls it
 	Extra   []string // arguments that are added
 	Project bool     // in the files of the project in Dir, not in those of the user
-	Force   bool     // replace an entry of the same name that is not ours
+	Force   bool     // replace a server of the same name that is not ours
 	Dir     string   // the current directory, absolute
 	Home    string   // absolute
 	// Variable returns a variable of the environment. Nil is an empty environment.
 	Variable func(name string) string
-}
-
-func (o *Options) variable(name string) string {
-	if o.Variable == nil || name == "" {
-		return ""
-	}
-	return o.Variable(name)
 }
 
 // A RefusedError says why a file is not changed.
@@ -69,7 +64,7 @@ type RefusedError struct {
 	Path         string
 	Line, Column int // from 1, in characters; 0 if the reason has no place
 	Why          string
-	Err          error // of the system; nil if there is none
+	Err          error // of the system, or nil
 }
 
 // Error is a sentence with the place.
@@ -81,26 +76,20 @@ func (e *RefusedError) Error() string {
 	return s + " is not changed: " + text.Line(e.Why)
 }
 
-// Unwrap returns the error of the system.
+// Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// ErrForeign says that there is a server of the name that is not ours.
+var ErrForeign = fmt.Errorf("it is not an entry of sallyport")
+
 // refusedAt is the error for a place in a text.
-func refusedAt(txt []byte, at int, why string) *RefusedError {
+func refusedAt(txt []byte, at int, why string) error {
 	before := txt[:min(at, len(txt))]
-	begin := bytes.LastIndexByte(before, '\n') + 1
-	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1,
-		Column: utf8.RuneCount(bytes.TrimPrefix(before[begin:], []byte(bom))) + 1, Why: why}
+	line := bytes.TrimPrefix(before[bytes.LastIndexByte(before, '\n')+1:], []byte(bom))
+	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1, Why: why}
 }
 
-// A spec is one entry of ours.
-type spec struct {
-	part  Part
-	name  string // of a server
-	entry entry  // that server
-	line  string // the command of a hook
-}
-
-// A work is a file of an agent and what is to be done with it.
+// A work is a file of an agent, and what is to be done with it.
 type work struct {
 	*Options
 	agent *agent
@@ -111,194 +100,195 @@ type work struct {
 	known  bool
 }
 
-// want returns what is to be installed.
-func (w *work) want(part Part) spec {
-	return spec{part: part, name: w.Name, line: hookLine(w.Command, w.agent.name, w.Extra),
-		entry: entry{w.agent.kind, w.Command, append([]string{MCP.String()}, w.Extra...), w.agent.timeout}}
+// wanted is the server as it is installed.
+func (w *work) wanted() entry {
+	return entry{w.agent.kind, w.Command, append([]string{MCP.String()}, w.Extra...), w.agent.timeout}
 }
-
-// shaped reports whether a server could be ours by its form.
-func (e entry) shaped() bool { return e.Command != "" && len(e.Args) > 0 && e.Args[0] == MCP.String() }
 
 // isOwn reports whether a program is ours by its name.
 func (w *work) isOwn(program string) bool {
 	return strings.TrimSuffix(filepath.Base(program), ".exe") == DefaultName || program == w.Command
 }
 
-// oursServer reports whether a server of that name is ours.
-func (w *work) oursServer(name string, e entry) bool {
-	if !e.shaped() {
-		return false
+// shaped reports whether a server could be ours by its form.
+func (e entry) shaped() bool { return e.Command != "" && len(e.Args) > 0 && e.Args[0] == MCP.String() }
+
+// isOurs reports whether a server is ours.
+func (w *work) isOurs(name string, e entry) bool {
+	if !e.shaped() || name == DefaultName || w.isOwn(e.Command) {
+		return e.shaped()
 	}
-	if name == DefaultName || w.isOwn(e.Command) {
-		return true
-	}
-	_, was, err := w.server(w.before, name)
-	return w.known && !was && err == nil
+	was, err := w.servers(w.before)
+	_, had := was[name]
+	return w.known && err == nil && !had
 }
 
-// oursHook reports whether a hook is ours.
-func (w *work) oursHook(line string) bool {
+// servers returns the servers in a text by their names. Those that are no objects are empty.
+func (w *work) servers(txt []byte) (map[string]entry, error) {
+	all := map[string]entry{}
+	if w.toml {
+		p, err := newTOMLPage(txt)
+		if err != nil {
+			return nil, err
+		}
+		for name := range p.tables {
+			all[name], _ = p.entry(name)
+		}
+		return all, nil
+	}
+	p, err := newPage(txt)
+	if err != nil {
+		return nil, err
+	}
+	top, rest, err := p.find(w.agent.top)
+	if err != nil || len(rest) > 0 {
+		return nil, err
+	}
+	if err := p.mustBe('{', top, encode(w.agent.top)); err != nil {
+		return nil, err
+	}
+	for _, it := range p.items(top) {
+		e := entry{Command: p.str(p.member(it.value, "command"))}
+		for _, arg := range p.items(p.member(it.value, "args")) {
+			e.Args = append(e.Args, p.str(arg.value))
+		}
+		all[it.name] = e
+	}
+	return all, nil
+}
+
+// add installs a part into a text.
+func (w *work) add(txt []byte, part Part) ([]byte, error) {
+	if part == Hook {
+		return w.addHooks(txt)
+	}
+	all, err := w.servers(txt)
+	if err != nil {
+		return nil, err
+	}
+	old, found := all[w.Name]
+	if found && !w.isOurs(w.Name, old) {
+		if !w.Force {
+			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name), Err: ErrForeign}
+		}
+		if txt, err = w.cutServer(txt); err != nil {
+			return nil, err
+		}
+		found = false
+	}
+	if found && old.same(w.wanted()) {
+		return txt, nil
+	}
+	if w.toml {
+		p, err := newTOMLPage(txt)
+		if err != nil {
+			return nil, err
+		}
+		return p.put(w.Name, w.wanted())
+	}
+	p, err := newPage(txt)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return p.put(encode(w.wanted()), false, w.agent.top, w.Name)
+	}
+	var edits []edit
+	n, _, err := p.find(w.agent.top, w.Name)
+	for _, it := range p.items(n) {
+		switch it.name {
+		case "command":
+			edits = append(edits, p.replacing(it.value, encode(w.wanted().Command)))
+		case "args":
+			edits = append(edits, p.replacing(it.value, encode(w.wanted().Args)))
+		}
+	}
+	return splice(txt, edits...), err
+}
+
+// cutServer removes the server with the name.
+func (w *work) cutServer(txt []byte) ([]byte, error) {
+	if w.toml {
+		p, err := newTOMLPage(txt)
+		if err != nil {
+			return nil, err
+		}
+		return p.cut(w.Name)
+	}
+	p, err := newPage(txt)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err = p.find(w.agent.top, w.Name); err != nil {
+		return nil, err
+	}
+	top, _, err := p.find(w.agent.top)
+	i := slices.IndexFunc(p.items(top), func(it item) bool { return it.name == w.Name })
+	return p.cut(top, i), err
+}
+
+// A hookPlace is where a hook of ours is: what is removed, and its command line.
+type hookPlace struct {
+	in   node
+	at   int
+	line node
+}
+
+// hooks returns the hooks of ours for an event.
+func (w *work) hooks(p *page, event string) (places []hookPlace, err error) {
+	list, rest, err := p.find("hooks", event)
+	if err != nil || len(rest) > 0 {
+		return nil, err
+	}
+	if err := p.mustBe('[', list, encode(event)); err != nil {
+		return nil, err
+	}
+	for i, it := range p.items(list) {
+		place := hookPlace{list, i, p.member(it.value, "command")}
+		if !w.agent.groups && w.isOursHook(p.str(place.line)) {
+			places = append(places, place)
+		}
+		group := p.member(it.value, "hooks")
+		commands := p.items(group)
+		for j := 0; w.agent.groups && j < len(commands); j++ {
+			if len(commands) > 1 { // the group is not ours alone
+				place.in, place.at = group, j
+			}
+			if place.line = p.member(commands[j].value, "command"); w.isOursHook(p.str(place.line)) {
+				places = append(places, place)
+			}
+		}
+	}
+	return places, nil
+}
+
+// isOursHook reports whether a hook is ours, by its command line.
+func (w *work) isOursHook(line string) bool {
 	program := hookProgram(line, w.agent.name)
 	return program != "" && (w.isOwn(program) || w.known && !bytes.Contains(w.before, []byte(encode(line))))
 }
 
-// server returns the server with a name in a text.
-func (w *work) server(txt []byte, name string) (e entry, found bool, err error) {
-	if w.toml {
-		p, err := newTOMLPage(txt)
-		if err != nil {
-			return e, false, err
-		}
-		return p.entry(name)
-	}
-	p, err := newPage(txt)
-	if err != nil {
-		return e, false, err
-	}
-	n, rest, err := p.find([]string{w.agent.top, name})
-	if err != nil || len(rest) > 0 {
-		return e, false, err
-	}
-	return p.entry(n), true, nil
-}
-
-// entry reads a server.
-func (p *page) entry(n *node) (e entry) {
-	command, _ := n.member(p.text, "command")
-	e.Command = command.str(p.text)
-	if args, _ := n.member(p.text, "args"); args != nil {
-		for _, it := range args.items {
-			e.Args = append(e.Args, it.value.str(p.text))
-		}
-	}
-	return e
-}
-
-// add writes an entry, or changes the program and arguments of the one that is there.
-func (w *work) add(txt []byte, s spec) ([]byte, error) {
-	switch {
-	case s.part == Hook:
-		return w.addHook(txt, s.line)
-	case w.toml:
-		return w.addTable(txt, s)
-	}
+// addHooks adds the hooks for all events, or changes their command lines.
+func (w *work) addHooks(txt []byte) ([]byte, error) {
 	p, err := newPage(txt)
 	if err != nil {
 		return nil, err
 	}
-	path := []string{w.agent.top, s.name}
-	n, rest, err := p.find(path)
-	switch {
-	case err != nil:
+	if version, rest, err := p.find("version"); err != nil {
 		return nil, err
-	case len(rest) > 0:
-		return p.put(path, encode(s.entry), false)
-	case !p.entry(n).shaped():
-		return splice(txt, p.replacing(n, encode(s.entry))), nil
-	}
-	var edits []edit
-	for _, it := range n.items {
-		switch old := p.entry(n); {
-		case it.name == "command" && old.Command != s.entry.Command:
-			edits = append(edits, p.replacing(&it.value, encode(s.entry.Command)))
-		case it.name == "args" && !slices.Equal(old.Args, s.entry.Args):
-			edits = append(edits, p.replacing(&it.value, encode(s.entry.Args)))
-		}
-	}
-	return splice(txt, edits...), nil
-}
-
-// replacing is the edit that puts a value in the place of another, in as many lines.
-func (p *page) replacing(n *node, value string) edit {
-	if bytes.IndexByte(p.text[n.begin:n.end], '\n') >= 0 {
-		value = p.render("", value, p.indent(n.begin))
-	}
-	return edit{n.begin, n.end, value}
-}
-
-func (w *work) addTable(txt []byte, s spec) ([]byte, error) {
-	p, err := newTOMLPage(txt)
-	if err != nil {
-		return nil, err
-	}
-	old, found, err := p.entry(s.name)
-	switch {
-	case err != nil:
-		return nil, err
-	case old.same(s.entry):
-		return txt, nil
-	case old.shaped():
-		return p.update(s.name, s.entry)
-	case found:
-		if txt, err = p.remove(s.name); err != nil {
+	} else if w.agent.version && len(rest) > 0 {
+		if txt, err = p.put("1", false, "version"); err != nil {
 			return nil, err
 		}
-		if p, err = newTOMLPage(txt); err != nil {
-			return nil, err
-		}
+	} else if w.agent.version && strings.IndexByte("-0123456789", p.kind(version)) < 0 {
+		return nil, refusedAt(txt, version.begin, `"version" is not a number`)
 	}
-	return p.add(s.name, s.entry)
-}
-
-// A hookPlace is where a hook is.
-type hookPlace struct {
-	list  *node // of groups or commands
-	at    int   // in it
-	group *node // the commands of the group; nil for an agent without groups
-	in    int   // in group
-	value *node // the command line
-}
-
-// hooks returns the hooks of ours for an event.
-func (w *work) hooks(p *page, event string) (list *node, places []hookPlace, err error) {
-	if list, err = p.array([]string{"hooks", event}); list == nil || err != nil {
-		return nil, nil, err
-	}
-	add := func(place hookPlace, n *node) {
-		value, _ := n.member(p.text, "command")
-		if place.value = value; w.oursHook(value.str(p.text)) {
-			places = append(places, place)
-		}
-	}
-	for i := range list.items {
-		n := &list.items[i].value
-		if !w.agent.groups {
-			add(hookPlace{list: list, at: i}, n)
-			continue
-		}
-		commands, _ := n.member(p.text, "hooks")
-		for j := 0; commands != nil && j < len(commands.items); j++ {
-			add(hookPlace{list, i, commands, j, nil}, &commands.items[j].value)
-		}
-	}
-	return list, places, nil
-}
-
-// addHook adds the hooks for all events.
-func (w *work) addHook(txt []byte, line string) ([]byte, error) {
-	if w.agent.version {
-		p, err := newPage(txt)
-		if err != nil {
-			return nil, err
-		}
-		switch n, err := p.root.member(txt, "version"); {
-		case err != nil:
-			return nil, err
-		case n != nil && n.kind != '0':
-			return nil, p.wrongKind(n, "version", '0')
-		case n == nil:
-			if txt, err = p.put([]string{"version"}, "1", false); err != nil {
-				return nil, err
-			}
-		}
-	}
+	line := hookLine(w.Command, w.agent.name, w.Extra)
 	for _, e := range w.agent.events {
-		p, err := newPage(txt)
-		if err != nil {
+		if p, err = newPage(txt); err != nil {
 			return nil, err
 		}
-		_, places, err := w.hooks(p, e.name)
+		places, err := w.hooks(p, e.name)
 		if err != nil {
 			return nil, err
 		}
@@ -308,15 +298,14 @@ func (w *work) addHook(txt []byte, line string) ([]byte, error) {
 			if w.agent.groups {
 				value = encode(hookGroup{e.matcher, []hookCommand{e.command}})
 			}
-			if txt, err = p.put([]string{"hooks", e.name}, value, true); err != nil {
+			if txt, err = p.put(value, true, "hooks", e.name); err != nil {
 				return nil, err
 			}
-			continue
 		}
 		var edits []edit
 		for _, place := range places {
-			if place.value.str(p.text) != line {
-				edits = append(edits, edit{place.value.begin, place.value.end, encode(line)})
+			if p.str(place.line) != line {
+				edits = append(edits, edit{place.line.begin, place.line.end, encode(line)})
 			}
 		}
 		txt = splice(txt, edits...)
@@ -324,67 +313,141 @@ func (w *work) addHook(txt []byte, line string) ([]byte, error) {
 	return txt, nil
 }
 
-// installed returns the entries of ours in a text.
-func (w *work) installed(txt []byte) (all []spec, err error) {
-	for _, part := range w.parts {
-		if part == Hook {
+// has reports whether a part is installed in a text. Any says that a server may have another name.
+func (w *work) has(txt []byte, part Part, any bool) (bool, error) {
+	if part == MCP {
+		all, err := w.servers(txt)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if (any || name == w.Name) && w.isOurs(name, all[name]) {
+				return true, err
+			}
+		}
+		return false, err
+	}
+	p, err := newPage(txt)
+	for i := 0; err == nil && i < len(w.agent.events); i++ {
+		places, err := w.hooks(p, w.agent.events[i].name)
+		if len(places) > 0 || err != nil {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// remove takes a part, which is installed, out of a text. The result is nil where there was no file before
+// and nothing of anybody is in it now.
+func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
+	if part == MCP {
+		if out, err = w.cutServer(txt); err == nil && !w.toml {
+			out, err = w.prune(out, w.agent.top)
+		}
+	} else {
+		out, err = w.cutHooks(txt)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case w.before == nil && strings.Trim(string(bytes.TrimPrefix(out, []byte(bom))), "{} \t\r\n") == "":
+		return nil, nil
+	case w.before == nil:
+		return out, nil
+	}
+	before := w.before
+	if all, err := w.servers(before); part == MCP && err == nil {
+		if _, replaced := all[w.Name]; replaced { // by force
+			if before, err = w.cutServer(before); err != nil {
+				return out, nil
+			}
+		}
+	}
+	if w.sameBut(out, before) {
+		return w.before, nil
+	}
+	return out, nil
+}
+
+// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas. For
+// JSON, a text without a value says what an empty object says.
+func (w *work) sameBut(a, b []byte) bool {
+	say := func(txt []byte) (what any, how string) {
+		how = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
+		if w.toml {
+			if p, err := newTOMLPage(txt); err == nil {
+				what = p.values
+			}
+			return what, how
+		}
+		said := map[string]any{}
+		if p, err := newPage(txt); err != nil || p.root.begin < p.root.end && json.Unmarshal(p.plain, &said) != nil {
+			return nil, how
+		}
+		if len(said) == 0 {
+			how = strings.Replace(how, "{}", "", 1)
+		}
+		return said, how
+	}
+	what, how := say(a)
+	same, alike := say(b)
+	return how == alike && what != nil && reflect.DeepEqual(what, same)
+}
+
+// cutHooks removes the hooks of ours for all events.
+func (w *work) cutHooks(txt []byte) ([]byte, error) {
+	for _, e := range w.agent.events {
+		for {
 			p, err := newPage(txt)
 			if err != nil {
 				return nil, err
 			}
-			for _, e := range w.agent.events {
-				_, places, err := w.hooks(p, e.name)
-				if err != nil {
-					return nil, err
-				}
-				if len(places) > 0 {
-					all = append(all, spec{part: Hook, line: places[0].value.str(txt)})
-					break
-				}
+			places, err := w.hooks(p, e.name)
+			if err != nil {
+				return nil, err
 			}
-			continue
+			if len(places) == 0 {
+				break
+			}
+			txt = p.cut(places[0].in, places[0].at)
 		}
-		names, err := w.serverNames(txt)
-		if err != nil {
+		var err error
+		if txt, err = w.prune(txt, "hooks", e.name); err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			e, _, err := w.server(txt, name)
-			if err == nil && w.oursServer(name, e) {
-				e.Type, e.Timeout = w.agent.kind, w.agent.timeout
-				all = append(all, spec{part: MCP, name: name, entry: e})
-			}
-		}
-	}
-	return all, nil
-}
-
-// serverNames returns the names of all servers in a text.
-func (w *work) serverNames(txt []byte) (names []string, err error) {
-	if w.toml {
-		p, err := newTOMLPage(txt)
-		if err != nil {
-			return nil, err
-		}
-		for name := range p.tables {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return names, nil
 	}
 	p, err := newPage(txt)
+	if err != nil || !w.agent.version || len(p.items(p.root)) != 1 || w.had("version") {
+		return txt, err
+	}
+	if p.items(p.root)[0].name == "version" { // which is ours
+		txt = p.cut(p.root, 0)
+	}
+	return txt, nil
+}
+
+// prune removes what has a path, and what it is in, if it is empty and was not there before.
+func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		p, err := newPage(txt)
+		if err != nil {
+			return nil, err
+		}
+		n, rest, err := p.find(path...)
+		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 || w.had(path...)) {
+			return txt, err
+		}
+		if in, _, _ := p.find(path[:len(path)-1]...); len(rest) == 0 {
+			name := path[len(path)-1]
+			txt = p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name }))
+		}
+	}
+	return txt, nil
+}
+
+// had reports whether the text before had a value with a path.
+func (w *work) had(path ...string) bool {
+	p, err := newPage(w.before)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	n, rest, err := p.find([]string{w.agent.top})
-	if err != nil || len(rest) > 0 {
-		return nil, err
-	}
-	if n.kind != '{' {
-		return nil, p.wrongKind(n, w.agent.top, '{')
-	}
-	for _, it := range n.items {
-		names = append(names, it.name)
-	}
-	return names, nil
+	_, rest, err := p.find(path...)
+	return err == nil && len(rest) == 0
 }

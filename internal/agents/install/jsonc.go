@@ -6,25 +6,28 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
-)
 
-// The bounds of a file, and of how deep its values may be nested.
-const (
-	maxFile  = 16 << 20 // bytes
-	maxDepth = 500
+	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
 // bom is the byte order mark in UTF-8.
 const bom = "\ufeff"
 
-// A node is a value in JSON with comments, by its place in the text.
-type node struct {
-	kind       byte // '{', '[', '"', '0' for a number, 'b' for true and false, 'n'; 0 for none
-	begin, end int
-	items      []item // of an object or array, in order
+// A page is JSON with comments that is changed: an object, or nothing but blanks and comments.
+type page struct {
+	text     []byte
+	plain    []byte // the text with blanks for its comments, trailing commas and byte order mark
+	trailing []int  // where the trailing commas are
+	root     node   // empty if there is none
 }
+
+// A node is a value, by its place.
+type node struct{ begin, end int }
 
 // An item is a member of an object or an element of an array.
 type item struct {
@@ -34,219 +37,174 @@ type item struct {
 	comma int // where the comma after it is; -1 for none
 }
 
-// kinds are the kinds of values as they stand in a sentence.
-var kinds = map[byte]string{'{': "an object", '[': "an array", '"': "a string", '0': "a number",
-	'b': "true or false", 'n': "null"}
-
-// A scanner reads JSON with comments and trailing commas, which editors and agents take for their settings.
-type scanner struct {
-	text []byte
-	at   int
+// newPage reads a text. The error is a [*RefusedError] without a path.
+func newPage(txt []byte) (*page, error) {
+	if !utf8.Valid(txt) {
+		return nil, refusedAt(txt, len(bytes.ToValidUTF8(txt, nil)), "it is not UTF-8")
+	}
+	p := &page{text: txt, plain: bytes.Clone(txt)}
+	if err := p.blank(); err != nil {
+		return nil, err
+	}
+	p.root.end = len(bytes.TrimRight(p.plain, " \t\r\n"))
+	p.root.begin = p.root.end - len(bytes.TrimLeft(p.plain[:p.root.end], " \t\r\n"))
+	if p.root.begin == p.root.end {
+		return p, nil
+	}
+	var all json.RawMessage
+	var bad *json.SyntaxError
+	if err := json.Unmarshal(p.plain, &all); errors.As(err, &bad) {
+		return nil, refusedAt(txt, max(int(bad.Offset)-1, 0), "it is not valid JSON: "+bad.Error())
+	} else if err != nil {
+		return nil, refusedAt(txt, 0, "it is not valid JSON: "+err.Error())
+	}
+	return p, p.mustBe('{', p.root, "the file")
 }
 
-// parse returns the outermost value of a text; its kind is 0 where there are only blanks and comments.
-// The error is a [*RefusedError] without a path.
-func parse(text []byte) (root node, err error) {
-	if !utf8.Valid(text) {
-		return node{}, refusedAt(text, len(bytes.ToValidUTF8(text, nil)), "it is not UTF-8")
-	}
-	s := scanner{text: text}
-	if bytes.HasPrefix(text, []byte(bom)) {
-		s.at = len(bom)
-	}
-	if err = s.skip(); err != nil || s.at == len(text) {
-		return node{begin: s.at, end: s.at}, err
-	}
-	if root, err = s.value(0); err != nil {
-		return root, err
-	}
-	if err = s.skip(); err == nil && s.at < len(text) {
-		err = s.fail("there is more after the value")
-	}
-	return root, err
-}
-
-func (s *scanner) fail(format string, args ...any) error {
-	return refusedAt(s.text, s.at, "it is not valid JSON: "+fmt.Sprintf(format, args...))
-}
-
-// peek is the byte that comes next; 0 at the end.
-func (s *scanner) peek() byte {
-	if s.at < len(s.text) {
-		return s.text[s.at]
-	}
-	return 0
-}
-
-// skip goes over blanks and comments.
-func (s *scanner) skip() error {
-	for s.at < len(s.text) {
-		rest := s.text[s.at:]
-		switch {
-		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\n':
-			s.at++
-		case bytes.HasPrefix(rest, []byte("//")):
-			if n := bytes.IndexByte(rest, '\n'); n >= 0 {
-				s.at += n
-			} else {
-				s.at = len(s.text)
+// blank puts blanks in the place of all that JSON does not have.
+func (p *page) blank() error {
+	fill := func(from, to int) int {
+		for i := from; i < to; i++ {
+			if c := p.plain[i]; c != '\n' && c != '\r' {
+				p.plain[i] = ' '
 			}
+		}
+		return to
+	}
+	at := 0
+	if bytes.HasPrefix(p.text, []byte(bom)) {
+		at = fill(0, len(bom))
+	}
+	comma, last := -1, byte('[') // the comma that nothing follows yet, what came before
+	for at < len(p.text) {
+		c, rest := p.text[at], p.text[at:]
+		switch {
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			at++
+			continue
+		case bytes.HasPrefix(rest, []byte("//")):
+			line, _, _ := bytes.Cut(rest, []byte("\n"))
+			at = fill(at, at+len(line))
+			continue
 		case bytes.HasPrefix(rest, []byte("/*")):
 			n := bytes.Index(rest[2:], []byte("*/"))
 			if n < 0 {
-				return s.fail("the comment has no end")
+				return refusedAt(p.text, at, "it is not valid JSON: the comment has no end")
 			}
-			s.at += n + 4
-		default:
-			return nil
+			at = fill(at, at+n+4)
+			continue
+		case c == '"':
+			for at++; at < len(p.text) && p.text[at] != '"' && p.text[at] != '\n'; at++ {
+				if p.text[at] == '\\' {
+					at++
+				}
+			}
+		case (c == '}' || c == ']') && comma >= 0:
+			p.trailing = append(p.trailing, comma)
+			fill(comma, comma+1)
 		}
+		comma = -1
+		if c == ',' && strings.IndexByte("{[,:", last) < 0 {
+			comma = at
+		}
+		last = c
+		at++
 	}
 	return nil
 }
 
-func (s *scanner) value(depth int) (node, error) {
-	n := node{kind: s.peek(), begin: s.at}
-	var err error
-	switch c := n.kind; {
-	case depth > maxDepth:
-		return n, s.fail("values are nested too deep")
-	case c == '{' || c == '[':
-		s.at++
-		n.items, err = s.items(c, depth+1)
-	case c == '"':
-		err = s.string()
-	default:
-		n.kind, err = s.word()
+// kind is the first byte of a value.
+func (p *page) kind(n node) byte { return p.plain[n.begin] }
+
+// mustBe refuses a value of another kind. The name is that of the value.
+func (p *page) mustBe(kind byte, n node, name string) error {
+	kinds := map[byte]string{'{': "an object", '[': "an array", '"': "a string", 't': "true", 'f': "false",
+		'n': "null"}
+	if p.kind(n) == kind {
+		return nil
 	}
-	n.end = s.at
-	return n, err
+	is, ok := kinds[p.kind(n)]
+	if !ok {
+		is = "a number"
+	}
+	return refusedAt(p.text, n.begin, fmt.Sprintf("%s is %s, not %s", name, is, kinds[kind]))
 }
 
-// items reads what an object or array has, to its end.
-func (s *scanner) items(kind byte, depth int) (items []item, err error) {
-	for {
-		if err := s.skip(); err != nil {
-			return nil, err
-		}
-		if s.peek() == kind+2 { // the closing bracket, in ASCII
-			s.at++
-			return items, nil
-		}
-		if len(items) > 0 && items[len(items)-1].comma < 0 {
-			return nil, s.fail("a comma is missing")
-		}
-		it := item{begin: s.at, comma: -1}
-		if kind == '{' {
-			if it.name, err = s.name(); err != nil {
-				return nil, err
-			}
-		}
-		if it.value, err = s.value(depth); err != nil {
-			return nil, err
-		}
-		if err := s.skip(); err != nil {
-			return nil, err
-		}
-		if s.peek() == ',' {
-			it.comma = s.at
-			s.at++
+// items returns what is in an object or array; nothing of another value.
+func (p *page) items(n node) (items []item) {
+	data := p.plain[n.begin:n.end]
+	if len(data) == 0 || data[0] != '{' && data[0] != '[' {
+		return nil
+	}
+	skip := func(at int) int { return at + len(p.plain[at:]) - len(bytes.TrimLeft(p.plain[at:], " \t\r\n")) }
+	next := n.begin + 1
+	for name, value := range strict.Members(data) {
+		begin := n.begin + cap(data) - cap(value) // it is a part of data
+		it := item{string(name), skip(next), node{begin, begin + len(value)}, -1}
+		if at := skip(it.value.end); p.plain[at] == ',' {
+			it.comma, next = at, at+1
 		}
 		items = append(items, it)
 	}
-}
-
-// name reads the name of a member and its colon.
-func (s *scanner) name() (name string, err error) {
-	begin := s.at
-	if s.peek() != '"' {
-		return "", s.fail("a name in quotes is missing")
-	}
-	if err = s.string(); err != nil {
-		return "", err
-	}
-	name = decoded(s.text[begin:s.at])
-	if err = s.skip(); err != nil {
-		return "", err
-	}
-	if s.peek() != ':' {
-		return "", s.fail("a colon is missing")
-	}
-	s.at++
-	return name, s.skip()
-}
-
-// string goes over a string.
-func (s *scanner) string() error {
-	begin := s.at
-	for s.at++; s.peek() != '"'; s.at++ {
-		switch c := s.peek(); {
-		case s.at >= len(s.text) || c < ' ':
-			return s.fail("the string has no end on its line")
-		case c == '\\':
-			s.at++ // what follows is not the end
+	if i := len(items) - 1; i >= 0 {
+		for _, at := range p.trailing {
+			if at >= items[i].value.end && at < n.end {
+				items[i].comma = at
+			}
 		}
 	}
-	s.at++
-	if !json.Valid(s.text[begin:s.at]) {
-		s.at = begin
-		return s.fail("the string has an invalid escape")
-	}
-	return nil
+	return items
 }
 
-// word goes over a number, true, false or null.
-func (s *scanner) word() (kind byte, err error) {
-	begin := s.at
-	for s.at < len(s.text) && bytes.IndexByte([]byte(" \t\r\n,:[]{}\"/"), s.text[s.at]) < 0 {
-		s.at++
+// str is the text of a string; "" of another value.
+func (p *page) str(n node) (s string) {
+	if n.begin < n.end && p.kind(n) == '"' {
+		_ = json.Unmarshal(p.plain[n.begin:n.end], &s) // it is valid
 	}
-	word := s.text[begin:s.at]
-	if !json.Valid(word) {
-		s.at = begin
-		return 0, s.fail("a value is missing")
-	}
-	switch word[0] {
-	case 'n':
-		return 'n', nil
-	case 't', 'f':
-		return 'b', nil
-	}
-	return '0', nil
-}
-
-// decoded is the text of a string that was read.
-func decoded(quoted []byte) (s string) {
-	_ = json.Unmarshal(quoted, &s) // it is valid
 	return s
 }
 
-// str is the text of a node that is a string, and "" of others.
-func (n *node) str(text []byte) string {
-	if n == nil || n.kind != '"' {
-		return ""
-	}
-	return decoded(text[n.begin:n.end])
-}
-
-// member returns the value of a member, nil where there is none. A name that is there twice has no value
-// that all programs agree on; it is an error.
-func (n *node) member(text []byte, name string) (*node, error) {
-	if i, err := n.index(text, name); i >= 0 || err != nil {
-		return &n.items[max(i, 0)].value, err
-	}
-	return nil, nil
-}
-
-// index returns which item has a name; -1 for none.
-func (n *node) index(text []byte, name string) (found int, err error) {
-	found = -1
-	for i := range n.items {
-		if n.kind == '{' && n.items[i].name == name {
-			if found >= 0 {
-				err = refusedAt(text, n.items[i].begin, fmt.Sprintf("it has %q twice", name))
-			}
-			found = i
+// member returns the value of a member, which is empty if there is none.
+func (p *page) member(n node, name string) (value node) {
+	for _, it := range p.items(n) {
+		if it.name == name {
+			value = it.value
 		}
 	}
-	return found, err
+	return value
+}
+
+// find follows names into objects as far as they are there; rest are those that are missing. A name that is
+// there twice has no value that all programs agree on, and is refused.
+func (p *page) find(path ...string) (n node, rest []string, err error) {
+	n = p.root
+	for i, name := range path {
+		if n.begin == n.end {
+			return n, path[i:], nil
+		}
+		if i > 0 {
+			if err := p.mustBe('{', n, fmt.Sprintf("%q", path[i-1])); err != nil {
+				return n, nil, err
+			}
+		}
+		same := slices.DeleteFunc(p.items(n), func(it item) bool { return it.name != name })
+		switch len(same) {
+		case 0:
+			return n, path[i:], nil
+		case 1:
+			n = same[0].value
+		default:
+			return n, nil, refusedAt(p.text, same[1].begin, fmt.Sprintf("it has %q twice", name))
+		}
+	}
+	return n, nil, nil
+}
+
+// encode writes a value as JSON in one line, without escapes for HTML.
+func encode(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // strings and numbers
+	return strings.TrimSpace(b.String())
 }

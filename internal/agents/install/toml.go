@@ -20,148 +20,107 @@ const codexTable = "mcp_servers"
 type tomlPage struct {
 	text   []byte
 	parts  []syntax.TOMLPart
+	values map[string]any
 	tables map[string]any // [mcp_servers]; nil if there is none
 }
 
-func newTOMLPage(text []byte) (*tomlPage, error) {
-	parts, values, err := syntax.ForeignTOML(text)
-	if err != nil {
-		var bad *syntax.TOMLError
-		if errors.As(err, &bad) {
-			return nil, &RefusedError{Line: bad.Line, Column: bad.Column, Why: "it is not valid TOML: " + bad.Text}
-		}
-		return nil, err
+func newTOMLPage(txt []byte) (*tomlPage, error) {
+	parts, values, err := syntax.ForeignTOML(txt)
+	var bad *syntax.TOMLError
+	if errors.As(err, &bad) {
+		return nil, &RefusedError{Line: bad.Line, Column: bad.Column, Why: "it is not valid TOML: " + bad.Text}
 	}
-	p := &tomlPage{text: text, parts: parts}
-	if all, ok := values[codexTable]; ok {
-		if p.tables, ok = all.(map[string]any); !ok {
-			return nil, p.refused([]string{codexTable}, fmt.Sprintf("%q is not a table", codexTable))
-		}
+	p := &tomlPage{text: txt, parts: parts, values: values}
+	var ok bool
+	if p.tables, ok = values[codexTable].(map[string]any); !ok && values[codexTable] != nil {
+		return nil, p.refused(codexTable + " is not a table")
 	}
-	return p, nil
+	return p, err
 }
 
-// refused is the error for the part with a path.
-func (p *tomlPage) refused(path []string, why string) error {
+// refused is the error for the first part of the servers.
+func (p *tomlPage) refused(why string) error {
 	e := &RefusedError{Why: why}
-	if i := slices.IndexFunc(p.parts, func(t syntax.TOMLPart) bool { return slices.Equal(t.Path, path) }); i >= 0 {
+	if i := slices.IndexFunc(p.parts, func(t syntax.TOMLPart) bool { return t.Path[0] == codexTable }); i >= 0 {
 		e.Line, e.Column = p.parts[i].Pos.Line, p.parts[i].Pos.Column
 	}
 	return e
 }
 
-// entry returns the server with a name, as JSON would have it. It is not found if there is none.
-func (p *tomlPage) entry(name string) (e entry, found bool, err error) {
-	value, found := p.tables[name]
-	if !found {
-		return e, false, nil
-	}
-	table, ok := value.(map[string]any)
-	if !ok {
-		return e, true, p.refused([]string{codexTable, name}, fmt.Sprintf("%q is not a table", name))
-	}
+// entry returns the server with a name; found is false if there is none.
+func (p *tomlPage) entry(name string) (e entry, found bool) {
+	table, _ := p.tables[name].(map[string]any)
 	e.Command, _ = table["command"].(string)
 	list, _ := table["args"].([]any)
 	for _, v := range list {
-		s, _ := v.(string)
-		e.Args = append(e.Args, s)
+		e.Args = append(e.Args, fmt.Sprint(v))
 	}
-	return e, true, nil
+	return e, p.tables[name] != nil
 }
 
-func tomlArray(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = syntax.QuoteTOML(w)
+// put writes a table for a server at the end of the text, or changes the program and the arguments of the
+// one that is there.
+func (p *tomlPage) put(name string, e entry) ([]byte, error) {
+	args := make([]string, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = syntax.QuoteTOML(a)
 	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
-// byHand is the error for a server that has no header of its own.
-func (p *tomlPage) byHand(name string) error {
-	for _, t := range p.parts {
-		if t.Path[0] == codexTable && t.Inline {
-			return p.refused(t.Path, fmt.Sprintf("%s is written in one line; write [%s] there",
-				syntax.JoinKeys(t.Path), syntax.JoinKeys([]string{codexTable, name})))
-		}
-	}
-	return p.refused([]string{codexTable}, fmt.Sprintf("%s has no header of its own; write [%s] there",
-		name, syntax.JoinKeys([]string{codexTable, name})))
-}
-
-// add writes a table for a server, which must be missing, at the end of the text.
-func (p *tomlPage) add(name string, e entry) ([]byte, error) {
-	if i := slices.IndexFunc(p.parts, func(t syntax.TOMLPart) bool {
-		return t.Inline && slices.Equal(t.Path, []string{codexTable})
-	}); i >= 0 {
-		return nil, p.byHand(name)
-	}
-	eol := eolOf(p.text)
-	body := bytes.TrimPrefix(p.text, []byte(bom))
-	before, after := "", eol
-	switch {
-	case len(body) == 0:
-	case body[len(body)-1] != '\n':
-		before, after = eol+eol, "" // there was no line end, and is none
-	case !bytes.HasSuffix(body, []byte(eol+eol)):
-		before = eol
-	}
-	lines := []string{"[" + syntax.JoinKeys([]string{codexTable, name}) + "]",
-		"command = " + syntax.QuoteTOML(e.Command), "args = " + tomlArray(e.Args),
+	path, eol := []string{codexTable, name}, eolOf(p.text)
+	lines := []string{"command = " + syntax.QuoteTOML(e.Command), "args = [" + strings.Join(args, ", ") + "]",
 		fmt.Sprintf("tool_timeout_sec = %d", e.Timeout)}
-	return slices.Concat(p.text, []byte(before+strings.Join(lines, eol)+after)), nil
-}
-
-// update changes the command and the arguments of a server.
-func (p *tomlPage) update(name string, e entry) ([]byte, error) {
 	var edits []edit
 	for _, t := range p.parts {
-		switch {
-		case slices.Equal(t.Path, []string{codexTable, name, "command"}):
-			edits = append(edits, edit{t.Begin, t.End, "command = " + syntax.QuoteTOML(e.Command)})
-		case slices.Equal(t.Path, []string{codexTable, name, "args"}):
-			edits = append(edits, edit{t.Begin, t.End, "args = " + tomlArray(e.Args)})
+		for i, key := range []string{"command", "args"} {
+			if slices.Equal(t.Path, append(path, key)) {
+				edits = append(edits, edit{t.Begin, t.End, lines[i]})
+			}
 		}
 	}
-	out := splice(p.text, edits...)
-	if now, err := newTOMLPage(out); err == nil {
-		if got, _, _ := now.entry(name); got.same(e) {
-			return out, nil
+	if _, found := p.entry(name); !found {
+		before, after := eol, eol
+		switch body := bytes.TrimPrefix(p.text, []byte(bom)); {
+		case len(body) == 0 || bytes.HasSuffix(body, []byte(eol+eol)):
+			before = ""
+		case body[len(body)-1] != '\n': // there was no line end, and is none
+			before, after = eol+eol, ""
 		}
+		lines = slices.Insert(lines, 0, "["+syntax.JoinKeys(path)+"]")
+		edits = []edit{{len(p.text), len(p.text), before + strings.Join(lines, eol) + after}}
 	}
-	return nil, p.byHand(name)
+	return p.checked(splice(p.text, edits...), name, &e)
 }
 
-// remove removes the table of a server, those below it, and the empty line before.
-func (p *tomlPage) remove(name string) ([]byte, error) {
+// cut removes the table of a server, those below it, and the empty line before.
+func (p *tomlPage) cut(name string) ([]byte, error) {
 	var edits []edit
-	prefix, inside := []string{codexTable, name}, false
+	inside := false
 	for _, t := range p.parts {
-		begins := len(t.Path) >= 2 && slices.Equal(t.Path[:2], prefix)
 		if t.Header {
-			inside = begins
-		} else if begins && !inside {
-			return nil, p.byHand(name)
+			inside = len(t.Path) >= 2 && slices.Equal(t.Path[:2], []string{codexTable, name})
 		}
 		if !inside {
 			continue
 		}
 		if t.Header {
 			edits = append(edits, edit{from: t.Begin})
-			if gap := bytes.TrimRight(p.text[:t.Begin], "\r\n"); len(gap) > 0 && t.Begin-len(gap) > len(eolOf(p.text)) {
-				edits[len(edits)-1].from -= len(eolOf(p.text))
+			if eol := eolOf(p.text); bytes.HasSuffix(p.text[:t.Begin], []byte(eol+eol)) {
+				edits[len(edits)-1].from -= len(eol)
 			}
 		}
-		end := len(p.text)
-		if n := bytes.IndexByte(p.text[t.End:], '\n'); n >= 0 {
-			end = t.End + n + 1
+		line, _, _ := bytes.Cut(p.text[t.End:], []byte("\n"))
+		edits[len(edits)-1].to = min(t.End+len(line)+1, len(p.text))
+	}
+	return p.checked(splice(p.text, edits...), name, nil)
+}
+
+// checked returns a text if the server in it is the one that is wanted, nil for none.
+func (p *tomlPage) checked(txt []byte, name string, want *entry) ([]byte, error) {
+	if now, err := newTOMLPage(txt); err == nil {
+		e, found := now.entry(name)
+		if found == (want != nil) && (want == nil || e.same(*want)) {
+			return txt, nil
 		}
-		edits[len(edits)-1].to = end
 	}
-	out := splice(p.text, edits...)
-	now, err := newTOMLPage(out)
-	if err != nil || now.tables[name] != nil || len(edits) == 0 {
-		return nil, p.byHand(name)
-	}
-	return out, nil
+	return nil, p.refused("the servers are not written as tables of their own; write " +
+		syntax.JoinKeys([]string{codexTable, name}) + " as [" + syntax.JoinKeys([]string{codexTable, name}) + "]")
 }
