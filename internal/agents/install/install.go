@@ -414,11 +414,15 @@ func (w *work) cutHooks(txt []byte) ([]byte, error) {
 		}
 	}
 	p, err := newPage(txt)
-	if err != nil || !w.agent.version || len(p.items(p.root)) != 1 || w.had("version") {
+	if err != nil || !w.agent.version || w.had("version") {
 		return txt, err
 	}
-	if p.items(p.root)[0].name == "version" { // which is ours
-		txt = p.cut(p.root, 0)
+	if p.member(p.root, "hooks") != (node{}) && !w.had("hooks") { // others have added theirs
+		return txt, nil
+	}
+	i := slices.IndexFunc(p.items(p.root), func(it item) bool { return it.name == "version" })
+	if i >= 0 { // it is ours
+		txt = p.cut(p.root, i)
 	}
 	return txt, nil
 }

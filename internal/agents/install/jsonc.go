@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
@@ -39,8 +39,8 @@ type item struct {
 
 // newPage reads a text. The error is a [*RefusedError] without a path.
 func newPage(txt []byte) (*page, error) {
-	if !utf8.Valid(txt) {
-		return nil, refusedAt(txt, len(bytes.ToValidUTF8(txt, nil)), "it is not UTF-8")
+	if at := syntax.InvalidUTF8(txt); at >= 0 {
+		return nil, refusedAt(txt, at, "it is not UTF-8")
 	}
 	p := &page{text: txt, plain: bytes.Clone(txt)}
 	if err := p.blank(); err != nil {

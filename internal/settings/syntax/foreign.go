@@ -25,7 +25,7 @@ type TOMLPart struct {
 // parts in order, and what it says. A byte order mark is skipped. The error is a [*TOMLError].
 func ForeignTOML(text []byte) ([]TOMLPart, map[string]any, error) {
 	r := reader{text: text}
-	if at := invalidUTF8(text); at >= 0 {
+	if at := InvalidUTF8(text); at >= 0 {
 		return nil, nil, &TOMLError{r.pos(at), "the text is not UTF-8"}
 	}
 	const bom = "\ufeff"
