@@ -150,11 +150,13 @@ func (p *page) insert(in node, key, value string) []byte {
 		rest := p.text[at:p.lineEnd(at)]
 		open := bytes.LastIndex(rest, []byte("/*")) > bytes.LastIndex(rest, []byte("*/"))
 		if len(bytes.TrimSpace(p.plain[at:at+len(rest)])) == 0 && !open {
-			at += len(bytes.TrimRight(rest, " \t"))
+			at += len(rest)
 		}
 	default: // behind the comments
 		at += len(bytes.TrimRight(p.text[at:in.end-1], " \t\r\n"))
-		if bytes.IndexByte(p.text[at:in.end], '\n') < 0 {
+		if stop := p.lineEnd(at); stop < in.end {
+			at = stop
+		} else {
 			end = eol + base
 		}
 	}
