@@ -33,6 +33,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
@@ -165,6 +166,7 @@ type options struct {
 	script, dir, config, message, method, mode string
 
 	serve    listen.Options // of exec-server
+	install  installing
 	sessions sessions.Options
 
 	run     args.Options // of check and net
@@ -188,6 +190,7 @@ func commands() []command {
 		{name: "hook", short: "answer the hook of an agent that is about to run a command",
 			help: hookHelp, words: aCommand, flags: hookFlags, run: hookCommand, offer: hookWords,
 			flagsAfter: flagsOfHook, misused: codeBlock},
+		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1, flags: setupFlags, run: setupCommand, offer: func(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
@@ -313,6 +316,9 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 	if strings.HasPrefix(name, "-") {
 		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...",
 			text.Word(name), explain.ShellWord(name))
+	}
+	if c := installVerb(args); c != nil {
+		return c.invoke(ctx, env, args[2:])
 	}
 	c, err := findCommand(name)
 	if err != nil {

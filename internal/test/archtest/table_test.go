@@ -106,6 +106,7 @@ var layers = map[string]int{
 	"audit":                   layerLocal,
 	"executor/local":          layerLocal,
 	"executor/remote":         layerLocal,
+	"internal/agents/install": layerLocal,
 	"internal/settings/trust": layerLocal,
 	"recording":               layerLocal,
 	"telemetry":               layerLocal,
