@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"

@@ -5,7 +5,6 @@ package runs
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
@@ -87,19 +86,6 @@ func (r *Run) Page(after, most uint64) Page {
 
 // Size returns how many bytes there are of the output so far, and how many of them are not retained.
 func (r *Run) Size() (total, missing uint64) { return r.session.Size() }
-
-// LineCount returns the number of lines so far; the last one may be incomplete.
-func (r *Run) LineCount() int { return r.session.LineCount() }
-
-// Lines is [sallyport.Session.Lines].
-func (r *Run) Lines(from, to int) (lines []sallyport.Line, more bool) {
-	return r.session.Lines(from, to)
-}
-
-// Search is [sallyport.Session.Search].
-func (r *Run) Search(ctx context.Context, pattern *regexp.Regexp, most int) (sallyport.Found, error) {
-	return r.session.Search(ctx, pattern, most)
-}
 
 // Shown returns the offset after what was shown of the output to callers without an offset of their own.
 func (r *Run) Shown() uint64 {
