@@ -157,8 +157,9 @@ type options struct {
 
 	serve    listen.Options // of exec-server
 	sessions sessions.Options
+	mcp      mcpOptions
 
-	run     args.Options // of check and net
+	run     args.Options // of check, mcp and net
 	runFlag string       // one of run that was given to check
 }
 
@@ -176,6 +177,7 @@ func commands() []command {
 		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
 		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
+		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags, run: mcpCommand},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},

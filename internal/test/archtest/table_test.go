@@ -115,12 +115,12 @@ var layers = map[string]int{
 	"unified":                  layerTools,
 
 	"internal/server/execserver": layerServers,
+	"internal/server/mcp":        layerServers,
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
 	"internal/console":       layerDoors,
 	"internal/fleet":         layerDoors,
-	"internal/mcpserver":     layerDoors,
 	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args": layerArgs,
