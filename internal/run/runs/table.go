@@ -39,7 +39,7 @@ type Request struct {
 	Args []string
 	Dir  string // absolute; the working directory unless a flag names another one
 	// Workdir is an absolute path: where the command runs while the workspace stays that of Dir and the
-	// flags, so that whoever chooses it opens nothing. Empty means in the workspace.
+	// flags, so that the choice opens nothing. Empty means in the workspace.
 	Workdir string
 	// Environ is the environment of the caller, as "NAME=value". It is not nil.
 	Environ   []string

@@ -67,8 +67,8 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 		StructuredContent: facts}, nil
 }
 
-// spare are facts that an answer goes without where it would be too long, the least useful first.
-var spare = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new", "warnings", "notices",
+// dispensable are facts that an answer goes without where it would be too long, the least useful first.
+var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new", "warnings", "notices",
 	"network_failures", "network_denials", "quarantined", "rule", "approvals", "sandbox", "error", "cwd"}
 
 // encode returns the facts within the budget: what is the least useful is left out first, then denials, the last
@@ -84,7 +84,7 @@ func (a *answer) encode() (json.RawMessage, error) {
 			continue
 		}
 		name := ""
-		for _, n := range spare {
+		for _, n := range dispensable {
 			if _, ok := a.facts[n]; ok {
 				name = n
 				break

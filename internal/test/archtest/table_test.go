@@ -146,7 +146,7 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/mcpserver",
+	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/server/mcp",
 		"internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
@@ -168,7 +168,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args",
+			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
 			"internal/cli/sessions",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
@@ -265,7 +265,7 @@ var roomModules = map[string][]string{
 	"go.starlark.net":                        {"rules"},
 	"mvdan.cc/sh/v3":                         {"internal/command/script", "internal/command/programs"}, // scripts, and their words
 	"github.com/coder/websocket":             {"internal/server/wire"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
 	"github.com/nats-io":                     {"internal/fleet"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
