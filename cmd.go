@@ -19,12 +19,18 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Cmd describes one command. Only Args or Script must be set.
+// A Cmd describes one command. Only Args, Script or Patch must be set.
 type Cmd struct {
 	// Args is the program and its arguments. Script is a text for a shell instead;
-	// setting both is an error.
+	// setting both is an error. Args or a script that call apply_patch with a patch, and do nothing
+	// else, are a Patch, whose errors begin with "apply_patch verification failed: " then.
 	Args   []string
 	Script string
+	// Patch is a text that begins with "*** Begin Patch", as models write it, in the place of both: names
+	// are relative to Dir. It is applied as a whole or not at all, by this process: to files that a command
+	// in the sandbox could change and, with an approval, to others. The output is a summary, or with exit
+	// code 1 why nothing was changed. Executors on other machines apply none.
+	Patch string
 	// Shell names the shell for Script; empty means the user's own. Login makes it a
 	// login shell; the variables that sallyport and EnvPolicy.Runtime set win over its
 	// profile.
@@ -197,9 +203,11 @@ func (c *Cmd) check() error {
 	switch {
 	case c == nil:
 		return &CmdError{Field: "", Reason: "the command is nil; use Command or Script to make one"}
+	case c.Patch != "" && (c.Script != "" || len(c.Args) > 0):
+		return &CmdError{Field: "Patch", Reason: "Args or Script is set too; use one of the three"}
 	case c.Script != "" && len(c.Args) > 0:
 		return &CmdError{Field: "Script", Reason: "Args is set too; use one of the two"}
-	case c.Script == "" && len(c.Args) == 0:
+	case c.Script == "" && c.Patch == "" && len(c.Args) == 0:
 		return executor.ErrNoArgs
 	case c.Script == "" && (c.Shell != "" || c.Login):
 		return &CmdError{Field: "Shell",

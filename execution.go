@@ -54,6 +54,7 @@ type execution struct {
 	onOutput func(p []byte, omitted int) // gets the output that the Result keeps; nil for none
 
 	args     []string
+	patch    *patching // that the command applies; nil for none
 	dir      string
 	given    []string // Env of the Cmd
 	inherits []string // the variables of the caller
@@ -132,8 +133,14 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		return nil, err
 	}
 	x.args = c.Args
-	if c.Script != "" {
+	switch {
+	case c.Patch != "":
+		x.args = []string{patchName, c.Patch}
+	case c.Script != "":
 		x.args, err = r.shell(ctx, c)
+	}
+	if err == nil {
+		x.patch, err = x.patching()
 	}
 	return x, err
 }

@@ -51,7 +51,13 @@ func (r *Runner) run(ctx context.Context, c *Cmd, in *Sandbox) (*Result, error) 
 // conclude. The end of ctx prevents the start; the end of life ends the command. Running is
 // called with each attempt once its process runs.
 func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
-	if err := x.authorize(ctx, x.judge()); err != nil {
+	var err error
+	if x.patch != nil {
+		err = x.authorizePatch(ctx)
+	} else {
+		err = x.authorize(ctx, x.judge())
+	}
+	if err != nil {
 		return x.conclude(nil, err)
 	}
 	a, err := x.attempt(ctx, life, running)

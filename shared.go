@@ -190,6 +190,9 @@ func (s *Sandbox) enter() (leave func(), err error) {
 
 // launch starts a process of the run, in its shared sandbox if it has one.
 func (x *execution) launch(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	if x.patch != nil {
+		return x.perform(spec), nil
+	}
 	s := x.sandbox
 	x.apart = ""
 	if s == nil || spec.Policy.Mode() != sandbox.Managed && s.opts.Apart { // there is no sandbox to share

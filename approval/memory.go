@@ -68,7 +68,7 @@ func (m *Memory) Ask(ctx context.Context, a Approver, r *Request) (d Decision, s
 		m.unkeyed++
 		key = strconv.FormatUint(m.unkeyed, 10) // no key of a request, which has a NUL
 	}
-	if old := m.find(key); old != nil {
+	if old := m.all(r); old != nil {
 		m.mu.Unlock()
 		d := old.Decision
 		d.Source, d.Wait = FromCache, 0
@@ -130,7 +130,10 @@ func (*abortedError) Error() string { return "approval: aborted with another que
 
 // keep remembers an approval.
 func (m *Memory) keep(n *Remembered) {
-	m.forget(m.byKey[n.Request.key()])
+	for _, key := range n.Request.keys() {
+		m.byKey[key] = n
+	}
+	m.kept = slices.DeleteFunc(m.kept, func(o *Remembered) bool { return !m.counts(o) })
 	most := m.Most
 	if most == 0 {
 		most = defaultMost
@@ -139,7 +142,21 @@ func (m *Memory) keep(n *Remembered) {
 		m.forget(m.kept[0])
 	}
 	m.kept = append(m.kept, n)
-	m.byKey[n.Request.key()] = n
+}
+
+// counts reports whether an approval is that of any key.
+func (m *Memory) counts(n *Remembered) bool {
+	return slices.ContainsFunc(n.Request.keys(), func(key string) bool { return m.byKey[key] == n })
+}
+
+// all returns an approval if there is one for every part of a request.
+func (m *Memory) all(r *Request) (found *Remembered) {
+	for _, key := range r.keys() {
+		if found = m.find(key); found == nil {
+			return nil
+		}
+	}
+	return found
 }
 
 // find returns what is remembered, unless it is too old.
@@ -156,7 +173,11 @@ func (m *Memory) forget(n *Remembered) {
 	if n == nil {
 		return
 	}
-	delete(m.byKey, n.Request.key())
+	for _, key := range n.Request.keys() {
+		if m.byKey[key] == n {
+			delete(m.byKey, key)
+		}
+	}
 	m.kept = slices.DeleteFunc(m.kept, func(o *Remembered) bool { return o == n })
 }
 
@@ -168,7 +189,7 @@ func (m *Memory) Granted(key string) []string {
 	defer m.mu.Unlock()
 	var out []string
 	for _, n := range slices.Clone(m.kept) {
-		if n.Request.Key == key && n.Request.Kind == KindAccess && m.find(n.Request.key()) != nil {
+		if n.Request.Key == key && n.Request.Kind == KindAccess && m.all(n.Request) != nil {
 			out = append(out, n.Request.Requires...)
 		}
 	}
@@ -181,7 +202,8 @@ func (m *Memory) List() []Remembered {
 	defer m.mu.Unlock()
 	out := []Remembered{}
 	for _, n := range slices.Clone(m.kept) {
-		if m.find(n.Request.key()) != nil {
+		m.all(n.Request) // forgets what is too old
+		if m.counts(n) {
 			out = append(out, *n)
 		}
 	}

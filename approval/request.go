@@ -67,6 +67,10 @@ type Request struct {
 	// with one Key and equal Kind and Requires are the same question. Empty means that the answer
 	// is not remembered.
 	Key string `json:"-"`
+	// Keys are those of the parts of a request, such as the files of a patch, beside Key: what was
+	// approved for the session counts for each of them, and a request all of whose parts were approved
+	// is not asked. Nil is for a request that is one thing.
+	Keys []string `json:"-"`
 }
 
 // An Offer is what an answer remembers for good.
@@ -119,7 +123,23 @@ func (r *Request) key() string {
 	if r.Key == "" {
 		return ""
 	}
-	return r.Key + "\x00" + string(r.Kind) + "\x00" + strings.Join(r.Requires, "\x00")
+	what := r.Requires
+	if len(r.Keys) > 0 {
+		what = r.Args // of which the parts are the whole
+	}
+	return r.Key + "\x00" + string(r.Kind) + "\x00" + strings.Join(what, "\x00")
+}
+
+// keys are those under which an approval for the session is remembered.
+func (r *Request) keys() []string {
+	if r.Key == "" || len(r.Keys) == 0 {
+		return []string{r.key()}
+	}
+	keys := make([]string, 0, len(r.Keys))
+	for _, key := range r.Keys {
+		keys = append(keys, r.Key+"\x00"+string(r.Kind)+"\x00"+key)
+	}
+	return keys
 }
 
 // Decide returns the decision with an answer, and with the rule or host of its first offer.

@@ -169,6 +169,7 @@ func commands() []command {
 	return slices.Concat([]command{run}, sessionCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
+		{name: "patch", short: "apply a patch as models write it, as a whole or not at all", help: patchHelp, words: 1, flags: patchFlags, run: patchCommand, offer: patchWords},
 		{name: "net", short: "show what the network policy says about a host", help: netHelp, words: 2, flags: netFlags, run: netCommand, offer: netWords},
 		{name: "init", short: "write commented settings for the project", help: initHelp, flags: initFlags, run: initCommand},
 		{name: "trust", short: "show a project's settings and ask whether to trust them", help: trustHelp, words: 1, flags: trustFlags, run: trustCommand, offer: directories},

@@ -114,6 +114,8 @@ func shellNames([]string) (syntax.FlagKind, []candidate) {
 
 func directories([]string) (syntax.FlagKind, []candidate) { return syntax.Directories, nil }
 
+func patchWords([]string) (syntax.FlagKind, []candidate) { return syntax.Files, nil }
+
 func cacheWords(before []string) (syntax.FlagKind, []candidate) {
 	if slices.Contains(before, "clear") {
 		return syntax.Directories, nil

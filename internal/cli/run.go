@@ -43,6 +43,12 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	case o.Server.URL != "":
 		return runRemote(ctx, report, env.sessions())
 	}
+	return runParsed(ctx, report)
+}
+
+// runParsed runs on this machine what flags describe.
+func runParsed(ctx context.Context, report *report) error {
+	env, o, words := report.env, report.o, report.words
 	defer o.Close()
 	dir, e, err := o.Settings(&env.Env)
 	if report.config = e; err != nil {
@@ -51,7 +57,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	if o.Join != "" {
 		return runJoined(ctx, report, dir)
 	}
-	console, err := openConsole(env, &o)
+	console, err := openConsole(env, o)
 	if err != nil {
 		return report.failed(err)
 	}

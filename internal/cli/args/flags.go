@@ -69,12 +69,13 @@ func (o *Options) Check(words []string) error {
 			explain.ShellWord(o.Cmd.Shell))
 	case !o.HasScript && o.Cmd.Login:
 		return explain.NewError("--login needs a script: sallyport run --login -c SCRIPT")
+	case o.Quiet && o.Verbose:
+		return explain.NewError("-q and -v cannot be combined; use one of them")
+	case o.Cmd.Patch != "": // the command
 	case !o.HasScript && len(words) == 0:
 		return explain.NewError("command args are empty; use sallyport run [FLAGS] -- PROGRAM [ARG...]")
 	case !o.HasScript && words[0] == "":
 		return explain.NewError("the name of the program is empty")
-	case o.Quiet && o.Verbose:
-		return explain.NewError("-q and -v cannot be combined; use one of them")
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ var layers = map[string]int{
 	"internal/overlay":         layerWords,
 	"internal/linux/tasks":     layerWords,
 	"internal/safefile":        layerTables,
+	"internal/patch":           layerWords,
 	"internal/test/testenv":    layerWords,
 	"internal/text":            layerText,
 	"network":                  layerWords,

@@ -1,0 +1,192 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, it undoes;
+// where the process is killed, [Recover] or the next patch does.
+//
+// Files are replaced, and not written in place: one with several names is a new file under this one.
+// Nothing is forced to disk, so a machine that loses its power may leave a mixture.
+func (pl *Plan) Apply(path string) error { return pl.apply(path, func() {}) }
+
+// apply is Apply with a function that is called before each change to a file system.
+func (pl *Plan) apply(path string, step func()) error {
+	dir, unlock, err := openJournals(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pl.applyIn(dir, step), unlock())
+}
+
+func (pl *Plan) applyIn(dir *os.Root, step func()) error {
+	if err := recoverAll(dir, step); err != nil {
+		return err
+	}
+	t := &transaction{journal: newJournal(), tree: pl.tree, step: step}
+	// What is removed comes first: a directory can take the place of a file.
+	for _, removes := range []bool{true, false} {
+		for _, e := range pl.entries {
+			if e.changes() && e.now.exists != removes {
+				t.add(e)
+			}
+		}
+	}
+	if len(t.entries) == 0 {
+		return nil
+	}
+	if err := t.journal.write(dir, step); err != nil {
+		return err
+	}
+	undo, done := t.journal.ID+undoSuffix, t.journal.ID+doneSuffix
+	err := t.run()
+	if err == nil {
+		step()
+		err = dir.Rename(undo, done)
+	}
+	if err != nil {
+		undone := t.journal.undo(t.tree, step)
+		if undone == nil {
+			undone = dir.Remove(undo)
+		}
+		return errors.Join(err, undone)
+	}
+	// It is done: what cannot be removed now is removed by the next patch.
+	if t.journal.clean(t.tree, step) == nil {
+		step()
+		_ = dir.Remove(done)
+	}
+	return nil
+}
+
+// A transaction is the work of one Apply.
+type transaction struct {
+	*journal
+	tree    *tree
+	entries []*entry
+	step    func()
+}
+
+// add notes what will be done for a file.
+func (t *transaction) add(e *entry) {
+	s := journalStep{Path: e.path}
+	if e.now.exists {
+		s.Sum = sum(e.now.content)
+		t.addDirs(filepath.Dir(e.path))
+	}
+	t.Steps, t.entries = append(t.Steps, s), append(t.entries, e)
+}
+
+func (t *transaction) addDirs(path string) {
+	if path == topOf(path) {
+		return
+	}
+	t.addDirs(filepath.Dir(path))
+	for _, dir := range t.Dirs {
+		if dir == path {
+			return
+		}
+	}
+	if _, err := t.tree.dir(path); err != nil {
+		t.Dirs = append(t.Dirs, path)
+	}
+}
+
+// run writes all new files beside the old ones, and exchanges them then.
+func (t *transaction) run() error {
+	for i, e := range t.entries {
+		if !e.now.exists {
+			if err := t.exchange(i, e); err != nil {
+				return &FileError{Doing: "delete file", Path: e.path, Err: err}
+			}
+		}
+	}
+	for _, path := range t.Dirs {
+		d, err := t.tree.dir(filepath.Dir(path))
+		if err == nil {
+			t.step()
+			err = d.Mkdir(filepath.Base(path), 0o777)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return &FileError{Doing: "write file", Path: path, Err: err}
+		}
+	}
+	for _, do := range []func(int, *entry) error{t.prepare, t.exchange} {
+		for i, e := range t.entries {
+			if e.now.exists {
+				if err := do(i, e); err != nil {
+					return &FileError{Doing: "write file", Path: e.path, Err: err}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// prepare writes a new file beside the old one.
+func (t *transaction) prepare(i int, e *entry) error {
+	d, err := t.tree.dir(filepath.Dir(e.path))
+	if err != nil {
+		return err
+	}
+	const usual = 0o644
+	mode := fs.FileMode(usual)
+	if e.now.mode != 0 {
+		mode = 0o600 // until it is written
+	}
+	t.step()
+	f, err := d.OpenFile(t.beside(i, "new"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	t.step()
+	_, err = f.Write(e.now.content)
+	if err == nil && e.now.like != nil {
+		err = keepOwner(f, e.now.like)
+	}
+	if err == nil && e.now.mode != 0 {
+		t.step()
+		err = f.Chmod(e.now.mode)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// exchange puts the new file in the place of the old one, which keeps a name beside it.
+func (t *transaction) exchange(i int, e *entry) error {
+	d, err := t.tree.dir(filepath.Dir(e.path))
+	if err != nil {
+		return err
+	}
+	name, was, next := filepath.Base(e.path), t.beside(i, "old"), t.beside(i, "new")
+	now, err := d.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && e.before == nil:
+		t.step()
+		return d.Link(next, name) // which replaces nothing that was made meanwhile
+	case err == nil && e.before == nil:
+		return errMoved
+	case err != nil:
+		return err
+	case !os.SameFile(now, e.before), now.Size() != e.before.Size(),
+		!now.ModTime().Equal(e.before.ModTime()):
+		return errMoved
+	}
+	t.step()
+	if !e.now.exists {
+		return d.Rename(name, was)
+	}
+	if err := d.Link(name, was); err != nil { // not everywhere, and not for every file
+		if err := d.Rename(name, was); err != nil {
+			return err
+		}
+	}
+	t.step()
+	return d.Rename(next, name)
+}

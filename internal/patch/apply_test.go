@@ -1,0 +1,256 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+)
+
+// twenty makes a tree and a patch that does everything with twenty files of it.
+func twenty(t testing.TB, tree string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("*** Begin Patch\n")
+	for i := range 20 {
+		name := fmt.Sprintf("d%d/f%d", i%3, i)
+		if i%5 != 0 {
+			put(t, filepath.Join(tree, name), fmt.Sprintf("a\nb%d\nc\n", i))
+		}
+		switch i % 5 {
+		case 0:
+			fmt.Fprintf(&b, "*** Add File: new%d/%s\n+x\n", i, name)
+		case 1, 2:
+			fmt.Fprintf(&b, "*** Update File: %s\n@@\n-b%d\n+B\n", name, i)
+		case 3:
+			fmt.Fprintf(&b, "*** Delete File: %s\n", name)
+		case 4:
+			fmt.Fprintf(&b, "*** Update File: %s\n*** Move to: moved/%d\n@@\n a\n+B\n", name, i)
+		}
+	}
+	put(t, filepath.Join(tree, "file"), "x\n")
+	b.WriteString("*** Delete File: file\n*** Add File: file/in/its/place\n+y\n*** End Patch")
+	return b.String()
+}
+
+func put(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func makePlan(t testing.TB, text, tree string) *Plan {
+	t.Helper()
+	p, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Make(p, Options{Dir: tree, Allow: within(tree)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { plan.Close() })
+	return plan
+}
+
+// killedEnv has the tree, the journals and the step at which the process kills itself.
+const killedEnv = "PATCH_TEST_KILLED"
+
+// TestKilledHelper is the process that TestKilled kills.
+func TestKilledHelper(t *testing.T) {
+	words := strings.Split(os.Getenv(killedEnv), "|")
+	if len(words) != 3 {
+		return // it is for a process of TestKilled
+	}
+	at := 0
+	if _, err := fmt.Sscan(words[2], &at); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	kill := func() {
+		if n++; n == at {
+			p, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				err = p.Kill()
+			}
+			if err != nil {
+				panic(err)
+			}
+			select {}
+		}
+	}
+	if os.Getenv("PATCH_TEST_RECOVER") != "" {
+		dir, _, err := openJournals(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := recoverAll(dir, kill); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text := string(testenv.ReadFile(t, filepath.Join(words[1], "patch")))
+	if err := makePlan(t, text, words[0]).apply(words[1], kill); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killed runs the helper, and reports whether it was killed.
+func killed(t *testing.T, tree, journals string, at int, more ...string) bool {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHelper$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%s|%d", killedEnv, tree, journals, at))
+	cmd.Env = append(cmd.Env, more...)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() == 1 && strings.Contains(string(out), "FAIL") {
+		t.Fatalf("at %d: %v\n%s", at, err, out)
+	}
+	return err != nil
+}
+
+// TestKilled kills a patch at each change to a file system, and the repair at each change of its own.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	before, after := testenv.RealTemp(t), testenv.RealTemp(t)
+	twenty(t, before)
+	text := twenty(t, after)
+	if err := makePlan(t, text, after).Apply(testenv.RealTemp(t)); err != nil {
+		t.Fatal(err)
+	}
+	olds, news := testenv.Contents(t, before), testenv.Contents(t, after)
+	undone, done := 0, 0
+	for at := 1; ; at++ {
+		tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+		twenty(t, tree)
+		put(t, filepath.Join(journals, "patch"), text)
+		if !killed(t, tree, journals, at) {
+			break
+		}
+		if at%7 == 0 { // the repair is killed as well: at its first change, at its second
+			for again := 1; killed(t, tree, journals, again, "PATCH_TEST_RECOVER=1"); again++ {
+				continue
+			}
+		}
+		if err := Recover(journals); err != nil {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		got := testenv.Contents(t, tree)
+		switch {
+		case cmp.Equal(got, olds):
+			undone++
+		case cmp.Equal(got, news):
+			done++
+		default:
+			t.Fatalf("at %d a mixture is left:\n%s\n%s", at, cmp.Diff(olds, got), cmp.Diff(news, got))
+		}
+		if left, _ := filepath.Glob(filepath.Join(journals, "*.*")); len(left) > 0 {
+			t.Fatalf("at %d journals are left: %v", at, left)
+		}
+	}
+	t.Logf("killed at %d changes: %d old trees, %d new ones", undone+done, undone, done)
+	if undone < 20 || done < 2 {
+		t.Error("that is too few")
+	}
+}
+
+// TestAllOrNothing lets a change of somebody else come between.
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	const begin, end = "*** Begin Patch\n", "*** End Patch"
+	const patch = begin + "*** Update File: a\n@@\n-a\n+A\n*** Add File: new/x\n+x\n" +
+		"*** Update File: z\n@@\n-z\n+Z\n" + end
+	tests := []struct {
+		name    string
+		between func(t *testing.T, tree string)
+	}{
+		{"a file was written", func(t *testing.T, tree string) { put(t, filepath.Join(tree, "z"), "zz\n") }},
+		{"a file became a link", func(t *testing.T, tree string) {
+			z := filepath.Join(tree, "z")
+			if err := errors.Join(os.Remove(z), os.Symlink("a", z)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a file went", func(t *testing.T, tree string) {
+			if err := os.Remove(filepath.Join(tree, "z")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a new file is there", func(t *testing.T, tree string) {
+			put(t, filepath.Join(tree, "new/x"), "other\n")
+		}},
+		{"a directory became a link", func(t *testing.T, tree string) {
+			if err := os.Symlink(os.TempDir(), filepath.Join(tree, "new")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			tree := testenv.RealTemp(t)
+			put(t, filepath.Join(tree, "a"), "a\n")
+			put(t, filepath.Join(tree, "z"), "z\n")
+			plan := makePlan(t, patch, tree)
+			test.between(t, tree)
+			want := testenv.Contents(t, tree)
+			if err := plan.Apply(testenv.RealTemp(t)); err == nil {
+				t.Error("it says nothing")
+			}
+			if diff := cmp.Diff(want, testenv.Contents(t, tree)); diff != "" {
+				t.Error("it changed (- before, + after):", diff)
+			}
+		})
+	}
+}
+
+// TestOutside names what lies in no root.
+func TestOutside(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, hunk string }{
+		{"above", "*** Add File: ../x\n+x"},
+		{"absolute", "*** Add File: /x\n+x"},
+		{"a link to a file", "*** Add File: file-link\n+x"},
+		{"a link to a directory", "*** Add File: dir-link/x\n+x"},
+		{"an update by a link", "*** Update File: file-link\n@@\n-out\n+x"},
+		{"a deletion by a link", "*** Delete File: dir-link/out"},
+		{"a move by a link", "*** Update File: in\n*** Move to: dir-link/x\n@@\n-in\n+x"},
+		{"the root", "*** Delete File: ."},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			top := testenv.RealTemp(t)
+			tree := filepath.Join(top, "tree")
+			put(t, filepath.Join(tree, "in"), "in\n")
+			put(t, filepath.Join(top, "out/out"), "out\n")
+			err := errors.Join(os.Symlink("../out/out", filepath.Join(tree, "file-link")),
+				os.Symlink(filepath.Join(top, "out"), filepath.Join(tree, "dir-link")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := testenv.Contents(t, top)
+			text := "*** Begin Patch\n" + test.hunk + "\n*** End Patch"
+			_, err = applyText(text, Options{Dir: tree, Allow: within(tree)}, testenv.RealTemp(t))
+			if outside := (*OutsideError)(nil); !errors.As(err, &outside) {
+				t.Errorf("got %v, want an OutsideError", err)
+			}
+			if diff := cmp.Diff(want, testenv.Contents(t, top)); diff != "" {
+				t.Error("it changed (- before, + after):", diff)
+			}
+		})
+	}
+}

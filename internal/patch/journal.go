@@ -1,0 +1,267 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// A journal is written before anything else, with all names that will be: what is found under its name
+// with undoSuffix is undone, and the rest of what is found with doneSuffix is removed. A rename from one
+// to the other is the moment at which a patch is done.
+type journal struct {
+	ID    string
+	Dirs  []string // that are made, the upper ones first
+	Steps []journalStep
+}
+
+// A journalStep is one file. Beside it, temporary files hold what it was and what it will be.
+type journalStep struct {
+	Path string
+	Sum  string // of the new content, in hexadecimal; empty if the file is removed
+}
+
+const (
+	undoSuffix = ".undo"
+	doneSuffix = ".done"
+	writing    = ".new" // a journal that is not complete: nothing was done
+)
+
+func sum(content []byte) string {
+	s := sha256.Sum256(content)
+	return hex.EncodeToString(s[:])
+}
+
+// beside returns the name of a temporary file of a step.
+func (j *journal) beside(i int, what string) string {
+	return fmt.Sprintf(".sallyport-patch-%s-%d.%s", j.ID, i, what)
+}
+
+func newJournal() *journal { return &journal{ID: rand.Text()} }
+
+// write makes the journal one that is undone.
+func (j *journal) write(dir *os.Root, step func()) error {
+	content, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	step()
+	if err := dir.WriteFile(j.ID+writing, content, 0o600); err != nil {
+		return errors.Join(err, dir.Remove(j.ID+writing))
+	}
+	step()
+	return dir.Rename(j.ID+writing, j.ID+undoSuffix)
+}
+
+// A StrayError says that files changed while a patch was half done. They were left alone.
+type StrayError struct{ Paths []string }
+
+// Error returns one sentence with the files.
+func (e *StrayError) Error() string {
+	words := make([]string, len(e.Paths))
+	for i, path := range e.Paths {
+		words[i] = text.Word(path)
+	}
+	return "files changed while a patch was half done, and were left as they are: " +
+		strings.Join(words, ", ") + "; what they were before lies beside them in .sallyport-patch-*.old"
+}
+
+// undo brings back what was there before. It can be killed and called again.
+func (j *journal) undo(r *tree, step func()) error {
+	var errs []error
+	stray := &StrayError{}
+	undo := func(removals bool) {
+		for i, s := range slices.Backward(j.Steps) {
+			if removals != (s.Sum == "") {
+				continue
+			}
+			ok, err := j.undoStep(r, i, step)
+			errs = append(errs, err)
+			if !ok {
+				stray.Paths = append(stray.Paths, s.Path)
+			}
+		}
+	}
+	undo(false)
+	for i := len(j.Dirs) - 1; i >= 0; i-- {
+		name := filepath.Base(j.Dirs[i])
+		d, err := r.dir(filepath.Dir(j.Dirs[i]))
+		if err != nil {
+			continue
+		}
+		if info, err := d.Lstat(name); err == nil && info.IsDir() {
+			step()
+			_ = d.Remove(name) // one that is not empty stays
+		}
+	}
+	undo(true) // a directory can have taken the place of a file
+	if len(stray.Paths) > 0 {
+		errs = append(errs, stray)
+	}
+	return errors.Join(errs...)
+}
+
+// undoStep reports whether the file is as it was.
+func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
+	s := j.Steps[i]
+	d, err := r.dir(filepath.Dir(s.Path))
+	if errors.Is(err, fs.ErrNotExist) || err != nil && j.inPlaceOfFile(s.Path) {
+		return true, nil // it was to be made
+	}
+	if err != nil {
+		return false, nil // something else was put on the way, which must not stop all later patches
+	}
+	name, was, next := filepath.Base(s.Path), j.beside(i, "old"), j.beside(i, "new")
+	before, err := d.Lstat(was)
+	replaced := err == nil
+	now, err := d.Lstat(name)
+	ours := errors.Is(err, fs.ErrNotExist) || err == nil && replaced && os.SameFile(before, now)
+	if !ours && s.Sum != "" {
+		content, _, err := r.read(s.Path)
+		ours = err == nil && sum(content) == s.Sum
+	}
+	switch {
+	case replaced && ours:
+		step()
+		err = d.Rename(was, name)
+		step()
+		err = errors.Join(err, gone(d, was)) // two names of one file are not renamed
+	case replaced, !ours && j.made(d, i):
+		return false, gone(d, next)
+	case ours && j.made(d, i):
+		step()
+		err = gone(d, name)
+	default:
+		err = nil
+	}
+	step()
+	return true, errors.Join(err, gone(d, next))
+}
+
+// inPlaceOfFile reports whether a path leads through a file that is removed.
+func (j *journal) inPlaceOfFile(path string) bool {
+	return slices.ContainsFunc(j.Steps, func(s journalStep) bool {
+		return s.Sum == "" && s.Path != path && safefile.Within(path, s.Path)
+	})
+}
+
+// made reports whether a file was made where none was: its temporary name stays until the patch is done.
+func (j *journal) made(d *os.Root, i int) bool {
+	next, err := d.Lstat(j.beside(i, "new"))
+	if err != nil {
+		return false
+	}
+	now, err := d.Lstat(filepath.Base(j.Steps[i].Path))
+	return err == nil && os.SameFile(next, now)
+}
+
+// clean removes what a patch that is done left beside its files.
+func (j *journal) clean(r *tree, step func()) error {
+	var errs []error
+	for i, s := range j.Steps {
+		d, err := r.dir(filepath.Dir(s.Path))
+		if err == nil {
+			step()
+			err = errors.Join(gone(d, j.beside(i, "old")), gone(d, j.beside(i, "new")))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// gone removes a name that may be missing.
+func gone(d *os.Root, name string) error {
+	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// openJournals opens the directory of journals, and locks it until unlock: one patch at a time.
+func openJournals(path string) (dir *os.Root, unlock func() error, err error) {
+	dir, err = safefile.MakeDirs(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := dir.OpenFile("lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	if err := lock(f); err != nil {
+		return nil, nil, errors.Join(err, f.Close(), dir.Close())
+	}
+	return dir, func() error { return errors.Join(f.Close(), dir.Close()) }, nil
+}
+
+// Recover undoes patches that a killed process left half done, and removes what is left of those that
+// were done. Journals lie in the directory path, which is sallyport's own; [Plan.Apply] calls it first.
+func Recover(path string) error {
+	dir, unlock, err := openJournals(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(recoverAll(dir, func() {}), unlock())
+}
+
+func recoverAll(dir *os.Root, step func()) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	errs := []error{err, d.Close()}
+	for _, name := range names {
+		switch filepath.Ext(name) {
+		case writing:
+			errs = append(errs, dir.Remove(name))
+		case undoSuffix, doneSuffix:
+			errs = append(errs, recoverOne(dir, name, step))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func recoverOne(dir *os.Root, name string, step func()) error {
+	content, err := dir.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	j := &journal{}
+	if err := json.Unmarshal(content, j); err != nil {
+		return err
+	}
+	if len(j.Steps) == 0 {
+		return dir.Remove(name)
+	}
+	r, err := openTree(j.Steps[0].Path)
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(name) == doneSuffix {
+		err = j.clean(r, step)
+	} else {
+		err = j.undo(r, step)
+	}
+	if stray := (*StrayError)(nil); err == nil || errors.As(err, &stray) {
+		step()
+		err = errors.Join(err, dir.Remove(name))
+	}
+	return errors.Join(err, r.close())
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// mostLinks is how many links are followed for one name, as on Linux.
+const mostLinks = 40
+
+// An OutsideError says that a patch names a file that may not be changed. Nothing was changed.
+type OutsideError struct{ Path string }
+
+// Error returns one sentence.
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("patch rejected: %s lies outside of what may be written", text.Word(e.Path))
+}
+
+// A tree is open directories. Everything is reached through descriptors from the top on, and no link is
+// followed: where a directory is swapped for a link, the way ends there.
+type tree struct {
+	top  string
+	open map[string]*os.Root
+}
+
+// openTree opens the top of the file system, or of the volume, of an absolute path.
+func openTree(path string) (*tree, error) {
+	top := topOf(path)
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{top, map[string]*os.Root{top: root}}, nil
+}
+
+func topOf(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
+
+func (r *tree) close() error {
+	var errs []error
+	for _, root := range r.open {
+		errs = append(errs, root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// dir opens the directory path, which has no links on its way.
+func (r *tree) dir(path string) (*os.Root, error) {
+	if d := r.open[path]; d != nil {
+		return d, nil
+	}
+	if path == topOf(path) {
+		return nil, &OutsideError{path} // another volume
+	}
+	parent, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	d, err := child(parent, path)
+	if err != nil {
+		return nil, err
+	}
+	r.open[path] = d
+	return d, nil
+}
+
+// child opens a directory of parent, and no link.
+func child(parent *os.Root, path string) (*os.Root, error) {
+	name := filepath.Base(path)
+	named, err := parent.Lstat(name)
+	if err == nil && !named.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := d.Stat(".")
+	if err == nil && !os.SameFile(named, info) {
+		err = &fs.PathError{Op: "open", Path: path, Err: errMoved}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+var errMoved = errors.New("it was replaced meanwhile")
+
+// lstat looks at what has a name.
+func (r *tree) lstat(path string) (fs.FileInfo, error) {
+	d, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return d.Lstat(filepath.Base(path))
+}
+
+// read reads a regular file, and follows no link to it.
+func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
+	d, err := r.dir(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	name := filepath.Base(path)
+	info, err := d.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = safefile.ErrNotPlain
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := d.OpenFile(name, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	now, err := f.Stat()
+	if err == nil && !os.SameFile(info, now) {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	content := make([]byte, 0, now.Size()+1)
+	for {
+		n, err := f.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		if errors.Is(err, io.EOF) {
+			return content, now, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(content) == cap(content) {
+			content = append(content, 0)[:len(content)]
+		}
+	}
+}
+
+// resolve returns the name without links of an absolute clean path: what is not there keeps its name.
+// It only computes; what it finds is opened without links later. known overrides what is on disk: it
+// reports whether a path is known to be no link.
+func resolve(path string, followLast bool, known func(string) bool) (string, error) {
+	top := topOf(path)
+	at, rest := top, path[len(top):]
+	for links := 0; rest != ""; {
+		name, after, _ := strings.Cut(rest, string(filepath.Separator))
+		rest = after
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		if last := strings.Trim(rest, string(filepath.Separator)) == ""; last && !followLast || known(next) {
+			at = next
+			continue
+		}
+		info, err := os.Lstat(next)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			at = next // an error is found again where it is opened
+			continue
+		}
+		if links++; links > mostLinks {
+			return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(to) {
+			at = top
+			to = to[len(filepath.VolumeName(to)):]
+		}
+		rest = filepath.Join(to, rest+string(filepath.Separator))
+	}
+	return at, nil
+}

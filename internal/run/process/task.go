@@ -1,0 +1,103 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/run/output"
+)
+
+// A Task is a process that a function of this process is. It reads no input, and is not stopped: what it
+// does must be short.
+type Task struct {
+	sandbox executor.Sandbox
+	log     *output.Log
+	ended   chan struct{}
+	exit    *executor.Exit
+}
+
+// Perform starts the function do as the command of a spec: what it writes is the command's output, and what
+// it returns the exit code.
+func Perform(spec *executor.Spec, in executor.Sandbox, do func(stdout, stderr io.Writer) (code int)) *Task {
+	own, calls := Guard(spec)
+	t := &Task{sandbox: in, ended: make(chan struct{}),
+		log: output.NewLog(max(spec.Retain.Memory, 0), nil, nil)}
+	writer := func(s executor.Stream, file *os.File) io.Writer {
+		if file != nil {
+			return file
+		}
+		return writerFunc(func(p []byte) (int, error) {
+			t.log.Write(s, p)
+			if own.OnOutput != nil {
+				own.OnOutput(s, p)
+			}
+			return len(p), nil
+		})
+	}
+	go func() {
+		defer close(t.ended)
+		code := do(writer(executor.Stdout, spec.Stdout), writer(executor.Stderr, spec.Stderr))
+		t.log.End()
+		if own.OnExit != nil {
+			own.OnExit(code, 0)
+		}
+		t.exit = &executor.Exit{Code: code, Sandbox: in}
+		_ = calls.Tell(t.exit, nil)
+	}()
+	return t
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Write implements [executor.Process].
+func (t *Task) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// CloseInput implements [executor.Process].
+func (t *Task) CloseInput() error { return nil }
+
+// SetInputDeadline implements [executor.Process].
+func (t *Task) SetInputDeadline(time.Time) error { return nil }
+
+// Resize implements [executor.Process].
+func (t *Task) Resize(executor.Size) error { return os.ErrProcessDone }
+
+// Signal implements [executor.Process].
+func (t *Task) Signal(int) error { return os.ErrProcessDone }
+
+// AwaitInput implements [executor.Process].
+func (t *Task) AwaitInput(ctx context.Context) (*executor.InputWait, error) { return nil, t.done(ctx) }
+
+// AwaitPort implements [executor.Process].
+func (t *Task) AwaitPort(ctx context.Context, _ []int) (int, error) { return 0, t.done(ctx) }
+
+func (t *Task) done(ctx context.Context) error {
+	select {
+	case <-t.ended:
+		return os.ErrProcessDone
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Output implements [executor.Process].
+func (t *Task) Output() executor.Output { return t.log }
+
+// Sandbox implements [executor.Process].
+func (t *Task) Sandbox() executor.Sandbox { return t.sandbox }
+
+// Stop implements [executor.Process]. The task goes on to its end, which is near.
+func (t *Task) Stop() {}
+
+// Wait implements [executor.Process].
+func (t *Task) Wait() (*executor.Exit, error) {
+	<-t.ended
+	return t.exit, nil
+}

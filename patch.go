@@ -1,0 +1,244 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/patch"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A patching is a command that applies a patch. This process does that, to the files that were judged: no
+// program is started.
+type patching struct {
+	text  string
+	patch *patch.Patch
+	dir   string
+	names []string // of its files, without links
+	says  string   // before an error
+	err   error    // why it cannot be applied; nothing else counts then
+}
+
+// errEmptyPatch is what agents know for a call without changes.
+var errEmptyPatch = errors.New("patch rejected: empty patch")
+
+// patchName is the program of a patch in records of runs.
+const patchName = "apply_patch"
+
+// patching returns the patch that the command applies, or nil.
+func (x *execution) patching() (*patching, error) {
+	call, says := &patch.Call{Text: x.cmd.Patch}, ""
+	switch {
+	case x.cmd.Patch != "" && !x.host.Local:
+		return nil, &CmdError{Field: "Patch",
+			Reason: "patches are applied on this machine only, and the executor is another one"}
+	case !x.host.Local:
+		return nil, nil //nolint:nilnil // an ordinary command
+	case x.cmd.Patch == "":
+		says = "apply_patch verification failed: "
+		var err error
+		if call, err = patch.CallOf(x.args); err != nil {
+			return &patching{says: says, err: err}, nil
+		} else if call == nil {
+			return nil, nil //nolint:nilnil // an ordinary command
+		}
+	}
+	p := &patching{text: call.Text, says: says, dir: call.In(x.dir)}
+	switch p.patch, p.err = patch.Parse(call.Text); {
+	case p.err != nil:
+	case len(p.patch.Hunks) == 0 && x.cmd.Patch == "":
+		p.says, p.err = "", errEmptyPatch
+	default:
+		p.names, p.err = p.patch.Names(p.dir)
+	}
+	return p, nil
+}
+
+// authorizePatch is authorize for a patch: rules play no part. Files that the sandbox of a command would
+// close need an approval, and where everything is asked about all do.
+func (x *execution) authorizePatch(ctx context.Context) error {
+	x.asIs.policy, x.asIs.env = x.policy, x.env
+	x.version = reach.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
+	p := x.patch
+	closed, why, err := x.closedTo(ctx, p.names)
+	if err != nil || p.err != nil {
+		return err
+	}
+	questions, _ := x.runner.Approval.Granular()
+	reason, decision := "", event.DecisionAllow
+	switch {
+	case why != "":
+		reason, decision = rejected(x.policy, why), event.DecisionForbid
+	case len(closed) > 0 && !questions.SandboxApproval:
+		reason = rejected(x.policy, strings.Join(closed, ", "))
+		decision = event.DecisionForbid
+	case len(closed) > 0:
+		reason = "it changes files that the sandbox keeps closed"
+		decision = event.DecisionPrompt
+	case x.runner.Approval.Known() == approval.Untrusted:
+		reason, decision = "every patch is asked about", event.DecisionPrompt
+	}
+	required := make([]string, 0, len(closed))
+	for _, name := range closed {
+		required = append(required, "write:"+name)
+	}
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decision, Reason: reason,
+		PolicyVersion: x.version, Requires: required,
+		Review: x.runner.Reviewer != nil && decision != event.DecisionForbid})
+	if decision == event.DecisionForbid {
+		return fmt.Errorf("%w: %s", ErrForbidden, reason)
+	}
+	if err := x.runner.permits(required...); err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if decision == event.DecisionAllow && x.runner.Reviewer == nil {
+		return nil
+	}
+	return x.approvePatch(ctx, decision == event.DecisionPrompt, reason, required)
+}
+
+// approvePatch asks whether the patch may be applied. What is approved for the session is each of its files.
+func (x *execution) approvePatch(ctx context.Context, needed bool, reason string, required []string) error {
+	approver := x.approver(needed)
+	if approver == nil {
+		return fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, reason)
+	}
+	if reason == "" {
+		reason = fmt.Sprintf(strictReview, x.policy.Name(), x.policy.Network())
+	}
+	q := x.request(approval.KindPatch, reason, required, reach.Identity{})
+	q.Script, q.Justification = x.patch.text, x.cmd.Justification
+	if x.runner.Reviewer == nil {
+		q.Key, q.Keys = reach.Version(x.policy, approval.KindPatch), x.patch.names
+	}
+	switch answer, err := x.ask(ctx, approver, q); {
+	case errors.Is(err, approval.ErrPass):
+		return fmt.Errorf("%w: %s, and there is no one to ask", ErrRefused, reason)
+	case err != nil:
+		return err
+	case !answer.Approves():
+		return fmt.Errorf("%w: %s: %s", ErrRefused, reason, answer.Refusal())
+	}
+	return nil
+}
+
+// rejected is why a patch is not applied, as agents know it.
+func rejected(p sandbox.Policy, what string) string {
+	why := "writing outside of the project"
+	if len(p.Writes()) == 0 {
+		why = "writing is blocked by read-only sandbox"
+	}
+	return "patch rejected: " + why + "; rejected by user approval settings (" + what + ")"
+}
+
+// closedTo returns those of some files that a command in the sandbox could not change, and why that holds
+// also where it is approved; empty where an approval is enough.
+func (x *execution) closedTo(ctx context.Context, names []string) (closed []string, why string, err error) {
+	if x.policy.Mode() != sandbox.Managed {
+		return nil, "", nil
+	}
+	closes, err := x.closes(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var ds []sandbox.Denial
+	for _, name := range names {
+		a := sandbox.Access{Op: sandbox.Write, Path: name}
+		if cause := closes(a); cause != nil {
+			closed = append(closed, name)
+			ds = append(ds, sandbox.Denial{Access: a, Errno: "EROFS", Source: sandbox.Notified,
+				Rule: cause.Error()})
+		}
+	}
+	r := &reach.DeniedRun{Policy: x.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: true,
+		Executor: x.runner.executor(), Spec: x.bareSpec(), Named: true}
+	r.Complete(ds)
+	for _, d := range ds {
+		if d.Grant == "" && d.Wider == "" {
+			return closed, d.Path + ": " + d.Rule, nil
+		}
+	}
+	return closed, "", nil
+}
+
+// bareSpec is what decides which files a command could change.
+// A private /tmp is another directory than the one that the names of a patch are in.
+func (x *execution) bareSpec() *executor.Spec {
+	spec := &executor.Spec{Run: x.id, Args: []string{"/bin/sh"}, Dir: x.dir, Env: x.env, Policy: x.policy,
+		Allow: x.allow, Level: x.cmd.Level, Tmp: "host", NoCaches: true, NoObserver: x.cmd.NoObserver}
+	if x.privateTmp() {
+		spec.Policy = x.policy.WithEntries(sandbox.PathEntry("/tmp", sandbox.LevelRead))
+	}
+	return spec
+}
+
+// closes returns what says why the sandbox of a command would close a file: by a plan of it where the
+// executor makes one, else by the policy.
+func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, error) {
+	planner, ok := x.runner.executor().(interface {
+		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
+	})
+	if ok {
+		closes, err := planner.Opens(ctx, x.bareSpec())
+		return closes, noSandbox(err)
+	}
+	return func(a sandbox.Access) error {
+		if ruling, rule := x.bareSpec().Policy.Explain(a); ruling != sandbox.Allow {
+			return errors.New(rule)
+		}
+		return nil
+	}, nil
+}
+
+// apply applies the patch, and returns the exit code.
+func (p *patching) apply(stdout, stderr io.Writer) int {
+	summary, err := p.applied()
+	if err != nil {
+		_, _ = io.WriteString(stderr, p.says+err.Error()+"\n")
+		return 1
+	}
+	if _, err := io.WriteString(stdout, summary); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func (p *patching) applied() (string, error) {
+	if p.err != nil {
+		return "", p.err
+	}
+	plan, err := patch.Make(p.patch, patch.Options{Dir: p.dir,
+		Allow: func(path string) bool { return slices.Contains(p.names, path) }})
+	if err != nil {
+		return "", err
+	}
+	defer plan.Close()
+	state, err := dirs.Dir()
+	if err != nil {
+		return "", err
+	}
+	if err := plan.Apply(filepath.Join(state, "patches")); err != nil {
+		return "", err
+	}
+	return plan.Summary(), nil
+}
+
+// perform starts the patch in the place of a process.
+func (x *execution) perform(spec *executor.Spec) executor.Process {
+	in := executor.Sandbox{Level: "none", Mechanism: []string{"sallyport"}}
+	return process.Perform(spec, in, x.patch.apply)
+}
