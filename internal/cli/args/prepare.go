@@ -26,6 +26,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 		if err == nil {
 			err = o.callers()
 		}
+		o.Cmd.Patch = r.Patch
 		if err == nil {
 			err = o.Check(words)
 		}

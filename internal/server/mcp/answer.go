@@ -67,35 +67,32 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 		StructuredContent: facts}, nil
 }
 
-// dispensable are facts that an answer goes without where it would be too long, the least useful first.
-var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new", "warnings", "notices",
-	"network_failures", "network_denials", "quarantined", "rule", "approvals", "sandbox", "error", "cwd"}
+// dispensable are facts that an answer goes without where it would be too long, the least useful first. The last
+// ones go after all but one of the denials.
+var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new", "warnings",
+	"notices", "network_failures", "network_denials", "quarantined", "rule", "denials", "commands", "approvals",
+	"sandbox", "error", "cwd"}
 
-// encode returns the facts within the budget: what is the least useful is left out first, then denials, the last
-// ones first.
-func (a *answer) encode() (json.RawMessage, error) {
-	for i := 0; ; i++ {
-		data, err := json.Marshal(a.facts) // with <, > and & escaped, as they are sent
-		if err != nil || len(data) <= a.most {
-			return data, err
-		}
-		const unimportant = 6
-		if i > unimportant && (halve[json.RawMessage](a.facts, "denials") || halve[any](a.facts, "commands")) {
-			continue
-		}
-		name := ""
-		for _, n := range dispensable {
-			if _, ok := a.facts[n]; ok {
-				name = n
+// encode returns the facts within the budget: what is the least useful is left out.
+func (a *answer) encode() (data json.RawMessage, err error) {
+	for _, name := range dispensable {
+		for {
+			data, err = json.Marshal(a.facts) // with <, > and & escaped, as they are sent
+			if _, ok := a.facts[name]; err != nil || len(data) <= a.most || !ok {
 				break
 			}
+			if name == "denials" || name == "commands" {
+				if !halve[json.RawMessage](a.facts, name) && !halve[any](a.facts, name) {
+					break
+				}
+				continue
+			}
+			delete(a.facts, name)
+			omitted, _ := a.facts["left_out"].([]string)
+			a.facts["left_out"] = append(omitted, name)
 		}
-		if name == "" {
-			return data, nil
-		}
-		delete(a.facts, name)
-		a.facts["left_out"] = append(leftOut(a.facts), name)
 	}
+	return data, err
 }
 
 // halve leaves out the last half of a list, and counts that.
@@ -107,11 +104,6 @@ func halve[T any](facts map[string]any, name string) bool {
 	omitted, _ := facts[name+"_omitted"].(int)
 	facts[name], facts[name+"_omitted"] = list[:len(list)/2], omitted+len(list)-len(list)/2
 	return true
-}
-
-func leftOut(facts map[string]any) []string {
-	names, _ := facts["left_out"].([]string)
-	return names
 }
 
 // shortened returns a text of at most so many bytes.
@@ -231,6 +223,12 @@ func (a *arguments) offset(r *runs.Run) uint64 {
 			text.Word(shortened(cursor, 80)), r.ID())
 	}
 	return at
+}
+
+// asJSON returns a value that always encodes in JSON.
+func asJSON(v any) []byte {
+	text, _ := json.Marshal(v)
+	return text
 }
 
 // failed returns the answer of a tool that failed.

@@ -29,7 +29,7 @@ type arguments struct {
 
 // read returns the arguments of a call to a tool that knows some names. Null stands for none.
 func read(tool string, data []byte, known []string) *arguments {
-	if len(data) == 0 {
+	if len(data) == 0 || string(data) == "null" {
 		data = []byte("{}")
 	}
 	a := &arguments{tool: tool}
@@ -154,6 +154,7 @@ const (
 // An execution is what the arguments of exec ask for.
 type execution struct {
 	flags    []string // of run, the script included
+	patch    string   // in the place of a script; empty for none
 	workdir  string   // absolute; empty for the workspace
 	tty      bool
 	stdin    string
@@ -166,15 +167,20 @@ type execution struct {
 	identity string // of everything that decides what runs
 }
 
-// execution reads the arguments of exec for a server.
+// execution reads the arguments of exec, check and patch for a server.
 func (a *arguments) execution(s *Server) *execution {
 	script := a.text("cmd")
-	if strings.TrimSpace(script) == "" {
-		a.fail("cmd", "it is missing or empty; pass the script to run")
-	}
-	x := &execution{tty: a.truth("tty"), stdin: a.text("stdin"), keeps: a.truth("keep_stdin"),
+	x := &execution{patch: a.text("patch"), tty: a.truth("tty"), stdin: a.text("stdin"), keeps: a.truth("keep_stdin"),
 		yield: a.milliseconds("yield_time_ms", 10_000, 250, 300_000), until: a.conditions(), tokens: a.tokens(),
 		approval: a.text("approval_id")}
+	switch {
+	case a.tool == "patch" && x.patch == "":
+		a.fail("patch", `it is missing or empty; pass a text that begins with "*** Begin Patch"`)
+	case len(x.patch) > maxPatch:
+		a.fail("patch", "it has more than %d bytes; split it", maxPatch)
+	case a.tool != "patch" && strings.TrimSpace(script) == "":
+		a.fail("cmd", "it is missing or empty; pass the script to run")
+	}
 	_, given := a.from["stdin"]
 	x.opens = !x.tty && (given || x.keeps)
 	if len(script) > maxScript || len(x.stdin) > maxInput {
@@ -183,8 +189,10 @@ func (a *arguments) execution(s *Server) *execution {
 	if x.workdir = a.text("workdir"); x.workdir != "" && !filepath.IsAbs(x.workdir) {
 		x.workdir = filepath.Join(s.opts.Root, x.workdir)
 	}
-	x.flags = append(slices.Concat([]string{"--env-inherit=core", "--shell=" + s.shell()}, s.opts.Args),
-		a.environment()...)
+	x.flags = append([]string{"--env-inherit=core"}, s.opts.Args...)
+	if script != "" {
+		x.flags = append(append([]string{"--shell=" + s.shell()}, x.flags...), a.environment()...)
+	}
 	if shell := a.text("shell"); shell != "" {
 		x.flags = append(x.flags, "--shell="+shell)
 	}
@@ -197,15 +205,19 @@ func (a *arguments) execution(s *Server) *execution {
 		a.fail("timeout_ms", "it must not be negative; leave it out for no limit")
 	}
 	a.permissions(x)
-	x.flags = append(x.flags, "--command="+script)
+	if strings.HasPrefix(script, "-") || strings.HasPrefix(script, "+") {
+		script = " " + script // else the shell takes it for its own options
+	}
+	if script != "" {
+		x.flags = append(x.flags, "--command="+script)
+	}
 	if rule := a.list("prefix_rule"); len(rule) > 0 {
 		if len(rule) > maxEntries || slices.Contains(rule, "--") || slices.Contains(rule, "") {
 			a.fail("prefix_rule", "it takes words of a command, without empty ones and without --")
 		}
 		x.flags = append(append(append(x.flags, "--prefix-rule"), rule...), "--")
 	}
-	id, _ := json.Marshal([]any{x.flags, x.workdir, x.tty, x.stdin, x.opens, x.keeps}) // strings always encode
-	x.identity = string(id)
+	x.identity = string(asJSON([]any{x.flags, x.workdir, x.tty, x.stdin, x.opens, x.keeps, x.patch}))
 	return x
 }
 

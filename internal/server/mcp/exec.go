@@ -33,12 +33,17 @@ func (s *Server) asksBy(req *sdk.CallToolRequest) (within *sdk.ServerSession, in
 	return req.Session, false
 }
 
-// exec starts a command and waits for it, or goes on with one that was asked about.
+// exec runs a script.
 func (s *Server) exec(c *call) (*answer, error) {
 	x := c.args.execution(s)
 	if c.args.err != nil {
 		return nil, c.args.err
 	}
+	return s.perform(c, x)
+}
+
+// perform starts what a call asks for and waits for it, or goes on with what was asked about.
+func (s *Server) perform(c *call, x *execution) (*answer, error) {
 	within, inAnswer := s.asksBy(c.req)
 	id := x.approval
 	if inAnswer && c.req.Params.RequestState != "" {
@@ -119,7 +124,7 @@ func (st *start) outcome(c *call, x *execution, left time.Duration, known *quest
 	switch {
 	case st.err != nil:
 		return nil, st.err
-	case st.result != nil && st.result.End == sallyport.EndUnavailable:
+	case st.result != nil && (st.result.End == sallyport.EndUnavailable || st.result.End == sallyport.EndFailed):
 		return nil, errors.New(st.result.Error)
 	case st.result != nil:
 		return notRun(st.run.ID(), st.result, x.tokens)

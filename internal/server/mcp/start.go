@@ -63,7 +63,7 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	life, cancel := context.WithCancel(s.life)
 	st.cancel = cancel
 	q := &runs.Request{Args: x.flags, Dir: s.opts.Dir, Workdir: x.workdir, Environ: s.opts.Environ,
-		OpenStdin: x.opens, Approver: approval.Func(st.approve)}
+		Patch: x.patch, OpenStdin: x.opens, Approver: approval.Func(st.approve)}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true
 	}

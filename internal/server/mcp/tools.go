@@ -119,6 +119,12 @@ var tools = []*tool{
 		takes: []argument{{"all", aTruth, "also those that have ended", false}, tokens},
 		gives: []argument{{"sessions", aList + `,"items":{"type":"object","required":["session_id","cmd","workdir","state","tty","started","idle_ms","exit_code"],"properties":{"session_id":{"type":"string"},"cmd":{"type":"string"},"workdir":{"type":"string"},"state":{"type":"string"},"tty":{"type":"boolean"},"started":{"type":"string"},"idle_ms":{"type":"integer"},"exit_code":{"type":["integer","null"]}}}`, "", true},
 			{"omitted", aNumber, "", false}}},
+	{name: "patch", title: "Apply a patch", own: true, run: (*Server).patch,
+		about: `Apply a patch to files: "*** Begin Patch", then "*** Add File: PATH" with +lines, "*** Update File: PATH" with @@ and lines that begin with " ", "-" or "+", or "*** Delete File: PATH", then "*** End Patch". All of it or nothing.`,
+		takes: []argument{{"patch", aText, "the whole text", true}, workdir, sandbox, {"justification", aText, "why, for the user", false},
+			{"approval_id", aText, "as for exec", false}, tokens},
+		gives: []argument{{"applied", aTruth, "", true}, {"files", aList + `,"items":{"type":"object","required":["path","action"],"properties":{"path":{"type":"string"},"action":{"type":"string","enum":["add","update","delete","move"]}}}`, "", true},
+			{"summary", aText, "", true}, {"state", aText, "", true}, {"exit_code", aCode, "", false}}},
 	{name: "check", title: "Check a command", reads: true, run: (*Server).check,
 		about: "Say whether a script would run, be asked about or be forbidden, and in what sandbox. Nothing runs.",
 		takes: []argument{{"cmd", aText, "script for the shell", true}, workdir, sandbox, tokens},
@@ -158,7 +164,7 @@ func schema(members []argument, closed bool) json.RawMessage {
 	for _, m := range members {
 		s := m.schema
 		if m.about != "" {
-			s += fmt.Sprintf(`,"description":%s`, quotedText(m.about))
+			s += fmt.Sprintf(`,"description":%s`, asJSON(m.about))
 		}
 		all = append(all, fmt.Sprintf("%q:{%s}", m.name, s))
 		if m.needed {
@@ -173,12 +179,6 @@ func schema(members []argument, closed bool) json.RawMessage {
 		text += `,"additionalProperties":false`
 	}
 	return json.RawMessage(text + "}")
-}
-
-// quotedText returns a text in JSON.
-func quotedText(s string) string {
-	text, _ := json.Marshal(s) // a string always encodes
-	return string(text)
 }
 
 // described returns the tool as clients see it.
