@@ -93,21 +93,29 @@ func options(t testing.TB, dir string, flags ...string) mcp.Options {
 // open connects a client with some options to a new server for a directory of its own.
 func open(t testing.TB, opts *sdk.ClientOptions, flags ...string) *client {
 	t.Helper()
+	return openAt(t, "", opts, flags...)
+}
+
+// openAt is open for a revision of the protocol; empty is the newest one.
+func openAt(t testing.TB, revision string, opts *sdk.ClientOptions, flags ...string) *client {
+	t.Helper()
 	testenv.NeedUserNS(t)
 	dir := t.TempDir()
 	if len(flags) > 0 && flags[0] == "call" {
 		o := options(t, dir, flags[1:]...)
 		o.ByCall = true
-		return connect(t, mcp.New(o), dir, opts)
+		return connect(t, mcp.New(o), dir, revision, opts)
 	}
-	return connect(t, mcp.New(options(t, dir, flags...)), dir, opts)
+	return connect(t, mcp.New(options(t, dir, flags...)), dir, revision, opts)
 }
 
 // outside returns a directory that the sandbox shows and does not open.
 func outside(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "mcptest") // a name that looks like one of a single run is not granted
-	if err != nil {
+	// A name that looks like one of a single run is not granted.
+	dir := "/var/tmp/mcp-" + strings.ToLower(t.Name()) + map[bool]string{true: "-root"}[os.Getuid() == 0]
+	_ = os.RemoveAll(dir) // of a test that was killed
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -115,13 +123,14 @@ func outside(t testing.TB) string {
 }
 
 // connect connects a client to a server, which is closed at the end of the test.
-func connect(t testing.TB, server *mcp.Server, dir string, opts *sdk.ClientOptions) *client {
+func connect(t testing.TB, server *mcp.Server, dir, revision string, opts *sdk.ClientOptions) *client {
 	t.Helper()
 	near, far := sdk.NewInMemoryTransports()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, far) }()
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(ctx, near, nil)
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(ctx, near,
+		&sdk.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)
 	}
