@@ -82,32 +82,44 @@ func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 		}
 		return nil
 	}
-	if m.tokenFile == "" {
-		dir := env.Variable("XDG_RUNTIME_DIR")
-		if dir == "" {
-			return explain.NewError("XDG_RUNTIME_DIR is not set; use --token-file FILE")
-		}
-		root, err := safefile.MakeDirs(filepath.Join(dir, "sallyport"))
-		if err != nil {
-			return explain.NewError("cannot make the directory of the token: %v", explain.SystemCause(err))
-		}
-		root.Close()
-		m.tokenFile = filepath.Join(dir, "sallyport", "mcp-token")
-	}
-	token, err := mcp.Token(args.Absolute(m.tokenFile, env.Dir, env.Variable("HOME")))
-	if err != nil {
-		return explain.NewError("%v", err)
-	}
 	l, err := mcp.Listen(m.http, m.insecure)
 	if err != nil {
 		return explain.NewError("%v", err)
 	}
-	server.Hidden = []string{hostfacts.RealPath(args.Absolute(m.tokenFile, env.Dir, env.Variable("HOME")))}
+	file, err := env.tokenFile(m.tokenFile)
+	if err != nil {
+		_ = l.Close() // nothing was served
+		return err
+	}
+	token, err := mcp.Token(file)
+	if err != nil {
+		_ = l.Close() // nothing was served
+		return explain.NewError("%v", err)
+	}
+	server.Hidden = []string{hostfacts.RealPath(file)}
 	err = mcp.New(server).ServeHTTP(ctx, l, token, func(url string) error { return env.print(url + "\n") })
 	if err != nil {
 		return explain.NewError("%v", err)
 	}
 	return nil
+}
+
+// tokenFile returns the absolute path of the file with the token.
+func (e *Env) tokenFile(name string) (string, error) {
+	if name != "" {
+		return args.Absolute(name, e.Dir, e.Variable("HOME")), nil
+	}
+	dir := e.Variable("XDG_RUNTIME_DIR")
+	if dir == "" {
+		return "", explain.NewError("XDG_RUNTIME_DIR is not set; use --token-file FILE")
+	}
+	dir = filepath.Join(dir, "sallyport")
+	root, err := safefile.MakeDirs(dir)
+	if err != nil {
+		return "", explain.NewError("cannot make the directory of the token: %v", explain.SystemCause(err))
+	}
+	root.Close()
+	return filepath.Join(dir, "mcp-token"), nil
 }
 
 // mcpServer returns the options of the server. What is wrong with the flags of run is said before it starts.

@@ -60,7 +60,7 @@ var (
 )
 
 func yield(usual string) argument {
-	return argument{"yield_time_ms", aNumber + `,"maximum":300000,"default":` + usual, "how long the call waits", false}
+	return argument{"yield_time_ms", aNumber + `,"default":` + usual, "how long the call waits, at most 300000", false}
 }
 
 // ofExec are the arguments that decide what runs.
@@ -94,7 +94,7 @@ var tools = []*tool{
 			yield("250"), waitFor, tokens}},
 	{name: "wait", title: "Wait for a session", result: true, reads: true, run: (*Server).wait,
 		about: "Wait until a session ends or a condition of wait_for holds, and return new output. Prefer one long wait to polling.",
-		takes: []argument{session, waitFor, {"timeout_ms", aNumber + `,"maximum":300000,"default":45000`, "longest wait; running out is no error", false},
+		takes: []argument{session, waitFor, {"timeout_ms", aNumber + `,"default":45000`, "longest wait, at most 300000; running out is no error", false},
 			{"cursor", aText, "of an answer: show output from there on", false}, tokens}},
 	{name: "read", title: "Read output", result: true, reads: true, run: (*Server).read,
 		about: "Read or search the whole output of a session or run, also after its end, by lines.",
