@@ -142,6 +142,7 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 		made.Number = func(after uint64) (uint64, error) { return dirs.Number("sessions", after) }
 	}
 	var trial args.Options
+	defer trial.Close()
 	if _, err := syntax.ParseFlags(trial.Flags(), made.Args); err != nil {
 		return none, err
 	}

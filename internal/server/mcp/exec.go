@@ -163,6 +163,7 @@ func (st *start) outcome(c *call, x *execution, left time.Duration, known *quest
 func notRun(run string, res *sallyport.Result, tokens int) (*answer, error) {
 	a, err := newAnswer(run, res)
 	if err == nil {
+		delete(a.facts, "error")
 		a.facts["output"], a.facts["reason"] = shortened(res.Error, bytesPerToken*tokens), "exit"
 		a.facts["original_token_count"] = text.TokenCount(len(res.Error))
 	}

@@ -168,6 +168,15 @@ func TestDenied(t *testing.T) {
 	contains(t, f.text, "blocked: write "+file, "--rw "+file)
 }
 
+// TestForbidden: what rules or the policy forbid is an answer.
+func TestForbidden(t *testing.T) {
+	c := open(t, nil, "-a", "never")
+	f := c.call("exec", escalated("echo ran")).exits(t, 122)
+	if f.End != "forbidden" || f.Run == "" || !strings.Contains(f.Output, "approval is never") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestCheckTool: nothing runs.
 func TestCheckTool(t *testing.T) {
 	c := open(t, nil)

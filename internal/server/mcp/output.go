@@ -154,7 +154,7 @@ func excerptOf(r *runs.Run, from, to uint64, most int) excerpt {
 	if most > 0 {
 		hidden := count - strings.Count(h, "\n") - strings.Count(t, "\n")
 		e.text = fmt.Sprintf("%s\n[%d bytes, %d lines left out; read them with read and search, or start_line]\n%s",
-			strings.TrimSuffix(h, "\n"), left, max(hidden, 0), t)
+			strings.TrimSuffix(h, "\n"), e.omitted, max(hidden, 0), t)
 	}
 	return e
 }
