@@ -41,7 +41,7 @@ type lineReader struct {
 // take takes bytes that end at an offset.
 func (l *lineReader) take(p []byte, end uint64) {
 	for len(p) > 0 && !l.done {
-		n, clean, _ := l.plain.Next(p)
+		n, clean, same := l.plain.Next(p)
 		p = p[n:]
 		for len(clean) > 0 && !l.done {
 			i := bytes.IndexAny(clean, "\r\n")
@@ -53,12 +53,15 @@ func (l *lineReader) take(p []byte, end uint64) {
 			if i < 0 {
 				break
 			}
-			if clean[i] == '\r' {
+			ends, rest := clean[i], clean[i+1:]
+			if clean = rest; ends == '\r' {
 				l.back = true
-			} else {
-				l.finish(true, end-uint64(len(p)))
+				continue
 			}
-			clean = clean[i+1:]
+			if !same { // they stand for other bytes
+				rest = nil
+			}
+			l.finish(true, end-uint64(len(p)+len(rest)))
 		}
 		if len(l.line) > maxLine {
 			l.finish(false, end-uint64(len(p)))
