@@ -173,7 +173,7 @@ func (o *Options) killFlags() []syntax.Flag {
 }
 
 // condition takes the value of --for.
-func (o *Options) condition(v string) error { return o.conditions.Add(v, config.ParseDuration) }
+func (o *Options) condition(v string) error { return o.conditions.Add(v) }
 
 // oneID returns the session that words name.
 func oneID(words []string) (string, error) {

@@ -20,8 +20,8 @@ type Conditions struct {
 }
 
 // Add adds the conditions in a text: exit, quiet=DUR, input, port or match=RE, with commas between them, where
-// match=RE is the last. Duration reads DUR. The error is one sentence.
-func (c *Conditions) Add(text string, duration func(string) (time.Duration, error)) error {
+// match=RE is the last. The error is one sentence.
+func (c *Conditions) Add(text string) error {
 	for more := true; more; {
 		var one string
 		if strings.HasPrefix(text, "match=") {
@@ -39,7 +39,7 @@ func (c *Conditions) Add(text string, duration func(string) (time.Duration, erro
 		case name == "match" && value != "":
 			c.Match = value
 		case name == "quiet" && given:
-			d, err := duration(value)
+			d, err := syntax.ParseDuration(value)
 			if err == nil && d < time.Millisecond {
 				err = errors.New("it must be at least 1ms")
 			}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -115,7 +114,7 @@ func (a *arguments) tokens() int {
 // conditions reads wait_for; without it the end of the run ends a wait.
 func (a *arguments) conditions() (c runs.Conditions) {
 	for _, one := range a.list("wait_for") {
-		if err := c.Add(one, config.ParseDuration); err != nil {
+		if err := c.Add(one); err != nil {
 			a.fail("wait_for", "%v", err)
 		}
 	}

@@ -27,7 +27,7 @@ type call struct {
 // handler returns the function that calls a tool.
 func (s *Server) handler(t *tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		c := &call{ctx: ctx, req: req, args: read(t.name, req.Params.Arguments, t.known())}
+		c := &call{ctx: ctx, req: req, args: read(t.Name, req.Params.Arguments, t.known)}
 		if c.args.err != nil {
 			return failed(c.args.err), nil
 		}

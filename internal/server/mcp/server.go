@@ -61,8 +61,8 @@ func New(opts Options) *Server {
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "sallyport", Version: opts.Version},
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}})
-	for _, t := range tools {
-		s.mcp.AddTool(t.described(), s.handler(t))
+	for _, t := range tools() {
+		s.mcp.AddTool(&t.Tool, s.handler(t))
 	}
 	s.addResources()
 	return s

@@ -267,6 +267,7 @@ var roomModules = map[string][]string{
 	"mvdan.cc/sh/v3":                         {"internal/command/script", "internal/command/programs"}, // scripts, and their words
 	"github.com/coder/websocket":             {"internal/server/wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
+	"github.com/google/jsonschema-go":        {"internal/server/mcp"}, // tests of its schemas
 	"github.com/nats-io":                     {"internal/fleet"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
