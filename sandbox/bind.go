@@ -48,6 +48,24 @@ func (p Policy) Bind(pl Places) Policy {
 	return p.seal()
 }
 
+// WithWorkspace returns the policy with the places of the workspace fixed below a directory, which is an
+// absolute path: Bind changes nothing about them then, wherever a command runs.
+func (p Policy) WithWorkspace(dir string) Policy {
+	if p.mode != Managed || p.open {
+		return p
+	}
+	var bound []Entry
+	for _, e := range p.list() {
+		if e.Place.Token == TokenProjectRoots || strings.HasPrefix(e.Place.Path, workspaceGlobPrefix) {
+			bound = append(bound, bindEntry(e, Places{Workspaces: []string{dir}})...)
+		} else {
+			bound = append(bound, e)
+		}
+	}
+	p.entries, p.listed = bound, true
+	return p.seal()
+}
+
 // bindEntry returns the entries that one entry becomes.
 func bindEntry(e Entry, pl Places) []Entry {
 	if e.Check() != nil {

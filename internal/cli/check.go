@@ -4,16 +4,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
-	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -79,7 +76,7 @@ func checkCommand(ctx context.Context, env *Env, o *options, words []string) err
 		Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
-		answer, err = explainRunOf(ctx, env, q, run, e)
+		answer, err = run.Explain(ctx, &env.Env, q, e)
 	} else {
 		answer, err = explain.Ask(q)
 	}
@@ -108,35 +105,6 @@ func noAnswer(err error) error {
 		e.Code = explain.CodeNo
 	}
 	return &e
-}
-
-// explainRunOf explains the run that flags and settings describe.
-func explainRunOf(ctx context.Context, env *Env, q explain.Question, run *args.Options,
-	e *config.Effective) (*explain.Explanation, error) {
-	defer run.Close()
-	if err := run.Check(q.Command); err != nil {
-		return nil, err
-	}
-	cmd, policy, err := run.Build(&env.Env, q.Host.Dir, q.Command)
-	if err != nil {
-		return nil, err
-	}
-	run.Beside = q.Read()
-	r, post, err := run.Runner(&env.Env, e, policy, cmd.Dir, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer post.Close()
-	q.Site = run.Site(&env.Env, e, policy, cmd.Dir)
-	x, err := explain.ExplainRun(ctx, r, cmd, q, explain.Sandbox{
-		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Cmd.Level, "bwrap"),
-		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants,
-		Allow: run.Cmd.Allow, Base: e.Base,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return x, r.Close()
 }
 
 // checkedWords completes the command of check.

@@ -23,7 +23,7 @@ this:
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill rm why check patch \
     net init trust config approvals approve deny hook setup exec-server \
-    grants doctor caches sandboxes version completion help; do
+    mcp grants doctor caches sandboxes version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 

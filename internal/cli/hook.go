@@ -282,7 +282,7 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 	}
 	q := explain.Question{Command: words, Layers: e.Rules(),
 		Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
-	x, err := explainRunOf(ctx, in, q, run, e)
+	x, err := run.Explain(ctx, &in.Env, q, e)
 	if err != nil {
 		return nil, err
 	}

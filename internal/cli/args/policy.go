@@ -122,10 +122,15 @@ func (o *Options) repository(dir string) []sandbox.Entry {
 }
 
 // asksFor returns what --ask-for asks for: a path that exists, the directory of one that does not,
-// or a host.
+// a path to read, or a host.
 func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 	var grants []sandbox.Grant
 	for _, name := range o.AskFor {
+		if place, read := strings.CutPrefix(name, "read:"); read {
+			place = filepath.Clean(Absolute(place, dir, home))
+			grants = append(grants, sandbox.Grant{Path: hostfacts.RealPath(place), Level: sandbox.LevelRead})
+			continue
+		}
 		if isHost(name) {
 			g, err := askForHost(name)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
@@ -25,6 +26,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 		if err == nil {
 			err = o.callers()
 		}
+		o.Cmd.Patch = r.Patch
 		if err == nil {
 			err = o.Check(words)
 		}
@@ -35,7 +37,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, words)
+			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -52,13 +54,18 @@ func (o *Options) callers() error {
 	return explain.NewError("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 
-// prepare makes the run. Person may be nil.
-func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*runs.Prepared, error) {
+// prepare makes the run. Person may be nil, and workdir empty.
+func (o *Options) prepare(env *Env, person approval.Approver, workdir string,
+	words []string) (*runs.Prepared, error) {
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
 	}
 	cmd, policy, err := o.Build(env, dir, words)
+	if err == nil && workdir != "" {
+		err = CheckPath("the working directory", workdir, true)
+		cmd.Dir, policy = workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -204,18 +205,30 @@ func cannotWrite(err error) error {
 	return explain.NewError("cannot write the output: %v", explain.SystemCause(err))
 }
 
-// wait waits for a session.
-func wait(ctx context.Context, env *Env, o *Options, words []string) error {
-	conditions := o.conditions
-	if conditions == nil {
-		conditions = map[string]any{"exit": true}
+// awaited is what run/wait waits for.
+func (o *Options) awaited() map[string]any {
+	c, all := &o.conditions, map[string]any{}
+	for name, is := range map[string]bool{"exit": c.Exit || *c == runs.Conditions{}, "input": c.Input, "port": c.Port,
+		"raw": o.raw} {
+		if is {
+			all[name] = true
+		}
 	}
-	if o.raw {
-		conditions["raw"] = true
+	if c.Match != "" {
+		all["match"] = c.Match
+	}
+	if c.Quiet != 0 {
+		all["quietMs"] = c.Quiet.Milliseconds()
 	}
 	if o.after != nil {
-		conditions["after"] = *o.after
+		all["after"] = *o.after
 	}
+	return all
+}
+
+// wait waits for a session.
+func wait(ctx context.Context, env *Env, o *Options, words []string) error {
+	conditions := o.awaited()
 	return o.using(ctx, env, words, func(c client, id string) error {
 		params := map[string]any{"runId": id, "for": conditions}
 		if o.timeout != nil {

@@ -51,7 +51,7 @@ type Options struct {
 	json, follow, noNewline, eof bool
 	target                       config.Server
 	detachKeys, signal           string
-	conditions                   map[string]any // of run/wait
+	conditions                   runs.Conditions
 	timeout                      *time.Duration
 	raw                          bool
 	after                        *uint64

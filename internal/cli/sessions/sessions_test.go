@@ -159,7 +159,7 @@ func TestConditions(t *testing.T) {
 		t.Run(test.in, func(t *testing.T) {
 			var o Options
 			err := o.condition(test.in)
-			got, _ := json.Marshal(o.conditions)
+			got, _ := json.Marshal(o.awaited())
 			if test.err == "" && (err != nil || string(got) != test.want) {
 				t.Errorf("%s, %v, want %s", got, err, test.want)
 			}

@@ -6,10 +6,7 @@ package sessions
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -176,39 +173,7 @@ func (o *Options) killFlags() []syntax.Flag {
 }
 
 // condition takes the value of --for.
-func (o *Options) condition(v string) error {
-	if o.conditions == nil {
-		o.conditions = map[string]any{}
-	}
-	for more := true; more; {
-		var one string
-		if strings.HasPrefix(v, "match=") {
-			one, more = v, false
-		} else {
-			one, v, more = strings.Cut(v, ",")
-		}
-		name, value, given := strings.Cut(one, "=")
-		switch {
-		case (name == "exit" || name == "input" || name == "port") && !given:
-			o.conditions[name] = true
-		case name == "match" && value != "":
-			o.conditions[name] = value
-		case name == "quiet" && given:
-			d, err := config.ParseDuration(value)
-			if err == nil && d < time.Millisecond {
-				err = errors.New("it must be at least 1ms")
-			}
-			if err != nil {
-				return fmt.Errorf("quiet: %w", err)
-			}
-			o.conditions["quietMs"] = d.Milliseconds()
-		default:
-			return fmt.Errorf("invalid condition %q; use exit, quiet=DUR, input, match=RE or port",
-				shortened(one))
-		}
-	}
-	return nil
-}
+func (o *Options) condition(v string) error { return o.conditions.Add(v) }
 
 // oneID returns the session that words name.
 func oneID(words []string) (string, error) {

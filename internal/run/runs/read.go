@@ -83,3 +83,20 @@ func (r *Run) Page(after, most uint64) Page {
 	page.Complete = over && page.Next >= total
 	return page
 }
+
+// Size returns how many bytes there are of the output so far, and how many of them are not retained.
+func (r *Run) Size() (total, missing uint64) { return r.session.Size() }
+
+// Shown returns the offset after what was shown of the output to callers without an offset of their own.
+func (r *Run) Shown() uint64 {
+	r.cursors.Lock()
+	defer r.cursors.Unlock()
+	return r.shown
+}
+
+// Show says that the output before an offset was shown.
+func (r *Run) Show(to uint64) {
+	r.cursors.Lock()
+	defer r.cursors.Unlock()
+	r.shown = max(r.shown, to)
+}

@@ -57,6 +57,7 @@ type Run struct {
 	cursors sync.Mutex
 	matched uint64 // offset after the last match that a wait without an offset has found
 	told    uint64 // offset after what the waits without an offset have counted
+	shown   uint64 // offset after what Show was told
 }
 
 // ID returns the number of the run, in decimal.
@@ -155,9 +156,10 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	now := time.Now()
-	r.table.begins(r, &starting{cancel: cancel, info: Info{Starting: true, SessionInfo: sallyport.SessionInfo{
-		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
-	}}})
+	r.table.begins(r, &starting{cancel: cancel, info: Info{Starting: true, Script: c.Script,
+		SessionInfo: sallyport.SessionInfo{
+			ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
+		}}})
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
@@ -254,6 +256,8 @@ func (r *Run) free() {
 // Info is what a list shows of a run.
 type Info struct {
 	sallyport.SessionInfo
+	// Script is the script that runs; empty for a program.
+	Script string
 	// Result is nil while the run is alive.
 	Result *sallyport.Result
 	// Starting says that it has not begun: it is judged, or waits for an approval.
@@ -270,6 +274,7 @@ type Info struct {
 // Info returns what a list shows.
 func (r *Run) Info() Info {
 	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
+	info.Script = r.prepared.Cmd.Script
 	info.ID, info.Running, info.Denials, info.Asks = r.id, !r.over(), int(r.denied.Load()), r.asks()
 	if !info.Running {
 		info.Result = r.result

@@ -38,6 +38,11 @@ type Request struct {
 	// Args are the words after "sallyport run": flags and the command.
 	Args []string
 	Dir  string // absolute; the working directory unless a flag names another one
+	// Workdir is an absolute path: where the command runs while the workspace stays that of Dir and the
+	// flags, so that the choice opens nothing. Empty means in the workspace.
+	Workdir string
+	// Patch is the text of a patch, in the place of the command; empty for none.
+	Patch string
 	// Environ is the environment of the caller, as "NAME=value". It is not nil.
 	Environ   []string
 	TTY       *sallyport.Size // nil for none

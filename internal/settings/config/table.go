@@ -186,7 +186,7 @@ var keys = []Key{
 	{Name: "environment.ignore_default_excludes", Type: Bool, Order: FalseFirst, Default: "false", to: func(r *Run) any { return &r.Cmd.EnvPolicy.KeepSecrets }, Help: "Pass on what looks like a secret, too."},
 
 	{Type: Bool, to: func(r *Run) any { return &r.Cmd.Unsandboxed }, Flags: []Flag{{Flag: syntax.Flag{Long: "escalate", Group: groupApproval, Shapes: true, Help: "ask to run it outside the sandbox"}}}},
-	{Type: List, to: func(r *Run) any { return &r.AskFor }, Flags: []Flag{{Flag: syntax.Flag{Long: "ask-for", Value: "PATH|HOST", Kind: syntax.Files, Group: groupApproval, Shapes: true, Help: "ask to also write PATH or reach HOST[:PORT]; a path\nbegins with /, . or ~, or contains a / (repeatable)"}}}},
+	{Type: List, to: func(r *Run) any { return &r.AskFor }, Flags: []Flag{{Flag: syntax.Flag{Long: "ask-for", Value: "PATH|HOST", Kind: syntax.Files, Group: groupApproval, Shapes: true, Help: "ask to also write PATH (read:PATH: read it) or reach\nHOST[:PORT]; a path begins with /, . or ~, or\ncontains a / (repeatable)"}}}},
 	{Type: Text, to: func(r *Run) any { return &r.Cmd.Justification }, Flags: []Flag{{Flag: syntax.Flag{Long: "justification", Value: "TEXT", Group: groupApproval, Help: "your reason, shown with the question"}}}},
 	{Type: Any, to: func(r *Run) any { return &r.Cmd.PrefixRule }, Flags: []Flag{{Flag: syntax.Flag{Long: "prefix-rule", Value: "WORD...", Rest: true, Group: groupApproval, Help: "the rule that the question offers to remember: all\nwords up to --"}}}},
 	{Name: "hooks.approver", Type: List, Whole: true, to: func(r *Run) any { return &r.Approver.Args }, Help: "A program, and its arguments, that is asked for approval before a person.",

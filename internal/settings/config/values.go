@@ -84,16 +84,7 @@ const digits = "0123456789"
 
 // ParseDuration reads a duration such as "30s" or "1m30s". A number alone is in seconds, as
 // with timeout(1) and sleep(1). Negative ones are refused.
-func ParseDuration(s string) (time.Duration, error) {
-	unit := ""
-	if strings.Trim(s, digits+".") == "" {
-		unit = "s"
-	}
-	if d, err := time.ParseDuration(s + unit); err == nil && d >= 0 {
-		return d, nil
-	}
-	return 0, fmt.Errorf("invalid duration %s; use seconds, or a form such as 30s, 5m or 1h30m", quoted(s))
-}
+func ParseDuration(s string) (time.Duration, error) { return syntax.ParseDuration(s) }
 
 // sizeUnits are the endings of sizes. A letter alone is binary, as with dd(1)
 // and ulimit, and so is one with "i"; a letter with "B" is decimal.

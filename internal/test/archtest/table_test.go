@@ -118,12 +118,12 @@ var layers = map[string]int{
 	"unified":                  layerTools,
 
 	"internal/server/execserver": layerServers,
+	"internal/server/mcp":        layerServers,
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
 	"internal/console":       layerDoors,
 	"internal/fleet":         layerDoors,
-	"internal/mcpserver":     layerDoors,
 	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args": layerArgs,
@@ -149,7 +149,7 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/mcpserver",
+	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/server/mcp",
 		"internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
@@ -171,7 +171,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/console", "internal/fleet", "internal/mcpserver", "internal/cli", "internal/cli/args",
+			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
 			"internal/cli/sessions",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
@@ -268,7 +268,8 @@ var roomModules = map[string][]string{
 	"go.starlark.net":                        {"rules"},
 	"mvdan.cc/sh/v3":                         {"internal/command/script", "internal/command/programs"}, // scripts, and their words
 	"github.com/coder/websocket":             {"internal/server/wire"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
+	"github.com/google/jsonschema-go":        {"internal/server/mcp"}, // tests of its schemas
 	"github.com/nats-io":                     {"internal/fleet"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},

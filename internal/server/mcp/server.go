@@ -1,0 +1,116 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+)
+
+// Options say how a Server serves.
+type Options struct {
+	// Version is told to clients; it may be empty.
+	Version string
+	// Prepare and Number are those of the table of runs; Prepare must not be nil.
+	Prepare runs.Prepare
+	Number  runs.Number
+	// Args are flags of run that all commands get, Dir is the absolute directory that relative names in them
+	// begin in, and Root the workspace that they name, absolute.
+	Args      []string
+	Dir, Root string
+	// Environ holds the variables that commands may inherit, as "NAME=value". It is not nil.
+	Environ []string
+	// Check explains a command that would run for a Request, as an object in JSON. It must not be nil.
+	Check func(ctx context.Context, r *runs.Request) (any, error)
+	// ByCall has all clients repeat a call after an approval, also those that can be asked within one.
+	ByCall bool
+	// Hidden are absolute paths that no command in a sandbox reads.
+	Hidden []string
+}
+
+// owner is the owner of all runs: who reaches the server reaches all of them.
+const owner = "mcp"
+
+// A Server serves the runs of one process to clients. Make one with New.
+type Server struct {
+	opts  Options
+	runs  *runs.Table
+	mcp   *sdk.Server
+	life  context.Context //nolint:containedctx // of what outlives a call
+	end   context.CancelFunc
+	work  sync.WaitGroup // what outlives a call
+	shell func() string
+
+	mu     sync.Mutex
+	starts process.Recent[*start] // by the IDs of questions
+}
+
+// New returns a Server. The caller must call Close.
+func New(opts Options) *Server {
+	s := &Server{opts: opts, starts: process.Recent[*start]{Most: maxStarts}, shell: sync.OnceValue(shell)}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.runs = runs.New(opts.Prepare, opts.Number, opts.Hidden, nil, func(int) {})
+	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "sallyport", Version: opts.Version},
+		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{
+			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}})
+	for _, t := range tools() {
+		s.mcp.AddTool(&t.Tool, s.handler(t))
+	}
+	s.addResources()
+	return s
+}
+
+// shell returns the shell of scripts.
+func shell() string {
+	if _, err := exec.LookPath("bash"); err == nil {
+		return "bash"
+	}
+	return "sh"
+}
+
+// Close ends all runs, and waits until nothing of them is left. It may be called more than once.
+func (s *Server) Close() {
+	s.end()
+	s.runs.Close()
+	s.work.Wait()
+}
+
+// ServeLines speaks with one client, in messages of a line, until the client sends no more or ctx ends. Then it
+// ends all runs, and answers what was asked before. It closes in.
+func (s *Server) ServeLines(ctx context.Context, in io.ReadCloser, out io.Writer) error {
+	defer s.Close()
+	return s.Serve(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: maxMessage})
+}
+
+// Serve speaks with one client until its connection or ctx ends. Then it ends all runs, which are still known,
+// and answers what was asked before.
+func (s *Server) Serve(ctx context.Context, of sdk.Transport) error {
+	t := &lineTransport{Transport: of, ended: s.stop}
+	err := s.mcp.Run(ctx, t)
+	if ctx.Err() != nil || t.over() {
+		return nil
+	}
+	return err
+}
+
+// maxMessage is how many bytes a message has at most.
+const maxMessage = 8 << 20
+
+// stop ends all runs; no further ones start.
+func (s *Server) stop() {
+	s.end()
+	s.runs.Stop()
+}
+
+// unclosed is a writer that belongs to others.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
