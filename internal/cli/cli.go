@@ -193,7 +193,7 @@ func commands() []command {
 			flagsAfter: flagsOfHook, misused: codeBlock},
 		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1, flags: setupFlags, run: setupCommand, offer: func(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
-		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags, run: mcpCommand},
+		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags, run: mcpCommand, offer: installWords},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},

@@ -28,6 +28,7 @@ const hookHelp = `Answer the hook of an agent that is about to run a command.
 
   sallyport hook claude|codex|cursor|gemini [--mode MODE] [FLAGS of run]
   sallyport hook doctor
+  sallyport hook install|uninstall AGENT     (sallyport hook install --help)
 
 The agent writes an event on standard input and obeys the answer on standard
 output. The command is judged as by sallyport check --explain with the same
@@ -114,6 +115,8 @@ func hookWords(before []string) (syntax.FlagKind, []candidate) {
 		for _, v := range hookVerbs() {
 			all = append(all, candidate{v.name, v.about})
 		}
+		_, verbs := installWords(before)
+		all = append(all, verbs...)
 	case before[len(before)-1] == "--mode":
 		all = []candidate{{modeContain}, {modeJudge}}
 	}

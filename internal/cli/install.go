@@ -87,6 +87,15 @@ func installVerb(words []string) *command {
 	}
 }
 
+// installWords completes the verbs of installVerb after the command that they belong to.
+func installWords(before []string) (syntax.FlagKind, []candidate) {
+	if len(before) > 0 {
+		return syntax.Words, nil
+	}
+	return syntax.Words, []candidate{{"install", "write it into the settings of an agent"},
+		{"uninstall", "remove it from them"}}
+}
+
 // agentNames completes the name of an agent.
 func agentNames(before []string, part install.Part) (syntax.FlagKind, []candidate) {
 	var all []candidate
