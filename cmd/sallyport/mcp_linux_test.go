@@ -125,7 +125,8 @@ func TestMCP(t *testing.T) {
 		t.Errorf("why: %s, %v", out, err)
 	}
 
-	args := map[string]any{"cmd": "echo outside", "sandbox_permissions": "require_escalated", "justification": "x"}
+	args := map[string]any{"cmd": "echo outside", "sandbox_permissions": "require_escalated",
+		"justification": "x"}
 	a = c.call("exec", args).Result.StructuredContent
 	if a.State != "approval_needed" {
 		t.Fatalf("%+v", a)
@@ -170,7 +171,8 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") || !strings.HasSuffix(lines.Text(), "/mcp") {
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") ||
+		!strings.HasSuffix(lines.Text(), "/mcp") {
 		t.Fatalf("%q", lines.Text())
 	}
 	token, err := os.ReadFile(filepath.Join(s.work, "token"))
@@ -195,7 +197,8 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	defer res.Body.Close()
 	said, err := io.ReadAll(res.Body)
-	if err != nil || !strings.Contains(string(said), `"exit_code":1`) || strings.Contains(string(said), strings.TrimSpace(string(token))) {
+	if err != nil || !strings.Contains(string(said), `"exit_code":1`) || strings.Contains(string(said),
+		strings.TrimSpace(string(token))) {
 		t.Errorf("%d %s, %v", res.StatusCode, said, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
