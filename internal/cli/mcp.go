@@ -44,12 +44,14 @@ func mcpFlags(o *options) []syntax.Flag {
 		{Long: "http", Value: "HOST:PORT", Set: syntax.SetText(&m.http),
 			Help: "serve HTTP there; port 0 is a free one"},
 		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&m.tokenFile),
-			Help: "holds the token of --http, and is created if missing\n(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
+			Help: "holds the token of --http, and is created if missing\n" +
+				"(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
 		{Long: "insecure", Set: syntax.SetOn(&m.insecure),
 			Help: "allow an address that other machines reach"},
 		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall},
-			Set:  syntax.SetText(&m.approvals),
-			Help: "auto: ask by the client where it can; call: always\nhave the agent repeat the call (default auto)"},
+			Set: syntax.SetText(&m.approvals),
+			Help: "auto: ask by the client where it can; call: always\n" +
+				"have the agent repeat the call (default auto)"},
 		{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help), Hidden: true},
 	}
 	own := flags

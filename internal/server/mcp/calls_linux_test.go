@@ -173,7 +173,8 @@ func speak(t *testing.T) (*lineClient, string) {
 		c.done <- server.ServeLines(context.Background(), in, out)
 		_ = out.Close()
 	}()
-	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	contains(t, c.next(), `"protocolVersion":"2025-03-26"`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c, dir

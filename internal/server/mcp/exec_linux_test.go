@@ -219,7 +219,8 @@ func TestPatchTool(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	f = c.call("patch", members{"workdir": "a",
-		"patch": "*** Begin Patch\n*** Update File: new\n*** Move to: other\n@@\n-text\n+more\n*** End Patch\n"}).ok(t)
+		"patch": "*** Begin Patch\n*** Update File: new\n*** Move to: other\n" +
+			"@@\n-text\n+more\n*** End Patch\n"}).ok(t)
 	if !f.Applied || len(f.Files) != 1 || f.Files[0].Action != "move" {
 		t.Errorf("%+v", f)
 	}

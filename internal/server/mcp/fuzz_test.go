@@ -24,8 +24,10 @@ func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
 		`{"cmd":"x"}`, `{"cmd":"--rw=/","workdir":"../..","env":{"A":"--rw=/"},"shell":"sh --rw=/"}`,
 		`{"cmd":"x","prefix_rule":["a","--","--rw","/"]}`, `{"cmd":"x","justification":"--rw /"}`,
-		`{"cmd":"x","sandbox_permissions":"with_additional_permissions","additional_permissions":{"read":["-s"],"write":["../x","~/y"],"hosts":["a:1"]}}`,
-		`{"cmd":"x","timeout_ms":1e3,"yield_time_ms":-5,"max_output_tokens":1e9,"wait_for":["match=a,b","quiet=1s"]}`,
+		`{"cmd":"x","sandbox_permissions":"with_additional_permissions",` +
+			`"additional_permissions":{"read":["-s"],"write":["../x","~/y"],"hosts":["a:1"]}}`,
+		`{"cmd":"x","timeout_ms":1e3,"yield_time_ms":-5,"max_output_tokens":1e9,` +
+			`"wait_for":["match=a,b","quiet=1s"]}`,
 		`{"cmd":"x","cmd":"y"}`, `[]`, `{"cmd":null}`, "{\"cmd\":\"\xff\"}",
 	} {
 		f.Add([]byte(seed))

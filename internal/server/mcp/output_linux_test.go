@@ -17,7 +17,8 @@ import (
 )
 
 // buildLog prints about 5 MB with one error in the middle.
-const buildLog = `of='[%.0f/80000] compiling a package of the very long build, which is fine so far'; seq -f "$of" 0 39999; ` +
+const buildLog = `of='[%.0f/80000] compiling a package of the very long build, which is fine so far'; ` +
+	`seq -f "$of" 0 39999; ` +
 	`echo "main.c:17: error: undeclared name frobnicate"; seq -f "$of" 40000 79999; exit 2`
 
 // TestBuildLog: the bar of the issue: an answer about 5 MB has at most 4 000 tokens, and one read finds
