@@ -112,6 +112,11 @@ func agentAndExtra(all, words []string, command string, part install.Part) (agen
 	case len(words) > 1:
 		return "", nil, explain.NewError("unexpected argument %s; what the agent is to add stands after --",
 			syntax.QuoteFlag(words[1]))
+	case part == install.Hook && words[0] == install.VSCode:
+		return "", nil, explain.NewError("vscode has no contract for a hook; use sallyport mcp install vscode")
+	case !slices.Contains(names, words[0]):
+		return "", nil, explain.NewError("unknown agent %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], names, "known are "+strings.Join(names, ", ")))
 	}
 	return words[0], extra, nil
 }
@@ -149,25 +154,20 @@ func (i *installing) options(env *Env, agent string, extra []string) (*install.O
 // prepare reads the files of an agent.
 func (i *installing) prepare(o *install.Options, parts ...install.Part) ([]*install.Change, error) {
 	changes, err := install.Prepare(o, i.uninstall, parts...)
-	return changes, installError(err, i)
+	return changes, installError(err)
 }
 
 // installError gives an error its exit code and the flag that helps.
-func installError(err error, i *installing) error {
-	var unknown *install.AgentError
+func installError(err error) error {
 	var refused *install.RefusedError
-	switch {
-	case errors.As(err, &unknown):
-		return explain.NewError("%v%s", unknown, syntax.NearestClause(unknown.Agent,
-			install.Agents(unknown.Part), "known are "+strings.Join(install.Agents(unknown.Part), ", ")))
-	case errors.As(err, &refused):
-		fix := ""
-		if errors.Is(err, install.ErrForeign) {
-			fix = "use --name NAME or --force"
-		}
-		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, refused.Error(), fix)
+	if !errors.As(err, &refused) {
+		return err
 	}
-	return err
+	fix := ""
+	if errors.Is(err, install.ErrForeign) {
+		fix = "use --name NAME or --force"
+	}
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, refused.Error(), fix)
 }
 
 // installPart does what mcp install and hook install say.
@@ -212,7 +212,7 @@ func (i *installing) apply(env *Env, o *install.Options, changes []*install.Chan
 			continue
 		}
 		if err := c.Apply(); err != nil {
-			return errors.Join(env.print(out), installError(err, i))
+			return errors.Join(env.print(out), installError(err))
 		}
 		written = true
 		if c.New == nil {

@@ -191,3 +191,13 @@ func (p *page) cut(in node, i int) []byte {
 	}
 	return splice(p.text, append(edits, edit{from, to, ""})...)
 }
+
+// cutMember removes the member with a path, which must exist.
+func (p *page) cutMember(path ...string) ([]byte, error) {
+	name := path[len(path)-1]
+	if _, _, err := p.find(path...); err != nil {
+		return nil, err
+	}
+	in, _, err := p.find(path[:len(path)-1]...)
+	return p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name })), err
+}

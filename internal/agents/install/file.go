@@ -48,22 +48,14 @@ func (c *Change) refuse(err error, format string, args ...any) error {
 // refused puts any error into the form that says which file is not changed.
 func (c *Change) refused(err error) error {
 	var done *RefusedError
-	var failed *fs.PathError
-	var link *os.LinkError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &done):
-		if done.Path == "" {
-			done.Path = c.Path
-		}
+	if errors.As(err, &done) && done.Path == "" {
+		done.Path = c.Path
+	}
+	if err == nil || done != nil {
 		return err
-	case errors.Is(err, safefile.ErrChanged):
+	}
+	if errors.Is(err, safefile.ErrChanged) {
 		return c.refuse(err, "%v", safefile.ErrChanged)
-	case errors.As(err, &failed):
-		return c.refuse(err, "%s %s: %v", failed.Op, failed.Path, failed.Err)
-	case errors.As(err, &link):
-		return c.refuse(err, "%s: %v", link.Op, link.Err)
 	}
 	return c.refuse(err, "%v", err)
 }
