@@ -56,7 +56,8 @@ func setupCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return err
 	}
 	if len(parts) == 1 {
-		err = env.print(agent + " has no contract for a hook: only the MCP server is set up, and commands that the" +
+		err = env.print(agent + " has no contract for a hook: only the MCP server is set up, and commands " +
+			"that the" +
 			" agent runs by itself are not contained.\n")
 	}
 	if err == nil && slices.ContainsFunc(changes, (*install.Change).Changes) && !i.yes && !i.dryRun {

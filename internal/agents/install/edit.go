@@ -184,7 +184,8 @@ func (p *page) cut(in node, i int) []byte {
 		edits = append(edits, edit{items[i-1].comma, items[i-1].comma + 1, ""})
 	}
 	_, begins := p.indent(from)
-	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest, []byte(",")))) == 0 {
+	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest,
+		[]byte(",")))) == 0 {
 		from = p.lineEnd(p.lineBegin(p.lineBegin(from) - 1)) // with the end of the line before
 	} else {
 		from -= len(p.text[:from]) - len(bytes.TrimRight(p.text[:from], " \t"))

@@ -158,7 +158,8 @@ func (c *Change) plain(root *os.Root, name string) (txt []byte, marked bool, err
 	case err != nil:
 		return nil, false, err
 	case named.Mode()&fs.ModeSymlink != 0:
-		return nil, false, c.refuse(nil, "%s is a symbolic link; put a file in its place, or add this by hand", it)
+		return nil, false, c.refuse(nil, "%s is a symbolic link; put a file in its place, or add this by "+
+			"hand", it)
 	case !named.Mode().IsRegular():
 		return nil, false, c.refuse(safefile.ErrNotPlain, "%s is not a regular file", it)
 	}
@@ -186,7 +187,8 @@ func (c *Change) check() error {
 	return errors.Join(c.writable(root, filepath.Dir(name)), c.writable(root, name))
 }
 
-// Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it was,
+// Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it
+// was,
 // and the error is a [*RefusedError].
 func (c *Change) Apply() error {
 	if !c.Changes() {
@@ -285,7 +287,8 @@ func (c *Change) Diff() string {
 		}
 		return "0,0"
 	}
-	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(new) + " @@\n"
+	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(new) + " " +
+		"@@\n"
 	for _, part := range []struct {
 		sign string
 		list []string

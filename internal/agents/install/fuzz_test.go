@@ -18,7 +18,8 @@ func works(before []byte) []*work {
 	}{{Claude, []Part{MCP}}, {Claude, []Part{Hook}}, {Cursor, []Part{Hook}}, {Gemini, []Part{MCP, Hook}}} {
 		for i := range agents {
 			if agents[i].name == part.agent {
-				all = append(all, &work{Options: &Options{Agent: part.agent, Name: DefaultName, Command: program},
+				all = append(all, &work{Options: &Options{Agent: part.agent, Name: DefaultName,
+					Command: program},
 					agent: &agents[i], parts: part.parts, before: before, known: true})
 			}
 		}
@@ -26,7 +27,8 @@ func works(before []byte) []*work {
 	return all
 }
 
-// FuzzJSON: what is installed into any text that is accepted is in it, and the rest is as before; removing gives
+// FuzzJSON: what is installed into any text that is accepted is in it, and the rest is as before; removing
+// gives
 // the same bytes.
 func FuzzJSON(f *testing.F) {
 	for _, original := range originals {
@@ -53,7 +55,8 @@ func FuzzJSON(f *testing.F) {
 				}
 			}
 			p := newPage(txt)
-			if p.err != nil || !json.Valid(p.plain) || !bytes.Equal(commentsOf(t, before), commentsOf(t, txt)) {
+			if p.err != nil || !json.Valid(p.plain) || !bytes.Equal(commentsOf(t, before), commentsOf(t,
+				txt)) {
 				t.Fatalf("%s: %v, or comments differ\n%q\n%q", w.Agent, p.err, before, txt)
 			}
 			for _, part := range w.parts {

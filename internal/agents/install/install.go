@@ -86,7 +86,8 @@ var ErrForeign = fmt.Errorf("it is not an entry of sallyport")
 func refusedAt(txt []byte, at int, why string) error {
 	before := txt[:min(at, len(txt))]
 	line := bytes.TrimPrefix(before[bytes.LastIndexByte(before, '\n')+1:], []byte(bom))
-	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1, Why: why}
+	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1,
+		Why: why}
 }
 
 // A work is a file of an agent, and what is to be done with it.
@@ -166,7 +167,8 @@ func (w *work) add(txt []byte, part Part) ([]byte, error) {
 	old, found := all[w.Name]
 	if found && !w.isOurs(w.Name, old) {
 		if !w.Force {
-			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name), Err: ErrForeign}
+			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name),
+				Err: ErrForeign}
 		}
 		if txt, err = w.cutServer(txt); err != nil {
 			return nil, err
@@ -345,7 +347,8 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 	return out, nil
 }
 
-// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas. For
+// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas.
+// For
 // JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
@@ -401,7 +404,8 @@ func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		p := newPage(txt)
 		n, rest, err := p.find(path...)
-		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 || w.had(path...)) {
+		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 ||
+			w.had(path...)) {
 			return txt, err
 		}
 		if len(rest) == 0 {

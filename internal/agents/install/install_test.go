@@ -34,7 +34,8 @@ type home struct {
 func newHome(t *testing.T, agent string) *home {
 	t.Helper()
 	dir := t.TempDir()
-	return &home{t, dir, Options{Agent: agent, Name: DefaultName, Command: program, Dir: filepath.Join(dir, "w"),
+	return &home{t, dir, Options{Agent: agent, Name: DefaultName, Command: program, Dir: filepath.Join(dir,
+		"w"),
 		Home: dir}}
 }
 
@@ -114,20 +115,44 @@ func TestEntries(t *testing.T) {
 		path    string
 		want    string
 	}{
-		{"claude", MCP, false, nil, ".claude.json", `{"mcpServers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
-		{"claude", MCP, true, []string{"-s", "read-only"}, "w/.mcp.json", `{"mcpServers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp","-s","read-only"]}}}`},
-		{"claude", Hook, false, nil, ".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"` + quoted + `claude","timeout":30,"onFailure":"block"}]}]}}`},
-		{"claude", Hook, true, []string{"--mode", "judge", "a b", "it's"}, "w/.claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"` + quoted + `claude --mode judge 'a b' 'it'\\''s'","timeout":30,"onFailure":"block"}]}]}}`},
-		{"codex", Hook, false, nil, ".codex/hooks.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"` + quoted + `codex","timeout":30}]}]}}`},
-		{"codex", Hook, true, nil, "w/.codex/hooks.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"` + quoted + `codex","timeout":30}]}]}}`},
-		{"cursor", MCP, false, nil, ".cursor/mcp.json", `{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"]}}}`},
-		{"cursor", MCP, true, nil, "w/.cursor/mcp.json", `{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"]}}}`},
-		{"cursor", Hook, false, nil, ".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"` + quoted + `cursor","timeout":30,"failClosed":true}],"preToolUse":[{"command":"` + quoted + `cursor","timeout":30,"failClosed":true,"matcher":"^Shell$"}]}}`},
-		{"vscode", MCP, false, nil, ".config/Code/User/mcp.json", `{"servers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
-		{"vscode", MCP, true, nil, "w/.vscode/mcp.json", `{"servers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
-		{"gemini", MCP, false, nil, ".gemini/settings.json", `{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"],"timeout":330000}}}`},
-		{"gemini", Hook, false, nil, ".gemini/settings.json", `{"hooks":{"BeforeTool":[{"matcher":"^run_shell_command$","hooks":[{"type":"command","name":"sallyport","command":"` + quoted + `gemini","timeout":30000}]}]}}`},
-		{"gemini", Hook, true, nil, "w/.gemini/settings.json", `{"hooks":{"BeforeTool":[{"matcher":"^run_shell_command$","hooks":[{"type":"command","name":"sallyport","command":"` + quoted + `gemini","timeout":30000}]}]}}`},
+		{"claude", MCP, false, nil, ".claude.json",
+			`{"mcpServers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
+		{"claude", MCP, true, []string{"-s", "read-only"}, "w/.mcp.json",
+			`{"mcpServers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp","-s",` +
+				`"read-only"]}}}`},
+		{"claude", Hook, false, nil, ".claude/settings.json",
+			`{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command",` +
+				`"command":"` + quoted + `claude","timeout":30,"onFailure":"block"}]}]}}`},
+		{"claude", Hook, true, []string{"--mode", "judge", "a b", "it's"}, "w/.claude/settings.json",
+			`{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command",` +
+				`"command":"` + quoted + `claude --mode judge 'a b' 'it'\\''s'","timeout":30,` +
+				`"onFailure":"block"}]}]}}`},
+		{"codex", Hook, false, nil, ".codex/hooks.json",
+			`{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command",` +
+				`"command":"` + quoted + `codex","timeout":30}]}]}}`},
+		{"codex", Hook, true, nil, "w/.codex/hooks.json",
+			`{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command",` +
+				`"command":"` + quoted + `codex","timeout":30}]}]}}`},
+		{"cursor", MCP, false, nil, ".cursor/mcp.json",
+			`{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"]}}}`},
+		{"cursor", MCP, true, nil, "w/.cursor/mcp.json",
+			`{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"]}}}`},
+		{"cursor", Hook, false, nil, ".cursor/hooks.json",
+			`{"version":1,"hooks":{"beforeShellExecution":[{"command":"` + quoted + `cursor","timeout":30,` +
+				`"failClosed":true}],"preToolUse":[{"command":"` + quoted + `cursor","timeout":30,` +
+				`"failClosed":true,"matcher":"^Shell$"}]}}`},
+		{"vscode", MCP, false, nil, ".config/Code/User/mcp.json",
+			`{"servers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
+		{"vscode", MCP, true, nil, "w/.vscode/mcp.json",
+			`{"servers":{"sallyport":{"type":"stdio","command":"` + program + `","args":["mcp"]}}}`},
+		{"gemini", MCP, false, nil, ".gemini/settings.json",
+			`{"mcpServers":{"sallyport":{"command":"` + program + `","args":["mcp"],"timeout":330000}}}`},
+		{"gemini", Hook, false, nil, ".gemini/settings.json",
+			`{"hooks":{"BeforeTool":[{"matcher":"^run_shell_command$","hooks":[{"type":"command",` +
+				`"name":"sallyport","command":"` + quoted + `gemini","timeout":30000}]}]}}`},
+		{"gemini", Hook, true, nil, "w/.gemini/settings.json",
+			`{"hooks":{"BeforeTool":[{"matcher":"^run_shell_command$","hooks":[{"type":"command",` +
+				`"name":"sallyport","command":"` + quoted + `gemini","timeout":30000}]}]}}`},
 	}
 	for _, test := range tests {
 		t.Run(test.agent+" "+test.part.String()+" "+test.path, func(t *testing.T) {
@@ -144,7 +169,8 @@ func TestEntries(t *testing.T) {
 				t.Errorf("%v\n%s\nnot\n%s", err, &b, test.want)
 			}
 			info, err := os.Stat(path)
-			if want := map[bool]fs.FileMode{false: 0o600, true: 0o644}[test.project]; err != nil || info.Mode() != want {
+			if want := map[bool]fs.FileMode{false: 0o600, true: 0o644}[test.project]; err != nil ||
+				info.Mode() != want {
 				t.Errorf("mode %v, %v", info.Mode(), err)
 			}
 			if h.change(false, test.part) || h.read(path+backupExt) != "(none)" {
@@ -193,7 +219,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// originals are files that people have, in JSON, and how they look with an MCP server for cursor; "" for those
+// originals are files that people have, in JSON, and how they look with an MCP server for cursor; "" for
+// those
 // where only what they say is compared.
 var originals = []struct{ name, txt, want string }{
 	{"empty", "", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
@@ -204,24 +231,38 @@ var originals = []struct{ name, txt, want string }{
 	{"empty object and line", "{}\n", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
 	{"empty object of two lines", "{\n}\n", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
 	{"a blank in it", "{ }\n", ""},
-	{"a comment in it", "{\n  // later\n}\n", "{\n  // later\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
+	{"a comment in it", "{\n  // later\n}\n",
+		"{\n  // later\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
 	{"a comment in its line", "{ /* later */ }\n", ""},
-	{"two blanks", "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
-	{"four blanks", "{\n    \"a\": 1\n}\n", "{\n    \"a\": 1,\n    \"mcpServers\": {\n        \"sallyport\": S\n    }\n}\n"},
+	{"two blanks", "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}" +
+		"\n"},
+	{"four blanks", "{\n    \"a\": 1\n}\n",
+		"{\n    \"a\": 1,\n    \"mcpServers\": {\n        \"sallyport\": S\n    }\n}\n"},
 	{"tabs", "{\n\t\"a\": 1\n}\n", "{\n\t\"a\": 1,\n\t\"mcpServers\": {\n\t\t\"sallyport\": S\n\t}\n}\n"},
-	{"no final line end", "{\n  \"a\": 1\n}", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}"},
-	{"line ends of Windows", "{\r\n  \"a\": 1\r\n}\r\n", "{\r\n  \"a\": 1,\r\n  \"mcpServers\": {\r\n    \"sallyport\": S\r\n  }\r\n}\r\n"},
-	{"byte order mark", bom + "{\n  \"a\": 1\n}\n", bom + "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
-	{"trailing comma", "{\n  \"a\": 1,\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n}\n"},
-	{"comment behind", "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
-	{"comment behind a comma", "{\n  \"a\": 1, // one, {\n}\n", "{\n  \"a\": 1, // one, {\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n}\n"},
+	{"no final line end", "{\n  \"a\": 1\n}",
+		"{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}"},
+	{"line ends of Windows", "{\r\n  \"a\": 1\r\n}\r\n",
+		"{\r\n  \"a\": 1,\r\n  \"mcpServers\": {\r\n    \"sallyport\": S\r\n  }\r\n}\r\n"},
+	{"byte order mark", bom + "{\n  \"a\": 1\n}\n",
+		bom + "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
+	{"trailing comma", "{\n  \"a\": 1,\n}\n",
+		"{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n}\n"},
+	{"comment behind", "{\n  \"a\": 1 // one\n}\n",
+		"{\n  \"a\": 1, // one\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
+	{"comment behind a comma", "{\n  \"a\": 1, // one, {\n}\n",
+		"{\n  \"a\": 1, // one, {\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n}\n"},
 	{"long comment behind", "{\n  \"a\": 1 /* one\n two */\n}\n", ""},
-	{"comments everywhere", "// a\n{ // b\n  /* c */ \"a\" /* d */ : /* e */ 1 /* f */ , // g\n  // h\n} // i\n// j", ""},
+	{"comments everywhere", "// a\n{ // b\n  /* c */ \"a\" /* d */ : /* e */ 1 /* f */ , // g\n  // h\n} " +
+		"// i\n// j", ""},
 	{"comment with a quote", "{\n  \"a\": \"// no\", // \"yes\n  \"b\": \"/*\" /* \"*/\n}\n", ""},
-	{"others", "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"}\n  },\n  \"b\": [1, 2,]\n}\n", "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"},\n    \"sallyport\": S\n  },\n  \"b\": [1, 2,]\n}\n"},
+	{"others", "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"}\n  },\n  \"b\": [1, 2,]\n}\n",
+		"{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"},\n    \"sallyport\": S\n  },\n  \"b\": [1," +
+			" 2,]\n}\n"},
 	{"others with a comma", "{\"mcpServers\": {\n\t\"x\": {},\n}}\n", ""},
-	{"empty servers", "{\n  \"mcpServers\": {}\n}\n", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
-	{"empty servers of two lines", "{\n  \"mcpServers\": {\n  },\n  \"b\": 1\n}\n", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n  \"b\": 1\n}\n"},
+	{"empty servers", "{\n  \"mcpServers\": {}\n}\n",
+		"{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
+	{"empty servers of two lines", "{\n  \"mcpServers\": {\n  },\n  \"b\": 1\n}\n",
+		"{\n  \"mcpServers\": {\n    \"sallyport\": S\n  },\n  \"b\": 1\n}\n"},
 	{"all in one line", `{"a":1,"mcpServers":{"x":{"command":"x"}},"b":2}`, ""},
 	{"all in one line, a comma", `{"a": 1, "b": 2, }`, ""},
 	{"empty in one line", `{"a":1,"mcpServers":{}}`, ""},
@@ -238,13 +279,15 @@ var originals = []struct{ name, txt, want string }{
 `, ""},
 	{"names with escapes", "{\n  \"mcp\\u0053ervers\": {\"\\\"\": {}}\n}\n", ""},
 	{"strings with brackets", "{\n  \"a\": \"}]{[,:\\\\\", \"b\": [\"\\\\\\\"]\"]\n}\n", ""},
-	{"closing bracket behind", "{\n  \"a\": 1}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }}\n"},
+	{"closing bracket behind", "{\n  \"a\": 1}\n",
+		"{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"sallyport\": S\n  }}\n"},
 	{"old version", "{\n  \"version\": 1\n}\n", ""},
 }
 
 // entryOf is the server of cursor, indented.
 func entryOf(indent, unit, eol string) string {
-	return strings.Join([]string{"{", indent + unit + `"command": "` + program + `",`, indent + unit + `"args": [`,
+	return strings.Join([]string{"{", indent + unit + `"command": "` + program + `",`,
+		indent + unit + `"args": [`,
 		indent + unit + unit + `"mcp"`, indent + unit + `]`, indent + "}"}, eol)
 }
 
@@ -291,7 +334,8 @@ func TestKept(t *testing.T) {
 						}
 						want := strings.Replace(original.want, "S", entryOf(unit+unit, unit, eol), 2)
 						want = strings.Replace(want, entryOf(unit+unit, unit, eol)+"ervers", "Servers", 1)
-						if diff := cmp.Diff(strings.SplitAfter(want, "\n"), strings.SplitAfter(h.read(h.file(MCP)), "\n")); diff != "" {
+						if diff := cmp.Diff(strings.SplitAfter(want, "\n"),
+							strings.SplitAfter(h.read(h.file(MCP)), "\n")); diff != "" {
 							t.Error(diff)
 						}
 					}
@@ -383,12 +427,14 @@ func TestTOML(t *testing.T) {
 				t.Errorf("it is\n%s\nit was\n%s", got, original.txt)
 			}
 			eol := eolOf([]byte(original.txt))
-			want := strings.Join([]string{"[mcp_servers.sallyport]", `command = "` + program + `"`, `args = ["mcp"]`,
+			want := strings.Join([]string{"[mcp_servers.sallyport]", `command = "` + program + `"`,
+				`args = ["mcp"]`,
 				"tool_timeout_sec = 330"}, eol)
 			if strings.TrimSpace(added) != want {
 				t.Errorf("added %q", added)
 			}
-			if ended := strings.HasSuffix(original.txt, "\n") || original.txt == ""; ended != strings.HasSuffix(added, "\n") {
+			if ended := strings.HasSuffix(original.txt, "\n") ||
+				original.txt == ""; ended != strings.HasSuffix(added, "\n") {
 				t.Errorf("the final line end: %q", added)
 			}
 			values := map[string]any{}
@@ -400,7 +446,8 @@ func TestTOML(t *testing.T) {
 			}
 			h.Command, h.Extra = "/new", []string{"-s", "read-only"}
 			h.change(false, MCP)
-			if got := h.read(path); !strings.Contains(got, `command = "/new"`+eol+`args = ["mcp", "-s", "read-only"]`) {
+			if got := h.read(path); !strings.Contains(got,
+				`command = "/new"`+eol+`args = ["mcp", "-s", "read-only"]`) {
 				t.Errorf("it was not updated: %s", got)
 			}
 			h.Name = "other"
@@ -426,8 +473,14 @@ func TestLaterEdits(t *testing.T) {
 		edit        func(string) string
 		want        string
 	}{
-		{"another member", Claude, "{\n  \"a\": 1\n}\n", func(s string) string { return strings.Replace(s, "\"a\": 1", "\"a\": 2, \"b\": 3", 1) }, "{\n  \"a\": 2, \"b\": 3\n}\n"},
-		{"behind ours", Claude, "{\n  \"a\": 1\n}\n", func(s string) string { return strings.TrimSuffix(s, "\n}\n") + ",\n  \"z\": 1\n}\n" }, "{\n  \"a\": 1,\n  \"z\": 1\n}\n"},
+		{"another member", Claude, "{\n  \"a\": 1\n}\n", func(s string) string {
+			return strings.Replace(s,
+				"\"a\": 1", "\"a\": 2, \"b\": 3", 1)
+		}, "{\n  \"a\": 2, \"b\": 3\n}\n"},
+		{"behind ours", Claude, "{\n  \"a\": 1\n}\n", func(s string) string {
+			return strings.TrimSuffix(s,
+				"\n}\n") + ",\n  \"z\": 1\n}\n"
+		}, "{\n  \"a\": 1,\n  \"z\": 1\n}\n"},
 		{"another server", Cursor, "(none)", func(s string) string {
 			return strings.Replace(s, "\"mcpServers\": {", "\"mcpServers\": {\n    \"x\": {},", 1)
 		}, "{\n  \"mcpServers\": {\n    \"x\": {}\n  }\n}\n"},
@@ -435,7 +488,9 @@ func TestLaterEdits(t *testing.T) {
 		{"a comment in ours", Cursor, "(none)", func(s string) string {
 			return strings.Replace(s, "\"mcpServers\": {", "\"mcpServers\": { // mine", 1)
 		}, "{\n  \"mcpServers\": { // mine\n  }\n}\n"},
-		{"a comment behind ours", Cursor, "{\n  \"mcpServers\": {\n  }\n}\n", func(s string) string { return strings.Replace(s, "    }\n", "    } // mine\n", 1) }, "{\n  \"mcpServers\": {\n // mine\n  }\n}\n"},
+		{"a comment behind ours", Cursor, "{\n  \"mcpServers\": {\n  }\n}\n",
+			func(s string) string { return strings.Replace(s, "    }\n", "    } // mine\n", 1) },
+			"{\n  \"mcpServers\": {\n // mine\n  }\n}\n"},
 		{"other layout", Gemini, "{\n  \"a\": 1\n}\n", func(s string) string {
 			var b bytes.Buffer
 			_ = json.Compact(&b, []byte(s))
@@ -476,7 +531,8 @@ func TestHooksOfOthers(t *testing.T) {
 	h := newHome(t, Claude)
 	path := h.file(Hook)
 	h.change(false, Hook)
-	txt := strings.Replace(h.read(path), "\"hooks\": [\n", "\"hooks\": [\n          {\"type\": \"command\", \"command\": \"lint\"},\n", 1)
+	txt := strings.Replace(h.read(path), "\"hooks\": [\n",
+		"\"hooks\": [\n          {\"type\": \"command\", \"command\": \"lint\"},\n", 1)
 	h.write(path, txt)
 	h.Command = "/new/sallyport"
 	if h.change(false, Hook); strings.Count(h.read(path), "hook claude") != 1 ||
@@ -510,7 +566,8 @@ func TestTwice(t *testing.T) {
 					t.Error("it was written all the same")
 				}
 				for _, part := range []Part{MCP, Hook} {
-					if txt := h.read(h.file(part)); strings.Count(txt, command) < 1 || strings.Contains(txt, "/one") != (command == "/one") {
+					if txt := h.read(h.file(part)); strings.Count(txt, command) < 1 ||
+						strings.Contains(txt, "/one") != (command == "/one") {
 						t.Errorf("%s: %s", command, txt)
 					}
 				}
@@ -528,7 +585,8 @@ func TestTwice(t *testing.T) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	for agent, txt := range map[string]string{
-		Claude: "{\n  \"mcpServers\": {\n    \"sallyport\": {\"command\": \"x\", \"args\": [\"y\"]},\n    \"z\": {}\n  }\n}\n",
+		Claude: "{\n  \"mcpServers\": {\n    \"sallyport\": {\"command\": \"x\", \"args\": [\"y\"]},\n    " +
+			"\"z\": {}\n  }\n}\n",
 		Cursor: "{\"mcpServers\": {\"sallyport\": 1}}\n",
 		VSCode: "{\"servers\": {\"sallyport\": {\"url\": \"https://example.com\"}}}\n",
 		Codex:  "[mcp_servers.sallyport]\nurl = \"https://example.com\"\n\n[b]\nc = 1\n",
@@ -543,7 +601,8 @@ func TestForeign(t *testing.T) {
 			}
 			h.Force = true
 			h.change(false, MCP)
-			if got := h.read(h.file(MCP)); !strings.Contains(got, program) || strings.Contains(got, "example") {
+			if got := h.read(h.file(MCP)); !strings.Contains(got, program) || strings.Contains(got,
+				"example") {
 				t.Errorf("it is %s", got)
 			}
 			h.change(true, MCP)
@@ -603,7 +662,8 @@ func TestRefusedText(t *testing.T) {
 		{"line in a string", Claude, "{\"a\": \"b\nc\"}", ":1:9 is"},
 		{"an array", Claude, " [1]\n", ":1:2 is not changed: the file is an array, not an object"},
 		{"a string", Claude, "\"x\"", "the file is a string"},
-		{"servers of another type", Claude, "{\n  \"mcpServers\": []\n}\n", `:2:17 is not changed: "mcpServers" is an array, not an object`},
+		{"servers of another type", Claude, "{\n  \"mcpServers\": []\n}\n",
+			`:2:17 is not changed: "mcpServers" is an array, not an object`},
 		{"servers are null", VSCode, "{\"servers\": null}", "null, not an object"},
 		{"servers are a number", Gemini, "{\"mcpServers\": 12}", "a number, not an object"},
 		{"twice", Cursor, "{\"mcpServers\": {}, \"mcpServers\": {}}", "twice"},
@@ -611,7 +671,8 @@ func TestRefusedText(t *testing.T) {
 		{"too deep", Claude, strings.Repeat("[", 20_000), "depth"},
 		{"not TOML", Codex, "a = 1\nb = \n", ":2:5 is"},
 		{"a table twice", Codex, "[a]\n[a]\n", ":2:"},
-		{"servers are a number in TOML", Codex, "a = 1\nmcp_servers = 1\n", ":2:1 is not changed: mcp_servers is not a table"},
+		{"servers are a number in TOML", Codex, "a = 1\nmcp_servers = 1\n",
+			":2:1 is not changed: mcp_servers is not a table"},
 		{"servers in one line", Codex, "a = 1\nmcp_servers = { x = { command = \"x\" } }\n", ":2:1 is"},
 		{"not UTF-8 in TOML", Codex, "a = \"\xff\"\n", ":1:6 is"},
 	} {
@@ -624,12 +685,14 @@ func TestRefusedText(t *testing.T) {
 	}
 	for _, test := range []struct{ name, agent, txt, why string }{
 		{"hooks of another type", Claude, `{"hooks": []}`, `"hooks" is an array, not an object`},
-		{"events of another type", Claude, `{"hooks": {"PreToolUse": {}}}`, `"PreToolUse" is an object, not an array`},
+		{"events of another type", Claude, `{"hooks": {"PreToolUse": {}}}`,
+			`"PreToolUse" is an object, not an array`},
 		{"version of another type", Cursor, `{"version": "1"}`, `"version" is not a number`},
 	} {
 		h := newHome(t, test.agent)
 		h.write(h.file(Hook), test.txt)
-		if _, err := Prepare(&h.Options, false, Hook); err == nil || !strings.Contains(err.Error(), test.why) {
+		if _, err := Prepare(&h.Options, false, Hook); err == nil || !strings.Contains(err.Error(),
+			test.why) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
@@ -648,7 +711,8 @@ func TestRefusedFile(t *testing.T) {
 			h.write(h.dir+"/real", "{}")
 			return os.Symlink(h.dir+"/real", path)
 		}, "symbolic link"},
-		{"directory", func(h *home, path string) error { return os.Mkdir(path, 0o755) }, "not a regular file"},
+		{"directory", func(h *home, path string) error { return os.Mkdir(path, 0o755) },
+			"not a regular file"},
 		{"too large", func(h *home, path string) error {
 			h.write(path, "{}")
 			return os.Truncate(path, maxFile+1)
@@ -768,7 +832,8 @@ func TestChangedMeanwhile(t *testing.T) {
 			}
 			h.write(path, "{\"theirs\": 1}\n")
 			var refused *RefusedError
-			if err := changes[0].Apply(); !asRefused(err, &refused) || !strings.Contains(err.Error(), "another program") {
+			if err := changes[0].Apply(); !asRefused(err, &refused) || !strings.Contains(err.Error(),
+				"another program") {
 				t.Errorf("it is not refused: %v", err)
 			}
 			if got := h.read(path); got != "{\"theirs\": 1}\n" || h.read(path+backupExt) != backup {
