@@ -32,7 +32,6 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
@@ -177,7 +176,8 @@ func commands() []command {
 		{name: "approvals", short: "list open questions and remembered approvals", help: approvalsHelp, words: 2, flags: approvalsFlags, run: approvalsCommand, offer: approvalWords},
 		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
 		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
-		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1, flags: setupFlags, run: setupCommand, offer: func(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }},
+		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1,
+			flags: setupFlags, run: setupCommand, offer: setupWords},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},

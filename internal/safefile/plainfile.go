@@ -7,8 +7,8 @@
 // something, such as a watchdog or the rewinding of a tape, and to open a named pipe can wait
 // or wake another program. The package refuses to open anything but regular files. [Replace]
 // writes a file of our own so that no reader sees half of it, and [ReplaceIn] one among those of others, with
-// what they changed meanwhile seen; [Mark] notes what we have created there. [Within] says by names what lies in
-// a directory.
+// what they changed meanwhile seen; [Mark] notes what we have created there. [Within] says by names what
+// lies in a directory.
 //
 // [OpenTree] opens directories that are sallyport's own: real directories of this user's that are
 // closed to others. [RemoveTree] removes what commands have put into them, through descriptors, so
