@@ -184,10 +184,21 @@ func (p *page) cut(in node, i int) []byte {
 		edits = append(edits, edit{items[i-1].comma, items[i-1].comma + 1, ""})
 	}
 	_, begins := p.indent(from)
-	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest, []byte(",")))) == 0 {
+	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest,
+		[]byte(",")))) == 0 {
 		from = p.lineEnd(p.lineBegin(p.lineBegin(from) - 1)) // with the end of the line before
 	} else {
 		from -= len(p.text[:from]) - len(bytes.TrimRight(p.text[:from], " \t"))
 	}
 	return splice(p.text, append(edits, edit{from, to, ""})...)
+}
+
+// cutMember removes the member with a path, which must exist.
+func (p *page) cutMember(path ...string) ([]byte, error) {
+	name := path[len(path)-1]
+	if _, _, err := p.find(path...); err != nil {
+		return nil, err
+	}
+	in, _, err := p.find(path[:len(path)-1]...)
+	return p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name })), err
 }

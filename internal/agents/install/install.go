@@ -86,7 +86,8 @@ var ErrForeign = fmt.Errorf("it is not an entry of sallyport")
 func refusedAt(txt []byte, at int, why string) error {
 	before := txt[:min(at, len(txt))]
 	line := bytes.TrimPrefix(before[bytes.LastIndexByte(before, '\n')+1:], []byte(bom))
-	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1, Why: why}
+	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1,
+		Why: why}
 }
 
 // A work is a file of an agent, and what is to be done with it.
@@ -136,10 +137,7 @@ func (w *work) servers(txt []byte) (map[string]entry, error) {
 		}
 		return all, nil
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	top, rest, err := p.find(w.agent.top)
 	if err != nil || len(rest) > 0 {
 		return nil, err
@@ -169,7 +167,8 @@ func (w *work) add(txt []byte, part Part) ([]byte, error) {
 	old, found := all[w.Name]
 	if found && !w.isOurs(w.Name, old) {
 		if !w.Force {
-			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name), Err: ErrForeign}
+			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name),
+				Err: ErrForeign}
 		}
 		if txt, err = w.cutServer(txt); err != nil {
 			return nil, err
@@ -186,10 +185,7 @@ func (w *work) add(txt []byte, part Part) ([]byte, error) {
 		}
 		return p.put(w.Name, w.wanted())
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	if !found {
 		return p.put(encode(w.wanted()), false, w.agent.top, w.Name)
 	}
@@ -215,16 +211,8 @@ func (w *work) cutServer(txt []byte) ([]byte, error) {
 		}
 		return p.cut(w.Name)
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err = p.find(w.agent.top, w.Name); err != nil {
-		return nil, err
-	}
-	top, _, err := p.find(w.agent.top)
-	i := slices.IndexFunc(p.items(top), func(it item) bool { return it.name == w.Name })
-	return p.cut(top, i), err
+	p := newPage(txt)
+	return p.cutMember(w.agent.top, w.Name)
 }
 
 // A hookPlace is where a hook of ours is: what is removed, and its command line.
@@ -270,10 +258,7 @@ func (w *work) isOursHook(line string) bool {
 
 // addHooks adds the hooks for all events, or changes their command lines.
 func (w *work) addHooks(txt []byte) ([]byte, error) {
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	if version, rest, err := p.find("version"); err != nil {
 		return nil, err
 	} else if w.agent.version && len(rest) > 0 {
@@ -285,9 +270,7 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	}
 	line := hookLine(w.Command, w.agent.name, w.Extra)
 	for _, e := range w.agent.events {
-		if p, err = newPage(txt); err != nil {
-			return nil, err
-		}
+		p := newPage(txt)
 		places, err := w.hooks(p, e.name)
 		if err != nil {
 			return nil, err
@@ -324,14 +307,12 @@ func (w *work) has(txt []byte, part Part, any bool) (bool, error) {
 		}
 		return false, err
 	}
-	p, err := newPage(txt)
-	for i := 0; err == nil && i < len(w.agent.events); i++ {
-		places, err := w.hooks(p, w.agent.events[i].name)
-		if len(places) > 0 || err != nil {
+	for _, e := range w.agent.events {
+		if places, err := w.hooks(newPage(txt), e.name); len(places) > 0 || err != nil {
 			return true, err
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // remove takes a part, which is installed, out of a text. The result is nil where there was no file before
@@ -366,7 +347,8 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 	return out, nil
 }
 
-// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas. For
+// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas.
+// For
 // JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
@@ -378,7 +360,7 @@ func (w *work) sameBut(a, b []byte) bool {
 			return what, how
 		}
 		said := map[string]any{}
-		if p, err := newPage(txt); err != nil || p.root.begin < p.root.end && json.Unmarshal(p.plain, &said) != nil {
+		if p := newPage(txt); p.err != nil || p.root != (node{}) && json.Unmarshal(p.plain, &said) != nil {
 			return nil, how
 		}
 		if len(said) == 0 {
@@ -392,13 +374,10 @@ func (w *work) sameBut(a, b []byte) bool {
 }
 
 // cutHooks removes the hooks of ours for all events.
-func (w *work) cutHooks(txt []byte) ([]byte, error) {
+func (w *work) cutHooks(txt []byte) (out []byte, err error) {
 	for _, e := range w.agent.events {
 		for {
-			p, err := newPage(txt)
-			if err != nil {
-				return nil, err
-			}
+			p := newPage(txt)
 			places, err := w.hooks(p, e.name)
 			if err != nil {
 				return nil, err
@@ -408,21 +387,14 @@ func (w *work) cutHooks(txt []byte) ([]byte, error) {
 			}
 			txt = p.cut(places[0].in, places[0].at)
 		}
-		var err error
 		if txt, err = w.prune(txt, "hooks", e.name); err != nil {
 			return nil, err
 		}
 	}
-	p, err := newPage(txt)
-	if err != nil || !w.agent.version || w.had("version") {
-		return txt, err
-	}
-	if p.member(p.root, "hooks") != (node{}) && !w.had("hooks") { // others have added theirs
-		return txt, nil
-	}
-	i := slices.IndexFunc(p.items(p.root), func(it item) bool { return it.name == "version" })
-	if i >= 0 { // it is ours
-		txt = p.cut(p.root, i)
+	p := newPage(txt)
+	others := p.member(p.root, "hooks") != (node{}) && !w.had("hooks") // who need the version
+	if w.agent.version && !w.had("version") && !others && p.member(p.root, "version") != (node{}) {
+		return p.cutMember("version")
 	}
 	return txt, nil
 }
@@ -430,17 +402,16 @@ func (w *work) cutHooks(txt []byte) ([]byte, error) {
 // prune removes what has a path, and what it is in, if it is empty and was not there before.
 func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
-		p, err := newPage(txt)
-		if err != nil {
-			return nil, err
-		}
+		p := newPage(txt)
 		n, rest, err := p.find(path...)
-		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 || w.had(path...)) {
+		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 ||
+			w.had(path...)) {
 			return txt, err
 		}
-		if in, _, _ := p.find(path[:len(path)-1]...); len(rest) == 0 {
-			name := path[len(path)-1]
-			txt = p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name }))
+		if len(rest) == 0 {
+			if txt, err = p.cutMember(path...); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return txt, nil
@@ -448,10 +419,6 @@ func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
 
 // had reports whether the text before had a value with a path.
 func (w *work) had(path ...string) bool {
-	p, err := newPage(w.before)
-	if err != nil {
-		return false
-	}
-	_, rest, err := p.find(path...)
+	_, rest, err := newPage(w.before).find(path...)
 	return err == nil && len(rest) == 0
 }
