@@ -34,7 +34,8 @@ func TestContracts(t *testing.T) {
 	specific := `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":`
 	const whole = `{"command":"sallyport run -c ls","description":"Run it","timeout":120000}}}`
 	said := func(permission, reason string) string {
-		return `{"permission":"` + permission + `","user_message":"` + reason + `","agent_message":"` + reason + `"}`
+		return `{"permission":"` + permission + `","user_message":"` + reason +
+			`","agent_message":"` + reason + `"}`
 	}
 	for agent, want := range map[string]map[string]string{
 		"claude": {
@@ -70,7 +71,8 @@ func TestContracts(t *testing.T) {
 		for decision, text := range want {
 			t.Run(agent+" "+decision, func(t *testing.T) {
 				name, _, _ := strings.Cut(agent, "-")
-				c, err := Find(name).Decode([]byte(strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)))
+				event := strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)
+				c, err := Find(name).Decode([]byte(event))
 				if err != nil || c == nil || c.Command != `echo "a" && ls` || c.Dir != "/w" {
 					t.Fatalf("%+v, %v", c, err)
 				}
