@@ -149,6 +149,8 @@ func TestDecode(t *testing.T) {
 		{"a command that is no text", "codex", bash + `{"command":["ls"]}}`, true},
 		{"a command that is null", "codex", bash + `{"command":null}}`, true},
 		{"two commands", "codex", bash + `{"command":"ls","command":"rm"}}`, true},
+		{"two names of the event", "codex", `{"hook_event_name":"Stop",` + bash[1:] + `{"command":"ls"},` +
+			`"hook_event_name":"Stop"}`, true},
 		{"no command before a shell", "cursor",
 			`{"hook_event_name":"beforeShellExecution","cwd":"/"}`, true},
 		{"a relative directory", "claude", strings.Replace(event, `"/w"`, `"w"`, 1), true},
