@@ -86,7 +86,8 @@ func TestHookName(t *testing.T) {
 		env, said := aHook(t, dir, name, anEvent(t, "ls; ls", t.TempDir()))
 		code := Main([]string{"hook", "gemini", "-q", "--mode=contain", "--timeout", "5s"}, env)
 		out, errs := said()
-		if got := rewritten(t, out); code != 0 || errs != "" || got != want+" run -q --timeout 5s -c 'ls; ls'" {
+		got := rewritten(t, out)
+		if code != 0 || errs != "" || got != want+" run -q --timeout 5s -c 'ls; ls'" {
 			t.Errorf("%q: exit code %d, %q, %q", name, code, got, errs)
 		}
 		env, said = aHook(t, dir, name, anEvent(t, rewritten(t, out), t.TempDir()))
@@ -278,8 +279,10 @@ func TestShellWords(t *testing.T) {
 // TestHookUsage: words that are not valid block, too, and those of doctor do not.
 func TestHookUsage(t *testing.T) {
 	for words, want := range map[string]int{
-		"": 2, "nobody": 2, "claude ls": 2, "claude --no-such": 2, "--no-such claude": 2, "claude --mode x": 2,
-		"claude --net x": 2, "claude --remote ws://x": 2, "doctor --no-such": explain.CodeFailed, "claude -h": 0,
+		"": 2, "nobody": 2, "claude ls": 2, "claude --no-such": 2, "--no-such claude": 2,
+		"claude --mode x": 2,
+		"claude --net x":  2, "claude --remote ws://x": 2, "doctor --no-such": explain.CodeFailed,
+		"claude -h": 0,
 	} {
 		env, said := aHook(t, t.TempDir(), "sallyport", anEvent(t, "ls", t.TempDir()))
 		code := Main(append([]string{"hook"}, strings.Fields(words)...), env)

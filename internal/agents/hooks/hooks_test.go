@@ -34,7 +34,8 @@ func TestContracts(t *testing.T) {
 	specific := `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":`
 	const whole = `{"command":"sallyport run -c ls","description":"Run it","timeout":120000}}}`
 	said := func(permission, reason string) string {
-		return `{"permission":"` + permission + `","user_message":"` + reason + `","agent_message":"` + reason + `"}`
+		return `{"permission":"` + permission + `","user_message":"` + reason +
+			`","agent_message":"` + reason + `"}`
 	}
 	for agent, want := range map[string]map[string]string{
 		"claude": {
@@ -49,10 +50,11 @@ func TestContracts(t *testing.T) {
 			"contain": specific + `"allow","updatedInput":{"command":"sallyport run -c ls"}}}`,
 		},
 		"cursor": {
-			"allow":   `{"permission":"allow"}`,
-			"deny":    said("deny", "because"),
-			"ask":     said("deny", "because; add a rule"),
-			"contain": `{"permission":"allow","updated_input":{"command":"sallyport run -c ls","is_background":false}}`,
+			"allow": `{"permission":"allow"}`,
+			"deny":  said("deny", "because"),
+			"ask":   said("deny", "because; add a rule"),
+			"contain": `{"permission":"allow","updated_input":` +
+				`{"command":"sallyport run -c ls","is_background":false}}`,
 		},
 		"cursor-shell": {
 			"allow":   `{"permission":"allow"}`,
@@ -70,7 +72,8 @@ func TestContracts(t *testing.T) {
 		for decision, text := range want {
 			t.Run(agent+" "+decision, func(t *testing.T) {
 				name, _, _ := strings.Cut(agent, "-")
-				c, err := Find(name).Decode([]byte(strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)))
+				event := strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)
+				c, err := Find(name).Decode([]byte(event))
 				if err != nil || c == nil || c.Command != `echo "a" && ls` || c.Dir != "/w" {
 					t.Fatalf("%+v, %v", c, err)
 				}
@@ -80,7 +83,8 @@ func TestContracts(t *testing.T) {
 					if got != nil {
 						t.Errorf("got %s, want nothing", got)
 					}
-				} else if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(text), &b) != nil || !cmp.Equal(a, b) {
+				} else if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(text), &b) != nil ||
+					!cmp.Equal(a, b) {
 					t.Errorf("got %s, want %s", got, text)
 				}
 			})
@@ -156,7 +160,8 @@ func TestDecode(t *testing.T) {
 		{"a relative directory", "claude", strings.Replace(event, `"/w"`, `"w"`, 1), true},
 		{"a directory that is no text", "claude", strings.Replace(event, `"/w"`, `1`, 1), true},
 		{"deep", "claude",
-			`{"hook_event_name":"Stop","x":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, true},
+			`{"hook_event_name":"Stop","x":` + strings.Repeat("[", 9999) +
+				strings.Repeat("]", 9999) + `}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := Find(test.agent).Decode([]byte(test.event))
