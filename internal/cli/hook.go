@@ -36,8 +36,8 @@ approval is asked about, and everything else is allowed. With --mode contain
 the agent runs it by sallyport run with these flags.
 
 The exit code is 0 if there is an answer, and 2 for every failure, which blocks
-the command. doctor lists the agents that it finds, calls their hooks as they
-would, and exits with 1 if a hook is missing or does not work.
+the command. doctor lists the agents that it finds, asks their hooks about a
+command, and exits with 1 if a hook is missing or does not work.
 `
 
 // codeBlock is the exit code by which a hook blocks in every agent that reads exit codes. With others some of
@@ -91,8 +91,9 @@ func findHookVerb(name string) *hookVerb {
 func hookFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "mode", Value: "MODE", Words: []string{modeContain, modeJudge},
-			Set:  syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
-			Help: "contain (what is allowed runs by sallyport run)\nor judge (it runs as it is) (default contain)"},
+			Set: syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
+			Help: "contain (what is allowed runs by sallyport run)\n" +
+				"or judge (it runs as it is) (default contain)"},
 	}
 }
 

@@ -23,6 +23,16 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
+// agentOf returns the agent with a name; nil for none.
+func agentOf(name string) *hooks.Agent {
+	for _, a := range hooks.Agents() {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
 // aHook returns an Env for a hook called by a name, which reads an event.
 func aHook(t *testing.T, dir, name, event string) (env *Env, said func() (stdout, stderr string)) {
 	t.Helper()
@@ -56,7 +66,7 @@ func aHook(t *testing.T, dir, name, event string) (env *Env, said func() (stdout
 
 func anEvent(t *testing.T, command, dir string) string {
 	t.Helper()
-	return string(hooks.Find("gemini").Event(command, dir))
+	return string(agentOf("gemini").Event(command, dir))
 }
 
 // rewritten returns the command of an answer to gemini; empty for none.
@@ -230,9 +240,9 @@ func FuzzHook(f *testing.F) {
 	for _, a := range hooks.Agents() {
 		f.Add(a.Name, string(a.Event("git status && ls", dir)))
 	}
-	f.Add("claude", string(hooks.Find("claude").Event("sallyport run -c ls", dir)))
+	f.Add("claude", string(agentOf("claude").Event("sallyport run -c ls", dir)))
 	f.Fuzz(func(t *testing.T, name, event string) {
-		if hooks.Find(name) == nil {
+		if agentOf(name) == nil {
 			return
 		}
 		env, said := aHook(t, dir, "sallyport", event)

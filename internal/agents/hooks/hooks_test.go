@@ -13,6 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// find returns the agent with a name; nil for none.
+func find(name string) *Agent {
+	for _, a := range agents {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
 // recorded returns an event that an agent has sent, with a command COMMAND.
 func recorded(t testing.TB, name string) string {
 	t.Helper()
@@ -73,7 +83,7 @@ func TestContracts(t *testing.T) {
 			t.Run(agent+" "+decision, func(t *testing.T) {
 				name, _, _ := strings.Cut(agent, "-")
 				event := strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)
-				c, err := Find(name).Decode([]byte(event))
+				c, err := find(name).Decode([]byte(event))
 				if err != nil || c == nil || c.Command != `echo "a" && ls` || c.Dir != "/w" {
 					t.Fatalf("%+v, %v", c, err)
 				}
@@ -96,7 +106,7 @@ func TestContracts(t *testing.T) {
 func TestPermissionRequest(t *testing.T) {
 	for _, agent := range []string{"claude", "codex"} {
 		event := strings.Replace(recorded(t, agent), "PreToolUse", "PermissionRequest", 1)
-		c, err := Find(agent).Decode([]byte(event))
+		c, err := find(agent).Decode([]byte(event))
 		if err != nil || c == nil {
 			t.Fatal(c, err)
 		}
@@ -164,7 +174,7 @@ func TestDecode(t *testing.T) {
 				strings.Repeat("]", 9999) + `}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := Find(test.agent).Decode([]byte(test.event))
+			c, err := find(test.agent).Decode([]byte(test.event))
 			if c != nil || (err != nil) != test.fails {
 				t.Errorf("%+v, %v", c, err)
 			}
