@@ -281,7 +281,7 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	q := explain.Question{Command: words, Layers: e.Rules(),
+	q := explain.Question{Command: words, Layers: e.Rules(), Brief: true,
 		Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
 	x, err := explainRunOf(ctx, in, q, run, e)
 	if err != nil {
@@ -321,11 +321,8 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 func instead(x *explain.Explanation) string {
 	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m " +
 		"and answer with sallyport approve"
-	for _, p := range slices.Concat(x.Commands, x.Runs) {
-		if p.Rule != nil && p.Rule.Decision == rules.Prompt {
-			at := rules.Pos{File: p.Rule.File, Line: p.Rule.Line, Col: p.Rule.Column}
-			return fix + ", or change the rule at " + at.String()
-		}
+	if r := x.Rule; r != nil {
+		fix += ", or change the rule at " + rules.Pos{File: r.File, Line: r.Line, Col: r.Column}.String()
 	}
 	return fix
 }
