@@ -93,13 +93,8 @@ func hookFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "mode", Value: "MODE", Words: []string{modeContain, modeJudge},
 			Set: syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
-<<<<<<< HEAD
-			Help: "contain (what is allowed runs by sallyport run) or\n" +
-				"judge (it runs as it is) (default contain)"},
-=======
 			Help: "contain (what is allowed runs by sallyport run)\n" +
 				"or judge (it runs as it is) (default contain)"},
->>>>>>> hooks
 	}
 }
 
@@ -188,11 +183,7 @@ func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, w
 	answer, err := []byte(nil), error(nil)
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
-<<<<<<< HEAD
-	} else if answer, err = within(eventTime, "the event on standard input is not whole", h.read); err == nil {
-=======
 	} else if answer, err = within(eventTime, "the event does not end", h.read); err == nil {
->>>>>>> hooks
 		event := answer
 		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
 			h.flags = runFlagsOf(o)

@@ -74,11 +74,7 @@ func TestWrap(t *testing.T) {
 			flags := []string{"-s", "read-only", "--deny", "it's a $path"}
 			wrapped := Wrap("sallyport", flags, command)
 			want := slices.Concat([]string{"run"}, flags, []string{"-c", command})
-<<<<<<< HEAD
-			if got, rest := reads(t, shell, dir, "sallyport", wrapped); rest != "" || !slices.Equal(got, want) {
-=======
-			if got, rest := reads(t, shell, dir, wrapped); !slices.Equal(got, want) || rest != "" {
->>>>>>> hooks
+			if got, rest := reads(t, shell, dir, wrapped); rest != "" || !slices.Equal(got, want) {
 				t.Errorf("%s reads %q as %q and %q, want %q", shell, wrapped, got, rest, want)
 			}
 		}
@@ -153,11 +149,7 @@ func FuzzWrap(f *testing.F) {
 		wrapped := Wrap("sallyport", nil, command)
 		want := []string{"run", "-c", command}
 		for _, shell := range found {
-<<<<<<< HEAD
-			if got, rest := reads(t, shell, dir, "sallyport", wrapped); rest != "" || !slices.Equal(got, want) {
-=======
-			if got, rest := reads(t, shell, dir, wrapped); !slices.Equal(got, want) || rest != "" {
->>>>>>> hooks
+			if got, rest := reads(t, shell, dir, wrapped); rest != "" || !slices.Equal(got, want) {
 				t.Errorf("%s reads %q as %q and %q", shell, wrapped, got, rest)
 			}
 		}
@@ -183,11 +175,7 @@ func FuzzContained(f *testing.F) {
 		}
 		want := append([]string{"run"}, words...)
 		for _, shell := range found {
-<<<<<<< HEAD
-			if got, rest := reads(t, shell, dir, "sallyport", command); rest != "" || !slices.Equal(got, want) {
-=======
-			if got, rest := reads(t, shell, dir, command); !slices.Equal(got, want) || rest != "" {
->>>>>>> hooks
+			if got, rest := reads(t, shell, dir, command); rest != "" || !slices.Equal(got, want) {
 				t.Errorf("%s reads %q as %q and %q, want %q", shell, command, got, rest, want)
 			}
 		}

@@ -83,11 +83,7 @@ func TestContracts(t *testing.T) {
 			t.Run(agent+" "+decision, func(t *testing.T) {
 				name, _, _ := strings.Cut(agent, "-")
 				event := strings.Replace(recorded(t, agent), "COMMAND", `echo \"a\" && ls`, 1)
-<<<<<<< HEAD
-				c, err := Find(name).Decode([]byte(event))
-=======
 				c, err := find(name).Decode([]byte(event))
->>>>>>> hooks
 				if err != nil || c == nil || c.Command != `echo "a" && ls` || c.Dir != "/w" {
 					t.Fatalf("%+v, %v", c, err)
 				}
