@@ -328,6 +328,17 @@ func TestSchemaOfRuns(t *testing.T) {
 	}
 	call("run/result", map[string]any{"runId": run.RunID, "output": true})
 	call("run/start", map[string]any{"args": []string{"/no/such/program"}})
+	var refused *wire.Error
+	for method, params := range map[string]any{"run/write": wire.RunWrite{RunID: run.RunID, Chunk: []byte("x")},
+		"run/start":    map[string]any{"args": []string{"--no-such-flag"}},
+		"run/screen":   wire.RunParams{RunID: "x"},
+		"sandbox/stop": map[string]any{"name": "x"}} {
+		if err := client.Call(t.Context(), method, params, nil); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, want an error of the server", method, err)
+			continue
+		}
+		look("Refusal", refused.Data)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	for _, name := range []string{"run/event params", "run/approve params"} {
