@@ -330,7 +330,7 @@ func TestSchemaOfRuns(t *testing.T) {
 	call("run/start", map[string]any{"args": []string{"/no/such/program"}})
 	var refused *wire.Error
 	for method, params := range map[string]any{"run/write": wire.RunWrite{RunID: run.RunID, Chunk: []byte("x")},
-		"run/start":    map[string]any{"args": []string{"--no-such-flag"}},
+		"run/start":    map[string]any{"args": []string{"true"}, "cwd": "x"},
 		"run/screen":   wire.RunParams{RunID: "x"},
 		"sandbox/stop": map[string]any{"name": "x"}} {
 		if err := client.Call(t.Context(), method, params, nil); !errors.As(err, &refused) {
