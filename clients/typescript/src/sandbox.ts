@@ -1,0 +1,188 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { Client, type ConnectOptions, type RunOptions } from "./client.js";
+import type { Command, StartOptions } from "./command.js";
+import { fromURI } from "./encoding.js";
+import { CommandExitError, InvalidError, RequestError, SallyportError, type NotRunError } from "./errors.js";
+import type { Files } from "./files.js";
+import type { Result } from "./result.js";
+import { randomId, type Run } from "./run.js";
+import type { ListedRun } from "./schema.js";
+
+/** How a sandbox is made. */
+export interface SandboxOptions extends ConnectOptions {
+  /** A client to use, which {@link Sandbox.kill} does not close. */
+  client?: Client;
+  /** Where to connect, without `client`. */
+  url?: string;
+  /** Its name: 1 to 64 letters, digits, dots, hyphens and underscores; default a new one. */
+  name?: string;
+  /** The directory of the commands, an absolute path of the server's machine; default a new one, removed by `kill`. */
+  workspace?: string;
+  /** Flags of `sallyport run` for all commands. */
+  flags?: readonly string[];
+  /** What all commands may do beyond the settings of the server. */
+  grants?: readonly string[];
+  /** Variables for all commands, as those of a command with `envs`. */
+  envs?: Record<string, string>;
+  /** How long it stays without a command; default 10 minutes. */
+  idleMs?: number;
+}
+
+/** How a command runs in a sandbox. */
+export interface CommandRunOptions extends Omit<RunOptions, "cwd" | "sandbox" | "idleMs" | "env"> {
+  /** A directory; a relative one is below the workspace. */
+  cwd?: string;
+  /** Variables beside those of the server. */
+  envs?: Record<string, string>;
+  /** Resolve with a {@link Run} when the command runs. */
+  background?: boolean;
+}
+
+interface Shared {
+  client: Client;
+  name: string;
+  workspace: string;
+  options: SandboxOptions;
+}
+
+/** Commands in a sandbox. */
+export class Commands {
+  readonly #s: Shared;
+
+  /** @internal */
+  constructor(shared: Shared) { this.#s = shared; }
+
+  /**
+   * Runs a script to its end. Another exit code than 0 is a {@link CommandExitError}; a script that does not run
+   * is a {@link NotRunError}.
+   */
+  run(script: string, options?: CommandRunOptions & { background?: false }): Promise<Result>;
+  run(script: string, options: CommandRunOptions & { background: true }): Promise<Run>;
+  async run(script: string, options: CommandRunOptions = {}): Promise<Result | Run> {
+    const { background, ...rest } = options;
+    if (background) return this.start(script, rest);
+    const result = await this.#s.client.run(within(script, options.cwd), this.options(rest));
+    if (!result.ok) throw new CommandExitError(result);
+    return result;
+  }
+
+  /** Starts a script, or a program. With `onStdout` or `onStderr` its output is passed on, and none is missing. */
+  async start(command: Command, options: CommandRunOptions & StartOptions = {}): Promise<Run> {
+    const { onStdout, onStderr, input, ...rest } = this.options(options);
+    if (input !== undefined) throw new InvalidError("input is for run; use openStdin and sendStdin");
+    const streams = onStdout !== undefined || onStderr !== undefined;
+    const run = await this.#s.client.start(within(command, options.cwd), { ...rest, ...(streams ? { reader: true } : {}) });
+    if (streams) {
+      run.stream({ ...(onStdout && { onStdout }), ...(onStderr && { onStderr }) }).catch((e: unknown) => {
+        if (!(e instanceof SallyportError)) throw e; // of a callback; others are those of run.wait, too
+      });
+    }
+    return run;
+  }
+
+  /** The commands of the server in this workspace. */
+  async list(): Promise<ListedRun[]> {
+    const { workspace } = this.#s;
+    return (await this.#s.client.list()).filter((r) => r.cwd === workspace || r.cwd.startsWith(workspace + "/"));
+  }
+
+  /** A command that was started before, by the ID of its run. */
+  connect(id: string): Run { return this.#s.client.attach(id); }
+
+  /** Writes to the input of a command that was started with `openStdin` or `tty`. */
+  sendStdin(id: string, data: string | Uint8Array): Promise<void> { return this.connect(id).write(data); }
+
+  /** Ends a command, and reports whether it was alive. */
+  kill(id: string): Promise<boolean> { return this.connect(id).terminate(); }
+
+  /** @internal */
+  options<T extends CommandRunOptions>(o: T): Omit<T, "envs" | "background"> {
+    const { envs, background: _, ...rest } = o;
+    const { name, workspace, options } = this.#s;
+    const flags = [...(options.flags ?? [])];
+    for (const [key, value] of Object.entries({ ...options.envs, ...envs })) flags.push("--env", `${key}=${value}`);
+    const out = {
+      ...rest, cwd: workspace, flags: [...flags, ...(o.flags ?? [])],
+      grants: [...(options.grants ?? []), ...(o.grants ?? [])],
+    };
+    // One sandbox has one policy: what asks for more runs in a sandbox of its own, in the same workspace.
+    const alone = (o.grants?.length ?? 0) > 0 || (o.askFor?.length ?? 0) > 0 || o.escalate;
+    if (alone) return out;
+    return { ...out, sandbox: name, ...(options.idleMs === undefined ? {} : { idleMs: options.idleMs }) };
+  }
+}
+
+// within has a script begin in another directory: one sandbox has one workspace, where commands begin.
+function within(command: Command, cwd: string | undefined): Command {
+  if (cwd === undefined) return command;
+  if (typeof command !== "string") throw new InvalidError("cwd is for scripts; a program begins in the workspace");
+  return `cd -- '${cwd.replaceAll("'", "'\\''")}' || exit\n${command}`;
+}
+
+/** A named sandbox of a server with a workspace, in the shape of those of E2B and Modal. */
+export class Sandbox {
+  readonly client: Client;
+  /** Its name. */
+  readonly id: string;
+  /** The directory of its commands. */
+  readonly workspace: string;
+  readonly commands: Commands;
+  /** The files of the workspace; {@link Client.files} has the rules. */
+  readonly files: Files;
+  readonly #owns: { client: boolean; workspace: boolean };
+
+  /** @internal */
+  constructor(shared: Shared, owns: { client: boolean; workspace: boolean }) {
+    this.client = shared.client;
+    this.id = shared.name;
+    this.workspace = shared.workspace;
+    this.commands = new Commands(shared);
+    this.files = shared.client.files(shared.workspace);
+    this.#owns = owns;
+  }
+
+  /** Makes a sandbox, or joins that with the name. A sandbox that is not available is a {@link NotRunError}. */
+  static async create(options: SandboxOptions = {}): Promise<Sandbox> {
+    const client = options.client ?? await this.connectFor(options);
+    const owns = { client: options.client === undefined, workspace: false };
+    try {
+      let workspace = options.workspace;
+      if (workspace === undefined) {
+        workspace = `${fromURI(client.environment.tempDir).replace(/\/$/, "")}/sallyport-${randomId()}`;
+        await client.files(undefined, { confined: false }).makeDir(workspace);
+        owns.workspace = true;
+      }
+      const sandbox = new this({ client, name: options.name ?? `sandbox-${randomId()}`, workspace, options }, owns);
+      await sandbox.exec("true"); // opens it
+      return sandbox;
+    } catch (e) {
+      if (owns.client) await client.close();
+      throw e;
+    }
+  }
+
+  /** @internal */
+  protected static connectFor(options: SandboxOptions): Promise<Client> {
+    if (options.url === undefined) throw new InvalidError("there is no server; set url or client");
+    return Client.connect(options.url, options);
+  }
+
+  /** Runs a program to its end and returns its result, whatever its exit code is. */
+  exec(...argv: string[]): Promise<Result> {
+    return this.client.run(argv, this.commands.options({}));
+  }
+
+  /** Ends the sandbox with everything in it, and removes its workspace if that was new. */
+  async kill(): Promise<void> {
+    try {
+      await this.client.stopSandbox(this.id).catch((e: unknown) => {
+        if (!(e instanceof RequestError && e.reason === "unknownSandbox")) throw e; // it has ended already
+      });
+      if (this.#owns.workspace) await this.client.files(undefined, { confined: false }).remove(this.workspace);
+    } finally {
+      if (this.#owns.client) await this.client.close();
+    }
+  }
+}
