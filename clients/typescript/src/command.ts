@@ -50,7 +50,7 @@ export interface StartOptions extends CommandOptions {
   openStdin?: boolean;
   /**
    * {@link Run.output} is the one reader, for which the command waits as at a full pipe, so that no output is
-   * missing. Default: the command never waits, and more than 1 MiB that was not read may be missing.
+   * missing. Default: the command never waits, and what the server does not retain is missing.
    */
   reader?: boolean;
 }
