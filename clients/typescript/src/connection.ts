@@ -207,7 +207,6 @@ export class Connection {
             } catch (e) {
               reject(e as Error);
               if (greeted) this.#fail(e as Error); // it would do the same again
-              else transport?.close();
             }
           },
           ended,
@@ -288,9 +287,7 @@ export class Connection {
     }
     for (const call of [...this.#calls.values()]) {
       if (call.sent && !call.repeat) {
-        call.reject(new ConnectionError(
-          `the connection ended before the answer, so the request may have been performed: ${why.message}`,
-          { sent: true, cause: why }));
+        call.reject(lost(why));
       }
     }
     this.#resume(why, useful).then(() => this.#options.resumed(), (e: unknown) => this.#fail(e as Error));
@@ -321,10 +318,19 @@ export class Connection {
     if (this.#error !== undefined) return;
     this.#error = why instanceof SallyportError ? why : new ConnectionError(why.message, { cause: why });
     this.#life.abort(this.#error);
-    for (const call of [...this.#calls.values()]) call.reject(this.#error);
+    for (const call of [...this.#calls.values()]) {
+      call.reject(call.sent && !(why instanceof ClosedError) ? lost(this.#error) : this.#error);
+    }
     if (this.#transport !== undefined) this.#transport.close(); // its end is the end
     else this.#end(this.#error);
   }
+}
+
+// lost is the error of a request whose answer does not come any more.
+function lost(why: Error): ConnectionError {
+  return new ConnectionError(
+    `the connection ended before the answer, so the request may have been performed: ${why.message}`,
+    { sent: true, cause: why });
 }
 
 // final reports whether an error of a connection or a handshake stays the same when it is tried again.
