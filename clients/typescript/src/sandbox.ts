@@ -146,18 +146,16 @@ export class Sandbox {
   /** Makes a sandbox, or joins that with the name. A sandbox that is not available is a {@link NotRunError}. */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     const client = options.client ?? await this.connectFor(options);
-    const owns = { client: options.client === undefined, workspace: false };
+    const owns = { client: options.client === undefined, workspace: options.workspace === undefined };
+    const workspace = options.workspace ?? `${fromURI(client.environment.tempDir).replace(/\/$/, "")}/sallyport-${randomId()}`;
+    const files = client.files(undefined, { confined: false });
     try {
-      let workspace = options.workspace;
-      if (workspace === undefined) {
-        workspace = `${fromURI(client.environment.tempDir).replace(/\/$/, "")}/sallyport-${randomId()}`;
-        await client.files(undefined, { confined: false }).makeDir(workspace);
-        owns.workspace = true;
-      }
+      if (owns.workspace) await files.makeDir(workspace);
       const sandbox = new this({ client, name: options.name ?? `sandbox-${randomId()}`, workspace, options }, owns);
       await sandbox.exec("true"); // opens it
       return sandbox;
     } catch (e) {
+      if (owns.workspace) await files.remove(workspace).catch(() => undefined); // e says more
       if (owns.client) await client.close();
       throw e;
     }

@@ -106,7 +106,10 @@ test("what does not run is an error", async (t) => {
   await assert.rejects(sandbox.commands.run("true", { flags: ["--nonsense"] }), RequestError);
   await assert.rejects(AnySandbox.create(), InvalidError);
   await assert.rejects(AnySandbox.create({ client: sandbox.client, workspace: "/no/such/directory" }));
+  const before = await sandbox.client.files("/tmp").list(".");
   await assert.rejects(AnySandbox.create({ client: sandbox.client, name: "a/b" }), RequestError);
+  const left = (await sandbox.client.files("/tmp").list(".")).filter((e) => /^sallyport-[0-9a-f]{32}$/.test(e.name));
+  assert.ok(left.every((e) => before.some((b) => b.name === e.name)), "the new workspace was left");
 });
 
 test("two clients use one sandbox by its name", async (t) => {
