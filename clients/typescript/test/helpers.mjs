@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, watch } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
 /** The program under test. */
@@ -53,7 +53,7 @@ export async function serve(t, listen = "ws://127.0.0.1:0", flags = []) {
 export async function relay(t, url, pass = (head) => head) {
   const { hostname, port } = new URL(url);
   const open = new Set();
-  let refuse = false;
+  let refuse = false, hold = false;
   const server = net.createServer((client) => {
     if (refuse) return client.destroy();
     const upstream = net.connect(Number(port), hostname);
@@ -62,7 +62,7 @@ export async function relay(t, url, pass = (head) => head) {
       a.on("error", () => undefined).on("close", () => { open.delete(a); b.destroy(); });
     }
     client.once("data", (head) => { upstream.write(pass(head)); client.pipe(upstream); });
-    upstream.pipe(client);
+    upstream.on("data", (data) => { if (!hold) client.write(data); });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => { server.close(); for (const s of open) s.destroy(); });
@@ -70,7 +70,22 @@ export async function relay(t, url, pass = (head) => head) {
     url: `ws://127.0.0.1:${server.address().port}`,
     cut() { for (const s of open) s.destroy(); },
     refuse(on) { refuse = on; },
+    /** Loses what the server says. */
+    hold(on) { hold = on; },
   };
+}
+
+/** Resolves when there is a file. */
+export function appears(file) {
+  return new Promise((resolve) => {
+    const check = () => {
+      if (!existsSync(file)) return;
+      changes.close();
+      resolve();
+    };
+    const changes = watch(dirname(file), check);
+    check();
+  });
 }
 
 /** Collects the pieces of an iterator. */
