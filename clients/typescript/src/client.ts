@@ -49,6 +49,8 @@ export interface RunOptions extends CommandOptions, OutputCallbacks {
   input?: string | Uint8Array;
 }
 
+type RunKind<R extends Run> = new (connection: Connection, id: string, reader: boolean) => R;
+
 /** A connection with an exec-server. One that is cut is made again; runs go on meanwhile. */
 export class Client {
   readonly #connection: Connection;
@@ -105,13 +107,16 @@ export class Client {
    * Starts a command. It resolves when the command runs, which may take as long as an approval does. A command
    * that does not run is a {@link NotRunError}.
    */
-  async start(command: Command, options: StartOptions = {}): Promise<Run> {
+  start(command: Command, options: StartOptions = {}): Promise<Run> { return this.startAs(Run, command, options); }
+
+  /** @internal */
+  async startAs<R extends Run>(kind: RunKind<R>, command: Command, options: StartOptions): Promise<R> {
     const { signal } = options;
     const params = startParams(command, options, this.#events);
     params.startId = randomId(); // after a cut it is asked for again, and starts once
     const got = await this.#connection.call("run/start", params, { repeat: true, signal });
     if (!got.started) throw new NotRunError(new Result(got.result!));
-    const run = new Run(this.#connection, got.runId, params.reader === true);
+    const run = new kind(this.#connection, got.runId, params.reader === true);
     if (signal?.aborted) { // it came too late
       await run.remove();
       throw signal.reason;
@@ -139,7 +144,10 @@ export class Client {
   }
 
   /** A run of the server, which may have been started by another client of the same user. */
-  attach(runId: string): Run { return new Run(this.#connection, runId, false); }
+  attach(runId: string): Run { return this.attachAs(Run, runId); }
+
+  /** @internal */
+  attachAs<R extends Run>(kind: RunKind<R>, runId: string): R { return new kind(this.#connection, runId, false); }
 
   /** The runs that the server knows of this user: those that run, and the last that have ended. */
   async list(): Promise<schema.ListedRun[]> {

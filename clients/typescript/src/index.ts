@@ -10,6 +10,8 @@ export { Result } from "./result.js";
 export {
   type Chunk, type Conditions, type OutputCallbacks, type OutputOptions, type Reply, type Run, type WaitOptions,
 } from "./run.js";
-export { Sandbox, type CommandRunOptions, type Commands, type SandboxOptions } from "./sandbox.js";
+export {
+  Sandbox, type CommandHandle, type CommandRunOptions, type Commands, type Process, type ProcessStream, type SandboxOptions,
+} from "./sandbox.js";
 export * as schema from "./schema.js";
 export { type Dial, type Transport, type TransportEvents, type WebSocketLike } from "./transport.js";

@@ -7,7 +7,7 @@ import { fromURI } from "./encoding.js";
 import { CommandExitError, InvalidError, RequestError, SallyportError, type NotRunError } from "./errors.js";
 import type { Files } from "./files.js";
 import type { Result } from "./result.js";
-import { randomId, type Run } from "./run.js";
+import { randomId, Run, type Chunk, type WaitOptions } from "./run.js";
 import type { ListedRun } from "./schema.js";
 
 /** How a sandbox is made. */
@@ -36,7 +36,7 @@ export interface CommandRunOptions extends Omit<RunOptions, "cwd" | "sandbox" | 
   cwd?: string;
   /** Variables beside those of the server. */
   envs?: Record<string, string>;
-  /** Resolve with a {@link Run} when the command runs. */
+  /** Resolve with a {@link CommandHandle} when the command runs. */
   background?: boolean;
 }
 
@@ -45,6 +45,66 @@ interface Shared {
   name: string;
   workspace: string;
   options: SandboxOptions;
+}
+
+/** A command in the background. */
+export class CommandHandle extends Run {
+  /** The number of the run. */
+  get pid(): string { return this.id; }
+
+  /** Ends the command, and reports whether it was alive. */
+  kill(): Promise<boolean> { return this.terminate(); }
+
+  /** Waits for the end. Another exit code than 0 is a {@link CommandExitError}. */
+  override async wait(options: WaitOptions = {}): Promise<Result> { return checked(await super.wait(options)); }
+}
+
+function checked(result: Result): Result {
+  if (!result.ok) throw new CommandExitError(result);
+  return result;
+}
+
+/** One stream of the output of a {@link Process}. */
+export class ProcessStream {
+  readonly #run: Run;
+  readonly #stream: Chunk["stream"];
+
+  /** @internal */
+  constructor(run: Run, stream: Chunk["stream"]) {
+    this.#run = run;
+    this.#stream = stream;
+  }
+
+  /** Its text from the beginning, as it comes. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
+    for await (const chunk of this.#run.output()) if (chunk.stream === this.#stream && chunk.text !== "") yield chunk.text;
+  }
+
+  /** All of it, at the end. */
+  async readText(): Promise<string> {
+    let all = "";
+    for await (const text of this) all += text;
+    return all;
+  }
+}
+
+/** A process of {@link Sandbox.exec}. */
+export class Process {
+  readonly run: Run;
+  readonly stdout: ProcessStream;
+  readonly stderr: ProcessStream;
+  readonly stdin: { writeText(text: string): Promise<void>; writeBytes(data: Uint8Array): Promise<void>; close(): Promise<void> };
+
+  /** @internal */
+  constructor(run: Run) {
+    this.run = run;
+    this.stdout = new ProcessStream(run, "stdout");
+    this.stderr = new ProcessStream(run, "stderr");
+    this.stdin = { writeText: (text) => run.write(text), writeBytes: (data) => run.write(data), close: () => run.closeStdin() };
+  }
+
+  /** Waits for the end, and returns the exit code. */
+  async wait(): Promise<number> { return (await this.run.wait()).exitCode; }
 }
 
 /** Commands in a sandbox. */
@@ -59,21 +119,19 @@ export class Commands {
    * is a {@link NotRunError}.
    */
   run(script: string, options?: CommandRunOptions & { background?: false }): Promise<Result>;
-  run(script: string, options: CommandRunOptions & { background: true }): Promise<Run>;
-  async run(script: string, options: CommandRunOptions = {}): Promise<Result | Run> {
+  run(script: string, options: CommandRunOptions & { background: true }): Promise<CommandHandle>;
+  async run(script: string, options: CommandRunOptions = {}): Promise<Result | CommandHandle> {
     const { background, ...rest } = options;
     if (background) return this.start(script, rest);
-    const result = await this.#s.client.run(within(script, options.cwd), this.options(rest));
-    if (!result.ok) throw new CommandExitError(result);
-    return result;
+    return checked(await this.#s.client.run(within(script, options.cwd), this.options(rest)));
   }
 
   /** Starts a script, or a program. With `onStdout` or `onStderr` its output is passed on, and none is missing. */
-  async start(command: Command, options: CommandRunOptions & StartOptions = {}): Promise<Run> {
+  async start(command: Command, options: CommandRunOptions & StartOptions = {}): Promise<CommandHandle> {
     const { onStdout, onStderr, input, ...rest } = this.options(options);
     if (input !== undefined) throw new InvalidError("input is for run; use openStdin and sendStdin");
     const streams = onStdout !== undefined || onStderr !== undefined;
-    const run = await this.#s.client.start(within(command, options.cwd), { ...rest, ...(streams ? { reader: true } : {}) });
+    const run = await this.#s.client.startAs(CommandHandle, within(command, options.cwd), { ...rest, ...(streams ? { reader: true } : {}) });
     if (streams) {
       run.stream({ ...(onStdout && { onStdout }), ...(onStderr && { onStderr }) }).catch((e: unknown) => {
         if (!(e instanceof SallyportError)) throw e; // of a callback; others are those of run.wait, too
@@ -89,13 +147,13 @@ export class Commands {
   }
 
   /** A command that was started before, by the ID of its run. */
-  connect(id: string): Run { return this.#s.client.attach(id); }
+  connect(id: string): CommandHandle { return this.#s.client.attachAs(CommandHandle, id); }
 
   /** Writes to the input of a command that was started with `openStdin` or `tty`. */
   sendStdin(id: string, data: string | Uint8Array): Promise<void> { return this.connect(id).write(data); }
 
   /** Ends a command, and reports whether it was alive. */
-  kill(id: string): Promise<boolean> { return this.connect(id).terminate(); }
+  kill(id: string): Promise<boolean> { return this.connect(id).kill(); }
 
   /** @internal */
   options<T extends CommandRunOptions>(o: T): Omit<T, "envs" | "background"> {
@@ -125,7 +183,7 @@ function within(command: Command, cwd: string | undefined): Command {
 export class Sandbox {
   readonly client: Client;
   /** Its name. */
-  readonly id: string;
+  readonly sandboxId: string;
   /** The directory of its commands. */
   readonly workspace: string;
   readonly commands: Commands;
@@ -136,7 +194,7 @@ export class Sandbox {
   /** @internal */
   constructor(shared: Shared, owns: { client: boolean; workspace: boolean }) {
     this.client = shared.client;
-    this.id = shared.name;
+    this.sandboxId = shared.name;
     this.workspace = shared.workspace;
     this.commands = new Commands(shared);
     this.files = shared.client.files(shared.workspace);
@@ -152,7 +210,7 @@ export class Sandbox {
     try {
       if (owns.workspace) await files.makeDir(workspace);
       const sandbox = new this({ client, name: options.name ?? `sandbox-${randomId()}`, workspace, options }, owns);
-      await sandbox.exec("true"); // opens it
+      await client.run(["true"], sandbox.commands.options({})); // opens it
       return sandbox;
     } catch (e) {
       if (owns.workspace) await files.remove(workspace).catch(() => undefined); // e says more
@@ -167,15 +225,20 @@ export class Sandbox {
     return Client.connect(options.url, options);
   }
 
-  /** Runs a program to its end and returns its result, whatever its exit code is. */
-  exec(...argv: string[]): Promise<Result> {
-    return this.client.run(argv, this.commands.options({}));
+  /** Starts a program, whose input is open. */
+  async exec(argv: readonly string[], options: CommandRunOptions & StartOptions = {}): Promise<Process> {
+    return new Process(await this.commands.start(argv, { openStdin: true, ...options }).then((h) => this.client.attach(h.id)));
+  }
+
+  /** Whether it is there: it ends when no command has run in it for `idleMs`. */
+  async isRunning(): Promise<boolean> {
+    return (await this.client.listSandboxes()).some((s) => s.name === this.sandboxId);
   }
 
   /** Ends the sandbox with everything in it, and removes its workspace if that was new. */
   async kill(): Promise<void> {
     try {
-      await this.client.stopSandbox(this.id).catch((e: unknown) => {
+      await this.client.stopSandbox(this.sandboxId).catch((e: unknown) => {
         if (!(e instanceof RequestError && e.reason === "unknownSandbox")) throw e; // it has ended already
       });
       if (this.#owns.workspace) await this.client.files(undefined, { confined: false }).remove(this.workspace);

@@ -46,11 +46,12 @@ test("commands share the network and /tmp", async (t) => {
 import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:8000/").status)'`);
   assert.equal(stdout, "note\n200\n");
-  assert.deepEqual((await client.listSandboxes()).map((s) => s.name), [sandbox.id]);
+  assert.deepEqual((await client.listSandboxes()).map((s) => s.name), [sandbox.sandboxId]);
   assert.deepEqual((await sandbox.commands.list()).map((r) => r.runId), [server.id]);
   await sandbox.kill();
   assert.deepEqual(await client.listSandboxes(), []);
-  assert.notEqual((await server.wait()).exitCode, 0);
+  await assert.rejects(server.wait(), CommandExitError);
+  assert.equal(await sandbox.isRunning(), false);
   await sandbox.kill(); // twice is once
 });
 
@@ -62,7 +63,7 @@ test("another exit code than 0 is an error of commands.run, and none of exec", a
     assert.equal(e.stderr, "err\n");
     return e.exitCode === 3 && e.result.exitCode === 3;
   });
-  assert.equal((await sandbox.exec("sh", "-c", "exit 3")).exitCode, 3);
+  assert.equal(await (await sandbox.exec(["sh", "-c", "exit 3"])).wait(), 3);
 });
 
 test("variables, directories and a time limit", async (t) => {
@@ -83,10 +84,24 @@ test("a command in the background: output, input, end", async (t) => {
   });
   await sandbox.commands.sendStdin(run.id, "a\n");
   await sandbox.commands.connect(run.id).waitFor({ match: "got a", after: 0 });
-  assert.equal(await sandbox.commands.kill(run.id), true);
-  assert.equal((await run.wait()).stdout, "got a\n");
+  assert.equal(run.pid, run.id);
+  assert.equal(await run.kill(), true);
+  await assert.rejects(run.wait(), (e) => e.stdout === "got a\n");
   assert.equal(text, "got a\n");
   assert.equal(await sandbox.commands.kill(run.id), false);
+});
+
+test("a process with streams", async (t) => {
+  const { sandbox } = await shared(t);
+  const p = await sandbox.exec(["sh", "-c", "read x; echo out $x; read x; echo err $x >&2; exit 4"]);
+  await p.stdin.writeText("a\n");
+  await p.stdin.writeBytes(new TextEncoder().encode("b\n"));
+  await p.stdin.close();
+  assert.equal(await p.wait(), 4);
+  assert.deepEqual([await p.stdout.readText(), await p.stderr.readText()], ["out a\n", "err b\n"]);
+  const texts = [];
+  for await (const text of p.stdout) texts.push(text);
+  assert.equal(texts.join(""), "out a\n");
 });
 
 test("a command with a grant runs in a sandbox of its own, in the same workspace", async (t) => {
@@ -102,7 +117,7 @@ test("a command with a grant runs in a sandbox of its own, in the same workspace
 
 test("what does not run is an error", async (t) => {
   const { sandbox } = await shared(t);
-  await assert.rejects(sandbox.exec("no-such-program"), (e) => e instanceof NotRunError && e.result.exitCode === 127);
+  await assert.rejects(sandbox.exec(["no-such-program"]), (e) => e instanceof NotRunError && e.result.exitCode === 127);
   await assert.rejects(sandbox.commands.run("true", { flags: ["--nonsense"] }), RequestError);
   await assert.rejects(AnySandbox.create(), InvalidError);
   await assert.rejects(AnySandbox.create({ client: sandbox.client, workspace: "/no/such/directory" }));
