@@ -27,7 +27,8 @@ function model(history, out) {
   const grant = /^denied: write .* \(grant: --rw (\S+)\)$/m.exec(last);
   if (grant) {
     return {
-      command: `sort -n numbers >${out}/sorted && cat ${out}/sorted`, askFor: [/** @type {string} */ (grant[1])],
+      command: `sort -n numbers >${out}/sorted && cat ${out}/sorted`,
+      askFor: [/** @type {string} */ (grant[1])],
       justification: "the report belongs into that directory",
     };
   }
@@ -41,12 +42,17 @@ mkdirSync(work);
 mkdirSync(out);
 
 const client = await Client.launch({
-  ...(process.argv[2] === undefined ? {} : { program: process.argv[2] }), cwd: work,
+  ...(process.argv[2] === undefined ? {} : { program: process.argv[2] }),
+  cwd: work,
   onApproval: (q) => {
-    // A real program shows the question to a person. This one lets commands write the reports, and nothing else.
+    // A real program shows the question to a person. This one lets commands write the reports, and nothing
+    // else.
     if (q.kind !== "command") return undefined; // the model asks itself
     const ok = q.requires.every((what) => what === `write:${out}`);
-    console.log(`  question: ${q.requires.join(", ").replaceAll(base, "...")} (${q.justification}): ${ok ? "approved" : "denied"}`);
+    console.log(
+      `  question: ${q.requires.join(", ").replaceAll(base, "...")} (${q.justification}):`,
+      ok ? "approved" : "denied",
+    );
     return ok ? "approved" : { decision: "denied", message: "only the reports may be written" };
   },
 });

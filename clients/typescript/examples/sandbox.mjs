@@ -16,7 +16,8 @@ try {
   const server = await sandbox.commands.start(["python3", "-m", "http.server", "8000"]);
   const { port } = await server.waitFor({ port: true }, { timeoutMs: 60_000 });
   const { stdout } = await sandbox.commands.run(
-    `python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:${port}/hello.py").status)'`);
+    `python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:${port}/hello.py").status)'`,
+  );
   console.log("the server answers", stdout.trim());
   await sandbox.commands.run("echo hi >~/note").catch((e) => {
     if (!(e instanceof CommandExitError)) throw e;

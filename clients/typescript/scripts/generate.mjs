@@ -14,10 +14,33 @@ const source = new URL("../../../docs/protocol.schema.json", import.meta.url);
 const target = new URL("../src/schema.ts", import.meta.url);
 
 // Keywords that a type of TypeScript does not express.
-const unexpressed = ["minimum", "maximum", "minLength", "minItems", "format", "contentEncoding", "title",
-  "examples", "$schema", "default", "pattern"];
-const expressed = ["type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf", "$ref",
-  "additionalProperties", "description", "$defs"];
+const unexpressed = [
+  "minimum",
+  "maximum",
+  "minLength",
+  "minItems",
+  "format",
+  "contentEncoding",
+  "title",
+  "examples",
+  "$schema",
+  "default",
+  "pattern",
+];
+const expressed = [
+  "type",
+  "properties",
+  "required",
+  "items",
+  "enum",
+  "const",
+  "anyOf",
+  "oneOf",
+  "$ref",
+  "additionalProperties",
+  "description",
+  "$defs",
+];
 
 /** name returns the name of the type for a definition: "run/start params" is RunStartParams. */
 export function name(definition) {
@@ -72,7 +95,9 @@ function object(schema, indent) {
   const properties = Object.entries(schema.properties ?? {});
   const rest = schema.additionalProperties;
   if (properties.length === 0) {
-    return typeof rest === "object" ? `{ [name: string]: ${type(rest, indent)} }` : "{ [name: string]: unknown }";
+    return typeof rest === "object"
+      ? `{ [name: string]: ${type(rest, indent)} }`
+      : "{ [name: string]: unknown }";
   }
   const required = schema.required ?? [];
   const members = properties.map(([key, of]) => {
@@ -93,9 +118,12 @@ function comment(schema, indent) {
 
 /** generate returns the text of src/schema.ts. */
 export function generate(schema) {
-  const out = ["// Copyright 2026 The sallyport Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n",
-    "// Made by scripts/generate.mjs from docs/protocol.schema.json; do not edit.\n\n"];
-  const requests = [], notifications = [];
+  const out = [
+    "// Copyright 2026 The sallyport Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n",
+    "// Made by scripts/generate.mjs from docs/protocol.schema.json; do not edit.\n\n",
+  ];
+  const requests = [],
+    notifications = [];
   const taken = new Map();
   const events = [];
   for (const [key, of] of Object.entries(schema.$defs)) {
@@ -103,20 +131,30 @@ export function generate(schema) {
     if (taken.has(as)) throw new Error(`${key} and ${taken.get(as)} would have one name: ${as}`);
     taken.set(as, key);
     const body = type(of);
-    out.push(comment(of, ""), body.startsWith("{\n") ? `export interface ${as} ${body}\n\n` : `export type ${as} = ${body};\n\n`);
+    out.push(
+      comment(of, ""),
+      body.startsWith("{\n") ? `export interface ${as} ${body}\n\n` : `export type ${as} = ${body};\n\n`,
+    );
     if (key.startsWith("event ")) events.push(key.slice("event ".length));
     const method = /^(.*) params$/.exec(key)?.[1];
     if (method === undefined) continue;
     (`${method} result` in schema.$defs ? requests : notifications).push(method);
   }
   const row = (m) => `  ${JSON.stringify(m)}: `;
-  out.push("/** The parameters and the result of each request. */\nexport interface Requests {\n",
-    ...requests.map((m) => `${row(m)}{ params: ${name(m + " params")}; result: ${name(m + " result")} };\n`), "}\n\n",
+  out.push(
+    "/** The parameters and the result of each request. */\nexport interface Requests {\n",
+    ...requests.map((m) => `${row(m)}{ params: ${name(m + " params")}; result: ${name(m + " result")} };\n`),
+    "}\n\n",
     "/** The parameters of each notification. */\nexport interface Notifications {\n",
-    ...notifications.map((m) => `${row(m)}${name(m + " params")};\n`), "}\n");
+    ...notifications.map((m) => `${row(m)}${name(m + " params")};\n`),
+    "}\n",
+  );
   if (events.length) {
-    out.push("\n/** The kinds of events that these types know. */\nexport const eventTypes = [\n",
-      ...events.map((e) => `  ${JSON.stringify(e)},\n`), "] as const;\n");
+    out.push(
+      "\n/** The kinds of events that these types know. */\nexport const eventTypes = [\n",
+      ...events.map((e) => `  ${JSON.stringify(e)},\n`),
+      "] as const;\n",
+    );
   }
   return out.join("");
 }

@@ -70,44 +70,64 @@ export class Client {
   /** Makes a client over any transport. */
   static async open(dial: Dial, options: ClientOptions = {}): Promise<Client> {
     const { onApproval, onEvent } = options;
-    const connection = await Connection.open({
-      dial, clientName: options.clientName ?? "sallyport-client",
-      approvals: onApproval !== undefined, resumeMs: options.resumeMs ?? 60_000,
-      request: (method, params, signal) => answer(onApproval, method, params, signal),
-      notify: (method, params) => {
-        if (method !== "run/event" || onEvent === undefined) return;
-        const { event, runId } = params as schema.RunEventParams;
-        guard(() => onEvent({ runId, type: event.type, data: event }));
+    const connection = await Connection.open(
+      {
+        dial,
+        clientName: options.clientName ?? "sallyport-client",
+        approvals: onApproval !== undefined,
+        resumeMs: options.resumeMs ?? 60_000,
+        request: (method, params, signal) => answer(onApproval, method, params, signal),
+        notify: (method, params) => {
+          if (method !== "run/event" || onEvent === undefined) return;
+          const { event, runId } = params as schema.RunEventParams;
+          guard(() => onEvent({ runId, type: event.type, data: event }));
+        },
+        resumed: () => guard(() => options.onResume?.()),
       },
-      resumed: () => guard(() => options.onResume?.()),
-    }, options.signal);
+      options.signal,
+    );
     if (!connection.hello.environmentInfo?.capabilities?.runs) {
       await connection.close();
-      throw new UnsupportedError("the server has no judged runs: it is not an exec-server of sallyport, or an older one");
+      throw new UnsupportedError(
+        "the server has no judged runs: it is not an exec-server of sallyport, or an older one",
+      );
     }
     return new this(connection, onEvent !== undefined);
   }
 
   /** What the server said of itself. */
-  get environment(): schema.Environment { return this.#connection.hello.environmentInfo!; }
+  get environment(): schema.Environment {
+    return this.#connection.hello.environmentInfo!;
+  }
 
   /** The session with the server, the same after a cut. */
-  get sessionId(): string { return this.#connection.hello.sessionId; }
+  get sessionId(): string {
+    return this.#connection.hello.sessionId;
+  }
 
   /** The directory of the server. */
-  get cwd(): string { return fromURI(this.environment.cwd); }
+  get cwd(): string {
+    return fromURI(this.environment.cwd);
+  }
 
   /** Resolves with the reason when the client cannot be used any more, also after {@link Client.close}. */
-  get closed(): Promise<Error> { return this.#connection.over; }
+  get closed(): Promise<Error> {
+    return this.#connection.over;
+  }
 
   /** Ends the connection. Runs that were started by {@link Client.start} go on. */
-  close(): Promise<void> { return this.#connection.close(); }
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
 
   /**
-   * Starts a command. It resolves when the command runs, which may take as long as an approval does. A command
+   * Starts a command. It resolves when the command runs, which may take as long as an approval does. A
+   * command
    * that does not run is a {@link NotRunError}.
    */
-  start(command: Command, options: StartOptions = {}): Promise<Run> { return this.startAs(Run, command, options); }
+  start(command: Command, options: StartOptions = {}): Promise<Run> {
+    return this.startAs(Run, command, options);
+  }
 
   /** @internal */
   async startAs<R extends Run>(kind: RunKind<R>, command: Command, options: StartOptions): Promise<R> {
@@ -117,7 +137,8 @@ export class Client {
     const got = await this.#connection.call("run/start", params, { repeat: true, signal });
     if (!got.started) throw new NotRunError(new Result(got.result!));
     const run = new kind(this.#connection, got.runId, params.reader === true);
-    if (signal?.aborted) { // it came too late
+    if (signal?.aborted) {
+      // it came too late
       await run.remove();
       throw signal.reason;
     }
@@ -144,10 +165,14 @@ export class Client {
   }
 
   /** A run of the server, which may have been started by another client of the same user. */
-  attach(runId: string): Run { return this.attachAs(Run, runId); }
+  attach(runId: string): Run {
+    return this.attachAs(Run, runId);
+  }
 
   /** @internal */
-  attachAs<R extends Run>(kind: RunKind<R>, runId: string): R { return new kind(this.#connection, runId, false); }
+  attachAs<R extends Run>(kind: RunKind<R>, runId: string): R {
+    return new kind(this.#connection, runId, false);
+  }
 
   /** The runs that the server knows of this user: those that run, and the last that have ended. */
   async list(): Promise<schema.ListedRun[]> {
@@ -157,13 +182,19 @@ export class Client {
   /** The open questions about runs of this user, also of other clients. */
   async questions(): Promise<Question[]> {
     const { questions } = await this.#connection.call("question/list", {}, { repeat: true });
-    return questions.map((q) => new Question(q.request, q.runId ?? "", new AbortController().signal, q.digest));
+    return questions.map(
+      (q) => new Question(q.request, q.runId ?? "", new AbortController().signal, q.digest),
+    );
   }
 
   /** Answers one of {@link Client.questions}. The first answer counts, on whatever way it comes. */
   async answer(question: Question, decision: Decision, message?: string): Promise<void> {
-    await this.#connection.call("question/answer",
-      { id: question.id, digest: question.digest, decision, ...(message === undefined ? {} : { message }) });
+    await this.#connection.call("question/answer", {
+      id: question.id,
+      digest: question.digest,
+      decision,
+      ...(message === undefined ? {} : { message }),
+    });
   }
 
   /** Has the server ask again about what was approved for the session, by the ID of the question. */
@@ -182,17 +213,22 @@ export class Client {
   }
 
   /**
-   * Files as a command in the workspace has them (default: the directory of the server): relative paths are below it, and only
-   * what is below it can be written, without protected names such as `.git/hooks`. With `confined: false` they are
+   * Files as a command in the workspace has them (default: the directory of the server): relative paths
+   * are below it, and only
+   * what is below it can be written, without protected names such as `.git/hooks`. With `confined: false`
+   * they are
    * those of the user of the server, without a sandbox.
    */
   files(workspace?: string, options: { confined?: boolean } = {}): Files {
     const uri = workspace === undefined ? this.environment.cwd : toURI(workspace, this.environment.cwd);
-    return options.confined === false ? new Files(this.#connection, uri) : Files.confined(this.#connection, uri);
+    return options.confined === false
+      ? new Files(this.#connection, uri)
+      : Files.confined(this.#connection, uri);
   }
 }
 
-// finish passes output on and waits for the end of a run. The end of the signal, and an error of a callback, end it.
+// finish passes output on and waits for the end of a run. The end of the signal, and an error of a
+// callback, end it.
 async function finish(run: Run, options: RunOptions, streams: boolean): Promise<Result> {
   const { signal } = options;
   const input = options.input === undefined ? undefined : feed(run, options.input, signal);
@@ -217,6 +253,8 @@ function guard(f: () => void): void {
   try {
     f();
   } catch (e) {
-    queueMicrotask(() => { throw e; });
+    queueMicrotask(() => {
+      throw e;
+    });
   }
 }

@@ -16,7 +16,10 @@ export interface Size {
 
 /** How a command runs. */
 export interface CommandOptions {
-  /** The working directory and workspace, an absolute path of the server's machine; default: that of the server. */
+  /**
+   * The working directory and workspace, an absolute path of the server's machine; default: that of the
+   * server.
+   */
   cwd?: string;
   /** The whole environment; default: that of the server. */
   env?: Record<string, string>;
@@ -57,13 +60,20 @@ export interface StartOptions extends CommandOptions {
 
 const grantFlags = ["--rw", "--ro", "--grant", "--allow", "--allow-host", "--net"];
 
-/** The flags of `sallyport run` for a grant of a denial, such as `["--rw", "/srv/a b"]` for `--rw '/srv/a b'`. */
+/**
+ * The flags of `sallyport run` for a grant of a denial, such as `["--rw", "/srv/a b"]` for `--rw '/srv/a b'`.
+ */
 export function grantFlagsOf(grant: string): string[] {
   const words = shellWords(grant);
-  const valid = words !== undefined && words.length > 0 && words.length % 2 === 0 &&
+  const valid =
+    words !== undefined &&
+    words.length > 0 &&
+    words.length % 2 === 0 &&
     words.every((w, i) => i % 2 === 1 || grantFlags.includes(w));
   if (!valid) {
-    throw new InvalidError(`invalid grant ${JSON.stringify(grant)}: use flags with one value each, of ${grantFlags.join(", ")}`);
+    throw new InvalidError(
+      `invalid grant ${JSON.stringify(grant)}: use flags with one value each, of ${grantFlags.join(", ")}`,
+    );
   }
   return words;
 }
@@ -76,7 +86,8 @@ export function startParams(command: Command, o: StartOptions, events: boolean):
   if (o.escalate) args.push("--escalate");
   if (o.justification !== undefined) args.push("--justification", o.justification);
   if (o.timeoutMs !== undefined) {
-    if (!(o.timeoutMs > 0 && Number.isFinite(o.timeoutMs))) throw new InvalidError("timeoutMs must be more than 0");
+    if (!(o.timeoutMs > 0 && Number.isFinite(o.timeoutMs)))
+      throw new InvalidError("timeoutMs must be more than 0");
     args.push("--timeout", `${Math.ceil(o.timeoutMs)}ms`);
   }
   args.push(...(o.flags ?? []));
@@ -84,7 +95,8 @@ export function startParams(command: Command, o: StartOptions, events: boolean):
     if (command === "") throw new InvalidError("the script is empty");
     args.push("-c", command);
   } else {
-    if (!Array.isArray(command) || command.length === 0) throw new InvalidError("there is no program; name one");
+    if (!Array.isArray(command) || command.length === 0)
+      throw new InvalidError("there is no program; name one");
     args.push("--", ...(command as string[]));
   }
   const p: RunStartParams = { args };
@@ -95,6 +107,7 @@ export function startParams(command: Command, o: StartOptions, events: boolean):
   if (o.openStdin) p.openStdin = true;
   if (o.reader) p.reader = true;
   if (events) p.events = true;
-  if (o.sandbox !== undefined) p.sandbox = { name: o.sandbox, ...(o.idleMs === undefined ? {} : { idleMs: o.idleMs }) };
+  if (o.sandbox !== undefined)
+    p.sandbox = { name: o.sandbox, ...(o.idleMs === undefined ? {} : { idleMs: o.idleMs }) };
   return p;
 }

@@ -2,7 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {
-  ClosedError, codes, ConnectionError, InvalidError, ProtocolError, refusal, RequestError, SallyportError, StatusError,
+  ClosedError,
+  codes,
+  ConnectionError,
+  InvalidError,
+  ProtocolError,
+  refusal,
+  RequestError,
+  SallyportError,
+  StatusError,
   UnsupportedError,
 } from "./errors.js";
 import type { InitializeResult, Requests } from "./schema.js";
@@ -68,7 +76,9 @@ export class Connection {
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#over = new Promise((resolve) => { this.#end = resolve; });
+    this.#over = new Promise((resolve) => {
+      this.#end = resolve;
+    });
   }
 
   /** Connects and makes a session. */
@@ -89,14 +99,21 @@ export class Connection {
   }
 
   /** What the server said when they met last. */
-  get hello(): InitializeResult { return this.#hello; }
+  get hello(): InitializeResult {
+    return this.#hello;
+  }
 
   /** Resolves with the reason when there will be no connection any more. */
-  get over(): Promise<Error> { return this.#over; }
+  get over(): Promise<Error> {
+    return this.#over;
+  }
 
   /** Performs a request. It waits while there is no connection. */
-  call<M extends keyof Requests>(method: M, params: Requests[M]["params"], options: CallOptions = {}):
-  Promise<Requests[M]["result"]> {
+  call<M extends keyof Requests>(
+    method: M,
+    params: Requests[M]["params"],
+    options: CallOptions = {},
+  ): Promise<Requests[M]["result"]> {
     const { signal } = options;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
@@ -110,8 +127,12 @@ export class Connection {
       const id = ++this.#last;
       const message = JSON.stringify({ id, method, params });
       if (message.length > maxMessage / 4 && new TextEncoder().encode(message).length > maxMessage) {
-        reject(new InvalidError(`the request is longer than ${maxMessage} bytes, the most that one message carries; ` +
-          "send less at once"));
+        reject(
+          new InvalidError(
+            `the request is longer than ${maxMessage} bytes, the most that one message carries; ` +
+              "send less at once",
+          ),
+        );
         return;
       }
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -121,8 +142,13 @@ export class Connection {
         clearTimeout(timer);
       };
       const call: Call = {
-        message, repeat: options.repeat ?? false, sent: this.#transport !== undefined,
-        resolve: (result) => { finish(); resolve(result as Requests[M]["result"]); },
+        message,
+        repeat: options.repeat ?? false,
+        sent: this.#transport !== undefined,
+        resolve: (result) => {
+          finish();
+          resolve(result as Requests[M]["result"]);
+        },
         reject: (error) => {
           finish();
           const canceled = error instanceof RequestError && error.code === codes.canceled;
@@ -138,8 +164,16 @@ export class Connection {
           call.reject(signal!.reason);
           return;
         }
-        timer = setTimeout(() => call.reject(
-          new ConnectionError("no answer to a start that was canceled", { sent: true, cause: signal!.reason })), settleMs);
+        timer = setTimeout(
+          () =>
+            call.reject(
+              new ConnectionError("no answer to a start that was canceled", {
+                sent: true,
+                cause: signal!.reason,
+              }),
+            ),
+          settleMs,
+        );
       };
       signal?.addEventListener("abort", abort, { once: true });
       this.#calls.set(id, call);
@@ -184,7 +218,8 @@ export class Connection {
           }
           if (m.error !== undefined) throw refusal(m.error);
           const hello = m.result as InitializeResult;
-          if (typeof hello?.sessionId !== "string" || hello.sessionId === "") throw new ProtocolError("the server gave no session");
+          if (typeof hello?.sessionId !== "string" || hello.sessionId === "")
+            throw new ProtocolError("the server gave no session");
           if (session !== "" && hello.sessionId !== session) {
             throw new ProtocolError("the server gave another session than the one that was asked for");
           }
@@ -199,29 +234,40 @@ export class Connection {
           if (greeted) this.#cut(why, useful);
           else reject(why);
         };
-        this.#options.dial({
-          message: (text) => {
-            if (limit.signal.aborted && !greeted) return;
-            try {
-              receive(text);
-            } catch (e) {
-              reject(e as Error);
-              if (greeted) this.#fail(e as Error); // it would do the same again
-            }
-          },
-          ended,
-        }, limit.signal).then((t) => {
-          transport = t;
-          if (limit.signal.aborted) return;
-          t.send(JSON.stringify({
-            id, method: "initialize",
-            params: {
-              clientName: this.#options.clientName, extensionMethods: true, approvals: this.#options.approvals,
-              // the server may not have seen yet that the connection before was cut
-              ...(session === "" ? {} : { resumeSessionId: session, takeOver: true }),
+        this.#options
+          .dial(
+            {
+              message: (text) => {
+                if (limit.signal.aborted && !greeted) return;
+                try {
+                  receive(text);
+                } catch (e) {
+                  reject(e as Error);
+                  if (greeted) this.#fail(e as Error); // it would do the same again
+                }
+              },
+              ended,
             },
-          }));
-        }).catch(reject);
+            limit.signal,
+          )
+          .then((t) => {
+            transport = t;
+            if (limit.signal.aborted) return;
+            t.send(
+              JSON.stringify({
+                id,
+                method: "initialize",
+                params: {
+                  clientName: this.#options.clientName,
+                  extensionMethods: true,
+                  approvals: this.#options.approvals,
+                  // the server may not have seen yet that the connection before was cut
+                  ...(session === "" ? {} : { resumeSessionId: session, takeOver: true }),
+                },
+              }),
+            );
+          })
+          .catch(reject);
       });
     } catch (e) {
       limit.abort(e); // a dial in progress
@@ -236,7 +282,8 @@ export class Connection {
   // attach uses a new connection and sends what waits.
   #attach(transport: Transport): void {
     this.#transport = transport;
-    for (const call of this.#calls.values()) { // in the order of their IDs
+    for (const call of this.#calls.values()) {
+      // in the order of their IDs
       call.sent = true;
       transport.send(call.message);
     }
@@ -252,16 +299,24 @@ export class Connection {
       }
       return;
     }
-    if (m.error !== undefined && m.id === -1) { // of which request it is said is not known
+    if (m.error !== undefined && m.id === -1) {
+      // of which request it is said is not known
       throw new ProtocolError(`the server could not read a message: ${refusal(m.error).message}`);
     }
-    const call = typeof m.id === "number" ? this.#calls.get(m.id) : undefined; // one that was given up waits no more
+    // One that was given up waits no more.
+    const call = typeof m.id === "number" ? this.#calls.get(m.id) : undefined;
     if (m.error !== undefined) call?.reject(refusal(m.error));
     else call?.resolve(m.result);
   }
 
-  async #answer(id: unknown, method: string, params: unknown, asked: Map<unknown, AbortController>,
-    life: AbortSignal, transport: Transport): Promise<void> {
+  async #answer(
+    id: unknown,
+    method: string,
+    params: unknown,
+    asked: Map<unknown, AbortController>,
+    life: AbortSignal,
+    transport: Transport,
+  ): Promise<void> {
     const own = new AbortController();
     const end = (): void => own.abort(life.reason);
     life.addEventListener("abort", end, { once: true });
@@ -290,7 +345,10 @@ export class Connection {
         call.reject(lost(why));
       }
     }
-    this.#resume(why, useful).then(() => this.#options.resumed(), (e: unknown) => this.#fail(e as Error));
+    this.#resume(why, useful).then(
+      () => this.#options.resumed(),
+      (e: unknown) => this.#fail(e as Error),
+    );
   }
 
   async #resume(cut: Error, useful: boolean): Promise<void> {
@@ -303,13 +361,16 @@ export class Connection {
       try {
         return await this.#meet(this.#hello.sessionId);
       } catch (e) {
-        if (final(e)) throw new ConnectionError(`the session cannot be resumed: ${(e as Error).message}`, { cause: e });
+        if (final(e))
+          throw new ConnectionError(`the session cannot be resumed: ${(e as Error).message}`, { cause: e });
         cut = e as Error;
       }
       if (Date.now() >= until) {
-        throw new ConnectionError(`the session was not resumed within ${resumeMs} ms: ${cut.message}`, { cause: cut });
+        throw new ConnectionError(`the session was not resumed within ${resumeMs} ms: ${cut.message}`, {
+          cause: cut,
+        });
       }
-      pause = step / 2 + Math.random() * step / 2; // clients of one server do not come all at once
+      pause = step / 2 + (Math.random() * step) / 2; // clients of one server do not come all at once
     }
   }
 
@@ -321,7 +382,8 @@ export class Connection {
     for (const call of [...this.#calls.values()]) {
       call.reject(call.sent && !(why instanceof ClosedError) ? lost(this.#error) : this.#error);
     }
-    if (this.#transport !== undefined) this.#transport.close(); // its end is the end
+    if (this.#transport !== undefined)
+      this.#transport.close(); // its end is the end
     else this.#end(this.#error);
   }
 }
@@ -330,15 +392,21 @@ export class Connection {
 function lost(why: Error): ConnectionError {
   return new ConnectionError(
     `the connection ended before the answer, so the request may have been performed: ${why.message}`,
-    { sent: true, cause: why });
+    { sent: true, cause: why },
+  );
 }
 
 // final reports whether an error of a connection or a handshake stays the same when it is tried again.
 function final(e: unknown): boolean {
-  if (e instanceof RequestError) return e.code !== codes.attached; // the server has not seen the end of the last one
+  // Attached: the server has not seen the end of the last connection yet.
+  if (e instanceof RequestError) return e.code !== codes.attached;
   if (e instanceof StatusError) return e.status < 500;
-  return e instanceof ProtocolError || e instanceof InvalidError || e instanceof UnsupportedError ||
-    e instanceof ClosedError;
+  return (
+    e instanceof ProtocolError ||
+    e instanceof InvalidError ||
+    e instanceof UnsupportedError ||
+    e instanceof ClosedError
+  );
 }
 
 function parse(text: string): Message {
@@ -356,8 +424,14 @@ function parse(text: string): Message {
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => { clearTimeout(timer); reject(signal.reason as Error); };
-    const timer = setTimeout(() => { signal.removeEventListener("abort", abort); resolve(); }, ms);
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
     if (signal.aborted) abort();
     else signal.addEventListener("abort", abort, { once: true });
   });

@@ -110,9 +110,15 @@ export class CommandExitError extends SallyportError {
     this.result = result;
   }
 
-  get exitCode(): number { return this.result.exitCode; }
-  get stdout(): string { return this.result.stdout; }
-  get stderr(): string { return this.result.stderr; }
+  get exitCode(): number {
+    return this.result.exitCode;
+  }
+  get stdout(): string {
+    return this.result.stdout;
+  }
+  get stderr(): string {
+    return this.result.stderr;
+  }
 }
 
 /** The time of a wait is over. The command goes on. */
@@ -137,5 +143,7 @@ export function refusal(error: unknown): RequestError {
   const e = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
   const code = typeof e["code"] === "number" ? e["code"] : 0;
   const message = typeof e["message"] === "string" ? e["message"] : "the server gave no reason";
-  return code === codes.notFound ? new FileNotFoundError(code, message, e["data"]) : new RequestError(code, message, e["data"]);
+  return code === codes.notFound
+    ? new FileNotFoundError(code, message, e["data"])
+    : new RequestError(code, message, e["data"]);
 }

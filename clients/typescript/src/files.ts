@@ -35,9 +35,12 @@ export class Files {
   /** @internal Files as a command in a workspace has them. */
   static confined(connection: Connection, uri: string): Files {
     return new Files(connection, uri, {
-      windowsSandboxLevel: "disabled", cwd: uri, workspaceRoots: [uri],
+      windowsSandboxLevel: "disabled",
+      cwd: uri,
+      workspaceRoots: [uri],
       permissions: {
-        type: "managed", network: "restricted",
+        type: "managed",
+        network: "restricted",
         file_system: {
           type: "restricted",
           entries: [
@@ -100,17 +103,23 @@ export class Files {
     const bytes = toBytes(data);
     if (bytes.length <= wholeBytes) {
       await this.#call("fs/writeFile", {
-        path: this.#uri(path), dataBase64: toBase64(bytes), ...(options.atomic ? { atomic: true } : {}),
+        path: this.#uri(path),
+        dataBase64: toBase64(bytes),
+        ...(options.atomic ? { atomic: true } : {}),
       });
       return;
     }
-    if (options.atomic) throw new InvalidError(`atomic is for at most ${wholeBytes} bytes; write a new file and rename it`);
+    if (options.atomic)
+      throw new InvalidError(`atomic is for at most ${wholeBytes} bytes; write a new file and rename it`);
     const handleId = randomId();
     await this.#call("fs/open", { handleId, path: this.#uri(path), mode: "replace" });
     try {
       for (let offset = 0; offset < bytes.length; offset += blockBytes) {
-        await this.#connection.call("fs/writeBlock",
-          { handleId, offset, chunk: toBase64(bytes.subarray(offset, offset + blockBytes)) });
+        await this.#connection.call("fs/writeBlock", {
+          handleId,
+          offset,
+          chunk: toBase64(bytes.subarray(offset, offset + blockBytes)),
+        });
       }
     } finally {
       await this.#connection.call("fs/close", { handleId });
@@ -125,8 +134,10 @@ export class Files {
   /** The entries of a directory. */
   async list(path: string): Promise<Entry[]> {
     const { entries } = await this.#call("fs/readDirectory", { path: this.#uri(path) });
-    return entries.map((e: DirectoryEntry) =>
-      ({ name: e.fileName, type: e.isDirectory ? "directory" : e.isFile ? "file" : "other" }));
+    return entries.map((e: DirectoryEntry) => ({
+      name: e.fileName,
+      type: e.isDirectory ? "directory" : e.isFile ? "file" : "other",
+    }));
   }
 
   /** What the system says of a file or a directory. */
@@ -157,11 +168,16 @@ export class Files {
 
   /** Renames a file or a directory. What exists is replaced only with `replace`. */
   async rename(from: string, to: string, options: { replace?: boolean } = {}): Promise<void> {
-    await this.#call("fs/rename",
-      { sourcePath: this.#uri(from), destinationPath: this.#uri(to), replace: options.replace ?? false });
+    await this.#call("fs/rename", {
+      sourcePath: this.#uri(from),
+      destinationPath: this.#uri(to),
+      replace: options.replace ?? false,
+    });
   }
 
-  #uri(path: string): string { return toURI(path, this.#base); }
+  #uri(path: string): string {
+    return toURI(path, this.#base);
+  }
 
   #call<M extends FileMethod>(method: M, params: Requests[M]["params"]): Promise<Requests[M]["result"]> {
     const p = this.#sandbox === undefined ? params : { ...params, sandbox: this.#sandbox };

@@ -8,10 +8,22 @@ export { type Entry, type Files } from "./files.js";
 export { Question, type Answer, type Decision, type OnApproval } from "./question.js";
 export { Result } from "./result.js";
 export {
-  type Chunk, type Conditions, type OutputCallbacks, type OutputOptions, type Reply, type Run, type WaitOptions,
+  type Chunk,
+  type Conditions,
+  type OutputCallbacks,
+  type OutputOptions,
+  type Reply,
+  type Run,
+  type WaitOptions,
 } from "./run.js";
 export {
-  Sandbox, type CommandHandle, type CommandRunOptions, type Commands, type Process, type ProcessStream, type SandboxOptions,
+  Sandbox,
+  type CommandHandle,
+  type CommandRunOptions,
+  type Commands,
+  type Process,
+  type ProcessStream,
+  type SandboxOptions,
 } from "./sandbox.js";
 export * as schema from "./schema.js";
 export { type Dial, type Transport, type TransportEvents, type WebSocketLike } from "./transport.js";

@@ -23,44 +23,60 @@ const refusalBytes = 1 << 10;
 // How long the server has to confirm a close.
 const closeMs = 2_000;
 
-/** A {@link Dial} for `ws://HOST:PORT`, `wss://HOST:PORT` or `unix:///PATH`, without the WebSocket of the platform. */
+/**
+ * A {@link Dial} for `ws://HOST:PORT`, `wss://HOST:PORT` or `unix:///PATH`, without the WebSocket of the
+ * platform.
+ */
 export function nodeDial(url: string, target: NodeTarget = {}): Dial {
   const options = split(url);
   const key = () => randomBytes(16).toString("base64");
-  return (events, signal) => new Promise((resolve, reject) => {
-    const nonce = key();
-    const headers: Record<string, string> = {
-      Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": nonce,
-    };
-    if (target.token) headers["Authorization"] = `Bearer ${target.token}`;
-    const make = options.protocol === "https:" ? httpsRequest : httpRequest;
-    const files = Object.fromEntries(Object.entries(target.tls ?? {}).map(([name, file]) =>
-      [name, typeof file === "string" ? file : Buffer.from(file)]));
-    const request = make({ ...options, ...files, headers, agent: false, signal });
-    request.on("error", (e) => reject(new ConnectionError(`cannot connect: ${e.message}`, { cause: e })));
-    request.on("response", (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      const refused = (): void => {
-        reject(new StatusError(response.statusCode ?? 0, text.slice(0, refusalBytes).trim()));
-        request.destroy();
+  return (events, signal) =>
+    new Promise((resolve, reject) => {
+      const nonce = key();
+      const headers: Record<string, string> = {
+        Connection: "Upgrade",
+        Upgrade: "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": nonce,
       };
-      response.on("data", (piece: string) => { text += piece; if (text.length >= refusalBytes) refused(); });
-      response.on("end", refused).on("error", refused);
+      if (target.token) headers["Authorization"] = `Bearer ${target.token}`;
+      const make = options.protocol === "https:" ? httpsRequest : httpRequest;
+      const files = Object.fromEntries(
+        Object.entries(target.tls ?? {}).map(([name, file]) => [
+          name,
+          typeof file === "string" ? file : Buffer.from(file),
+        ]),
+      );
+      const request = make({ ...options, ...files, headers, agent: false, signal });
+      request.on("error", (e) => reject(new ConnectionError(`cannot connect: ${e.message}`, { cause: e })));
+      request.on("response", (response) => {
+        let text = "";
+        response.setEncoding("utf8");
+        const refused = (): void => {
+          reject(new StatusError(response.statusCode ?? 0, text.slice(0, refusalBytes).trim()));
+          request.destroy();
+        };
+        response.on("data", (piece: string) => {
+          text += piece;
+          if (text.length >= refusalBytes) refused();
+        });
+        response.on("end", refused).on("error", refused);
+      });
+      request.on("upgrade", (response, socket: Socket, head) => {
+        const accept = createHash("sha1")
+          .update(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")
+          .digest("base64");
+        if (response.headers["sec-websocket-accept"] !== accept) {
+          socket.destroy();
+          reject(new ProtocolError("the server does not speak WebSocket"));
+          return;
+        }
+        const frames = new Frames(socket, events);
+        resolve(frames);
+        frames.start(head);
+      });
+      request.end();
     });
-    request.on("upgrade", (response, socket: Socket, head) => {
-      const accept = createHash("sha1").update(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
-      if (response.headers["sec-websocket-accept"] !== accept) {
-        socket.destroy();
-        reject(new ProtocolError("the server does not speak WebSocket"));
-        return;
-      }
-      const frames = new Frames(socket, events);
-      resolve(frames);
-      frames.start(head);
-    });
-    request.end();
-  });
 }
 
 function split(url: string): RequestOptions {
@@ -80,8 +96,11 @@ function split(url: string): RequestOptions {
   if ((u.protocol === "ws:" || u.protocol === "wss:") && u.host !== "") {
     const tls = u.protocol === "wss:";
     return {
-      protocol: tls ? "https:" : "http:", host: u.hostname.replace(/^\[(.*)\]$/, "$1"),
-      port: u.port || (tls ? 443 : 80), path: u.pathname + u.search, ...(tls ? { minVersion: "TLSv1.3" as const } : {}),
+      protocol: tls ? "https:" : "http:",
+      host: u.hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: u.port || (tls ? 443 : 80),
+      path: u.pathname + u.search,
+      ...(tls ? { minVersion: "TLSv1.3" as const } : {}),
     };
   }
   throw new InvalidError(`invalid URL ${JSON.stringify(url)}: ${fix}`);
@@ -110,14 +129,21 @@ class Frames implements Transport {
   start(head: Buffer): void {
     const socket = this.#socket;
     socket.setNoDelay(true);
-    this.#timer = setTimeout(() => this.#fail(new ConnectionError("the server has said nothing for too long")), silentMs);
+    this.#timer = setTimeout(
+      () => this.#fail(new ConnectionError("the server has said nothing for too long")),
+      silentMs,
+    );
     this.#timer.unref();
-    socket.on("error", (e) => this.#fail(new ConnectionError(`the connection broke: ${e.message}`, { cause: e })));
+    socket.on("error", (e) =>
+      this.#fail(new ConnectionError(`the connection broke: ${e.message}`, { cause: e })),
+    );
     socket.on("close", () => this.#fail(new ConnectionError("the server ended the connection")));
     socket.on("end", () => socket.destroy());
     socket.on("data", (data: Buffer) => this.#take(data));
     // What came with the answer is read when the caller has its connection.
-    queueMicrotask(() => { if (head.length > 0) this.#take(head); });
+    queueMicrotask(() => {
+      if (head.length > 0) this.#take(head);
+    });
   }
 
   send(message: string): void {
@@ -160,7 +186,9 @@ class Frames implements Transport {
     this.#waiting.push(data);
     this.#length += data.length;
     try {
-      while (!this.#over && this.#frame()) { /* the next one */ }
+      while (!this.#over && this.#frame()) {
+        /* the next one */
+      }
     } catch (e) {
       this.#fail(e as Error);
     }
@@ -174,13 +202,15 @@ class Frames implements Transport {
     const final = (head[0]! & 0x80) !== 0;
     let size = head[1]!;
     let at = 2;
-    if ((head[0]! & 0x70) !== 0 || size > 127) throw new ProtocolError("the server sent a frame that is not allowed");
+    if ((head[0]! & 0x70) !== 0 || size > 127)
+      throw new ProtocolError("the server sent a frame that is not allowed");
     if (size >= 126) {
       at = size === 126 ? 4 : 10;
       if (head.length < at) return false;
       size = at === 4 ? head.readUInt16BE(2) : Number(head.readBigUInt64BE(2));
     }
-    if (size + this.#messageLength > maxMessage) throw new ProtocolError(`the server sent more than ${maxMessage} bytes at once`);
+    if (size + this.#messageLength > maxMessage)
+      throw new ProtocolError(`the server sent more than ${maxMessage} bytes at once`);
     if (this.#length < at + size) return false;
     const all = this.#peek(at + size);
     const rest = this.#waiting[0]!.subarray(at + size);
@@ -207,11 +237,15 @@ class Frames implements Transport {
         this.#over = true;
         clearTimeout(this.#timer);
         this.#socket.end(() => this.#socket.destroy());
-        this.#events.ended(new ConnectionError(this.#closing ? "the connection was closed" : `the server ended the connection (${code})`));
+        this.#events.ended(
+          new ConnectionError(
+            this.#closing ? "the connection was closed" : `the server ended the connection (${code})`,
+          ),
+        );
       }
       return;
     }
-    if (opcode > op.binary || (opcode === op.more) !== (this.#message.length > 0)) {
+    if (opcode > op.binary || (opcode === op.more) !== this.#message.length > 0) {
       throw new ProtocolError("the server sent a frame that is not allowed");
     }
     this.#message.push(data);

@@ -30,34 +30,59 @@ export class Question {
     this.digest = digest;
   }
 
-  get id(): string { return this.raw.id; }
+  get id(): string {
+    return this.raw.id;
+  }
   /** `"command"` before it runs, `"access"` after it was denied something, or about a host. */
-  get kind(): string { return this.raw.kind; }
-  get argv(): string[] { return this.raw.argv; }
-  get cwd(): string { return this.raw.cwd; }
+  get kind(): string {
+    return this.raw.kind;
+  }
+  get argv(): string[] {
+    return this.raw.argv;
+  }
+  get cwd(): string {
+    return this.raw.cwd;
+  }
   /** Why the server asks. */
-  get reason(): string { return this.raw.reason; }
+  get reason(): string {
+    return this.raw.reason;
+  }
   /** The reason of who wants to run it. */
-  get justification(): string { return this.raw.justification; }
+  get justification(): string {
+    return this.raw.justification;
+  }
   /** What it would get: `"write:/srv/out"`, `"outside"`, ... */
-  get requires(): string[] { return this.raw.requires; }
-  get denials(): Denial[] { return this.raw.denials; }
+  get requires(): string[] {
+    return this.raw.requires;
+  }
+  get denials(): Denial[] {
+    return this.raw.denials;
+  }
   /** What can be remembered with an answer. */
-  get offers(): Offer[] { return this.raw.offers; }
+  get offers(): Offer[] {
+    return this.raw.offers;
+  }
   /** The words that count as an answer. */
-  get decisions(): Decision[] { return this.raw.available_decisions; }
+  get decisions(): Decision[] {
+    return this.raw.available_decisions;
+  }
 }
 
 /**
  * Answers a question. Several may be asked at once. Nothing decides nothing: then the command does not run,
  * unless somebody else is asked. An error, and what is not among the decisions, deny.
  */
-export type OnApproval = (question: Question) =>
-Decision | Answer | null | undefined | void | Promise<Decision | Answer | null | undefined | void>;
+export type OnApproval = (
+  question: Question,
+) => Decision | Answer | null | undefined | void | Promise<Decision | Answer | null | undefined | void>;
 
 /** Answers a request of the server. */
-export async function answer(onApproval: OnApproval | undefined, method: string, params: unknown, signal: AbortSignal):
-Promise<unknown> {
+export async function answer(
+  onApproval: OnApproval | undefined,
+  method: string,
+  params: unknown,
+  signal: AbortSignal,
+): Promise<unknown> {
   if (method !== "run/approve" || onApproval === undefined) {
     throw new RequestError(codes.noMethod, `this client does not answer ${method}`);
   }

@@ -3,7 +3,14 @@
 
 import type { Connection } from "./connection.js";
 import { fromBase64, toBase64, toBytes } from "./encoding.js";
-import { ConnectionError, InvalidError, ProtocolError, RequestError, ShortWriteError, WaitTimeoutError } from "./errors.js";
+import {
+  ConnectionError,
+  InvalidError,
+  ProtocolError,
+  RequestError,
+  ShortWriteError,
+  WaitTimeoutError,
+} from "./errors.js";
 import type { Size } from "./command.js";
 import { Result } from "./result.js";
 import type * as schema from "./schema.js";
@@ -67,7 +74,10 @@ export interface Conditions {
   firstOutput?: boolean;
   /** There is so much output. */
   bytes?: number;
-  /** The offset of the output from which on `match`, `firstOutput` and `bytes` count; default: where the last one ended. */
+  /**
+   * The offset of the output from which on `match`, `firstOutput` and `bytes` count; default: where the last
+   * one ended.
+   */
   after?: number;
 }
 
@@ -114,14 +124,20 @@ export class Run {
           const data = fromBase64(c.chunk);
           const stream = c.stream === "stderr" ? "stderr" : "stdout";
           yield {
-            offset: c.offset, stream, data, missing: c.missing ?? 0, joined: c.joined ?? false, text: decoders[stream].decode(data, { stream: true }),
+            offset: c.offset,
+            stream,
+            data,
+            missing: c.missing ?? 0,
+            joined: c.joined ?? false,
+            text: decoders[stream].decode(data, { stream: true }),
           };
         }
         complete = page.complete;
         at = Math.max(at, page.next);
       }
     } finally {
-      if (this.#reader && !complete) { // the command is not to wait for what nobody reads
+      if (this.#reader && !complete) {
+        // the command is not to wait for what nobody reads
         await this.#read({ after: at, maxBytes: 1, reader: { leaves: true } }).catch(ignoreEnd);
       }
     }
@@ -146,9 +162,15 @@ export class Run {
     const bytes = toBytes(data);
     for (let n = 0; n < bytes.length; n += writeBytes) {
       try {
-        await this.#connection.call("run/write", {
-          runId: this.id, chunk: toBase64(bytes.subarray(n, n + writeBytes)), writeId: randomId(),
-        }, { repeat: true, signal: options.signal });
+        await this.#connection.call(
+          "run/write",
+          {
+            runId: this.id,
+            chunk: toBase64(bytes.subarray(n, n + writeBytes)),
+            writeId: randomId(),
+          },
+          { repeat: true, signal: options.signal },
+        );
       } catch (e) {
         if (e instanceof RequestError && e.reason === "inputFull") throw new ShortWriteError(n + e.taken, e);
         throw e;
@@ -163,33 +185,50 @@ export class Run {
 
   /** Waits for the first condition that holds, for the end of the run, or for `timeoutMs` (`deadline`). */
   async waitFor(conditions: Conditions, options: WaitOptions = {}): Promise<Reply> {
-    if (conditions === null || typeof conditions !== "object") throw new InvalidError("conditions must be an object");
-    const { result, ...rest } = await this.#connection.call("run/wait", {
-      runId: this.id, for: { ...conditions, exit: true },
-      ...(options.timeoutMs === undefined ? {} : { timeoutMs: Math.ceil(options.timeoutMs) }),
-    }, { repeat: true, signal: options.signal });
+    if (conditions === null || typeof conditions !== "object")
+      throw new InvalidError("conditions must be an object");
+    const { result, ...rest } = await this.#connection.call(
+      "run/wait",
+      {
+        runId: this.id,
+        for: { ...conditions, exit: true },
+        ...(options.timeoutMs === undefined ? {} : { timeoutMs: Math.ceil(options.timeoutMs) }),
+      },
+      { repeat: true, signal: options.signal },
+    );
     return result == null ? rest : { ...rest, result: new Result(result) };
   }
 
-  /** Waits for the end, and returns the result with its output. After `timeoutMs` it is a {@link WaitTimeoutError}. */
+  /**
+   * Waits for the end, and returns the result with its output. After `timeoutMs` it is a {@link
+   * WaitTimeoutError}.
+   */
   async wait(options: WaitOptions = {}): Promise<Result> {
     const { reason } = await this.waitFor({}, options);
-    if (reason === "deadline") throw new WaitTimeoutError(`the command did not end within ${options.timeoutMs} ms`);
+    if (reason === "deadline")
+      throw new WaitTimeoutError(`the command did not end within ${options.timeoutMs} ms`);
     return this.result(options);
   }
 
   /** The result of a run that has ended; with `output: false` without its output. */
   async result(options: { output?: boolean; signal?: AbortSignal | undefined } = {}): Promise<Result> {
     if (options.output === false) {
-      const { result } = await this.#connection.call("run/result", { runId: this.id, output: false },
-        { repeat: true, signal: options.signal });
+      const { result } = await this.#connection.call(
+        "run/result",
+        { runId: this.id, output: false },
+        { repeat: true, signal: options.signal },
+      );
       if (result == null) throw new ProtocolError("the server sent no result");
       return new Result(result);
     }
     const parts: Uint8Array[] = [];
-    for (let from = 0; ;) { // one message may not carry it
-      const got = await this.#connection.call("run/result", { runId: this.id, output: true, from },
-        { repeat: true, signal: options.signal });
+    for (let from = 0; ;) {
+      // one message may not carry it
+      const got = await this.#connection.call(
+        "run/result",
+        { runId: this.id, output: true, from },
+        { repeat: true, signal: options.signal },
+      );
       if (got.result != null) return new Result(got.result); // all of it, from servers that know no parts
       const part = fromBase64(got.part ?? "");
       parts.push(part);
@@ -206,7 +245,11 @@ export class Run {
 
   /** Changes the size of the terminal. After the end it has no effect. */
   async resize(size: Size): Promise<void> {
-    await this.#connection.call("run/resize", { runId: this.id, cols: size.cols, rows: size.rows }, { repeat: true });
+    await this.#connection.call(
+      "run/resize",
+      { runId: this.id, cols: size.cols, rows: size.rows },
+      { repeat: true },
+    );
   }
 
   /** Sends a signal, such as `"SIGINT"`, to the process group. After the end it has no effect. */
@@ -225,9 +268,12 @@ export class Run {
       await this.#connection.call("run/remove", { runId: this.id });
     } catch (e) {
       if (!(e instanceof ConnectionError && e.sent)) throw e;
-      await this.#connection.call("run/remove", { runId: this.id }, { repeat: true }).catch((again: unknown) => {
-        if (!(again instanceof RequestError && again.reason === "unknownRun")) throw again; // the first one was performed
-      });
+      await this.#connection
+        .call("run/remove", { runId: this.id }, { repeat: true })
+        .catch((again: unknown) => {
+          // Unknown: the first one was performed.
+          if (!(again instanceof RequestError && again.reason === "unknownRun")) throw again;
+        });
     }
   }
 }

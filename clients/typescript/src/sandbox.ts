@@ -18,7 +18,10 @@ export interface SandboxOptions extends ConnectOptions {
   url?: string;
   /** Its name: 1 to 64 letters, digits, dots, hyphens and underscores; default a new one. */
   name?: string;
-  /** The directory of the commands, an absolute path of the server's machine; default a new one, removed by `kill`. */
+  /**
+   * The directory of the commands, an absolute path of the server's machine; default a new one, removed by
+   * `kill`.
+   */
   workspace?: string;
   /** Flags of `sallyport run` for all commands. */
   flags?: readonly string[];
@@ -50,13 +53,19 @@ interface Shared {
 /** A command in the background. */
 export class CommandHandle extends Run {
   /** The number of the run. */
-  get pid(): string { return this.id; }
+  get pid(): string {
+    return this.id;
+  }
 
   /** Ends the command, and reports whether it was alive. */
-  kill(): Promise<boolean> { return this.terminate(); }
+  kill(): Promise<boolean> {
+    return this.terminate();
+  }
 
   /** Waits for the end. Another exit code than 0 is a {@link CommandExitError}. */
-  override async wait(options: WaitOptions = {}): Promise<Result> { return checked(await super.wait(options)); }
+  override async wait(options: WaitOptions = {}): Promise<Result> {
+    return checked(await super.wait(options));
+  }
 }
 
 function checked(result: Result): Result {
@@ -77,7 +86,8 @@ export class ProcessStream {
 
   /** Its text from the beginning, as it comes. */
   async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
-    for await (const chunk of this.#run.output()) if (chunk.stream === this.#stream && chunk.text !== "") yield chunk.text;
+    for await (const chunk of this.#run.output())
+      if (chunk.stream === this.#stream && chunk.text !== "") yield chunk.text;
   }
 
   /** All of it, at the end. */
@@ -93,18 +103,28 @@ export class Process {
   readonly run: Run;
   readonly stdout: ProcessStream;
   readonly stderr: ProcessStream;
-  readonly stdin: { writeText(text: string): Promise<void>; writeBytes(data: Uint8Array): Promise<void>; close(): Promise<void> };
+  readonly stdin: {
+    writeText(text: string): Promise<void>;
+    writeBytes(data: Uint8Array): Promise<void>;
+    close(): Promise<void>;
+  };
 
   /** @internal */
   constructor(run: Run) {
     this.run = run;
     this.stdout = new ProcessStream(run, "stdout");
     this.stderr = new ProcessStream(run, "stderr");
-    this.stdin = { writeText: (text) => run.write(text), writeBytes: (data) => run.write(data), close: () => run.closeStdin() };
+    this.stdin = {
+      writeText: (text) => run.write(text),
+      writeBytes: (data) => run.write(data),
+      close: () => run.closeStdin(),
+    };
   }
 
   /** Waits for the end, and returns the exit code. */
-  async wait(): Promise<number> { return (await this.run.wait()).exitCode; }
+  async wait(): Promise<number> {
+    return (await this.run.wait()).exitCode;
+  }
 }
 
 /** Commands in a sandbox. */
@@ -112,10 +132,13 @@ export class Commands {
   readonly #s: Shared;
 
   /** @internal */
-  constructor(shared: Shared) { this.#s = shared; }
+  constructor(shared: Shared) {
+    this.#s = shared;
+  }
 
   /**
-   * Runs a script to its end. Another exit code than 0 is a {@link CommandExitError}; a script that does not run
+   * Runs a script to its end. Another exit code than 0 is a {@link CommandExitError}; a script that does
+   * not run
    * is a {@link NotRunError}.
    */
   run(script: string, options?: CommandRunOptions & { background?: false }): Promise<Result>;
@@ -126,12 +149,18 @@ export class Commands {
     return checked(await this.#s.client.run(within(script, options.cwd), this.options(rest)));
   }
 
-  /** Starts a script, or a program. With `onStdout` or `onStderr` its output is passed on, and none is missing. */
+  /**
+   * Starts a script, or a program. With `onStdout` or `onStderr` its output is passed on, and none is
+   * missing.
+   */
   async start(command: Command, options: CommandRunOptions & StartOptions = {}): Promise<CommandHandle> {
     const { onStdout, onStderr, input, ...rest } = this.options(options);
     if (input !== undefined) throw new InvalidError("input is for run; use openStdin and sendStdin");
     const streams = onStdout !== undefined || onStderr !== undefined;
-    const run = await this.#s.client.startAs(CommandHandle, within(command, options.cwd), { ...rest, ...(streams ? { reader: true } : {}) });
+    const run = await this.#s.client.startAs(CommandHandle, within(command, options.cwd), {
+      ...rest,
+      ...(streams ? { reader: true } : {}),
+    });
     if (streams) {
       run.stream({ ...(onStdout && { onStdout }), ...(onStderr && { onStderr }) }).catch((e: unknown) => {
         if (!(e instanceof SallyportError)) throw e; // of a callback; others are those of run.wait, too
@@ -143,26 +172,37 @@ export class Commands {
   /** The commands of the server in this workspace. */
   async list(): Promise<ListedRun[]> {
     const { workspace } = this.#s;
-    return (await this.#s.client.list()).filter((r) => r.cwd === workspace || r.cwd.startsWith(workspace + "/"));
+    return (await this.#s.client.list()).filter(
+      (r) => r.cwd === workspace || r.cwd.startsWith(workspace + "/"),
+    );
   }
 
   /** A command that was started before, by the ID of its run. */
-  connect(id: string): CommandHandle { return this.#s.client.attachAs(CommandHandle, id); }
+  connect(id: string): CommandHandle {
+    return this.#s.client.attachAs(CommandHandle, id);
+  }
 
   /** Writes to the input of a command that was started with `openStdin` or `tty`. */
-  sendStdin(id: string, data: string | Uint8Array): Promise<void> { return this.connect(id).write(data); }
+  sendStdin(id: string, data: string | Uint8Array): Promise<void> {
+    return this.connect(id).write(data);
+  }
 
   /** Ends a command, and reports whether it was alive. */
-  kill(id: string): Promise<boolean> { return this.connect(id).kill(); }
+  kill(id: string): Promise<boolean> {
+    return this.connect(id).kill();
+  }
 
   /** @internal */
   options<T extends CommandRunOptions>(o: T): Omit<T, "envs" | "background"> {
     const { envs, background: _, ...rest } = o;
     const { name, workspace, options } = this.#s;
     const flags = [...(options.flags ?? [])];
-    for (const [key, value] of Object.entries({ ...options.envs, ...envs })) flags.push("--env", `${key}=${value}`);
+    for (const [key, value] of Object.entries({ ...options.envs, ...envs }))
+      flags.push("--env", `${key}=${value}`);
     const out = {
-      ...rest, cwd: workspace, flags: [...flags, ...(o.flags ?? [])],
+      ...rest,
+      cwd: workspace,
+      flags: [...flags, ...(o.flags ?? [])],
       grants: [...(options.grants ?? []), ...(o.grants ?? [])],
     };
     // One sandbox has one policy: what asks for more runs in a sandbox of its own, in the same workspace.
@@ -175,7 +215,8 @@ export class Commands {
 // within has a script begin in another directory: one sandbox has one workspace, where commands begin.
 function within(command: Command, cwd: string | undefined): Command {
   if (cwd === undefined) return command;
-  if (typeof command !== "string") throw new InvalidError("cwd is for scripts; a program begins in the workspace");
+  if (typeof command !== "string")
+    throw new InvalidError("cwd is for scripts; a program begins in the workspace");
   return `cd -- '${cwd.replaceAll("'", "'\\''")}' || exit\n${command}`;
 }
 
@@ -201,15 +242,22 @@ export class Sandbox {
     this.#owns = owns;
   }
 
-  /** Makes a sandbox, or joins that with the name. A sandbox that is not available is a {@link NotRunError}. */
+  /**
+   * Makes a sandbox, or joins that with the name. A sandbox that is not available is a {@link NotRunError}.
+   */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
-    const client = options.client ?? await this.connectFor(options);
+    const client = options.client ?? (await this.connectFor(options));
     const owns = { client: options.client === undefined, workspace: options.workspace === undefined };
-    const workspace = options.workspace ?? `${fromURI(client.environment.tempDir).replace(/\/$/, "")}/sallyport-${randomId()}`;
+    const workspace =
+      options.workspace ??
+      `${fromURI(client.environment.tempDir).replace(/\/$/, "")}/sallyport-${randomId()}`;
     const files = client.files(undefined, { confined: false });
     try {
       if (owns.workspace) await files.makeDir(workspace);
-      const sandbox = new this({ client, name: options.name ?? `sandbox-${randomId()}`, workspace, options }, owns);
+      const sandbox = new this(
+        { client, name: options.name ?? `sandbox-${randomId()}`, workspace, options },
+        owns,
+      );
       await client.run(["true"], sandbox.commands.options({})); // opens it
       return sandbox;
     } catch (e) {
@@ -227,7 +275,8 @@ export class Sandbox {
 
   /** Starts a program, whose input is open. */
   async exec(argv: readonly string[], options: CommandRunOptions & StartOptions = {}): Promise<Process> {
-    return new Process(await this.commands.start(argv, { openStdin: true, ...options }).then((h) => this.client.attach(h.id)));
+    const { id } = await this.commands.start(argv, { openStdin: true, ...options });
+    return new Process(this.client.attach(id));
   }
 
   /** Whether it is there: it ends when no command has run in it for `idleMs`. */
@@ -241,7 +290,8 @@ export class Sandbox {
       await this.client.stopSandbox(this.sandboxId).catch((e: unknown) => {
         if (!(e instanceof RequestError && e.reason === "unknownSandbox")) throw e; // it has ended already
       });
-      if (this.#owns.workspace) await this.client.files(undefined, { confined: false }).remove(this.workspace);
+      if (this.#owns.workspace)
+        await this.client.files(undefined, { confined: false }).remove(this.workspace);
     } finally {
       if (this.#owns.client) await this.client.close();
     }

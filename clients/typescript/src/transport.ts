@@ -44,61 +44,72 @@ export function webSocketDial(url: string, make?: (url: string) => WebSocketLike
   if (!/^wss?:\/\/[^/]/.test(url)) {
     throw new InvalidError(`invalid URL ${JSON.stringify(url)}: use ws://HOST:PORT or wss://HOST:PORT`);
   }
-  return (events, signal) => new Promise((resolve, reject) => {
-    const native = (globalThis as { WebSocket?: new (url: string) => WebSocketLike }).WebSocket;
-    if (make === undefined && native === undefined) {
-      throw new UnsupportedError("this platform has no WebSocket: import from \"sallyport-client/node\" in Node, " +
-        "or set the option webSocket");
-    }
-    const socket = make !== undefined ? make(url) : new native!(url);
-    const decoder = new TextDecoder("utf-8", { fatal: true });
-    let open = false;
-    let over = false;
-    const end = (why: Error): void => {
-      if (over) return;
-      over = true;
-      signal.removeEventListener("abort", abort);
-      socket.onmessage = socket.onclose = socket.onerror = null;
-      if (open) events.ended(why);
-      else reject(why);
-    };
-    const abort = (): void => {
-      socket.close();
-      end(new ConnectionError("connecting was given up", { cause: signal.reason }));
-    };
-    socket.binaryType = "arraybuffer";
-    socket.onopen = () => {
-      if (over) {
-        socket.close();
-        return;
+  return (events, signal) =>
+    new Promise((resolve, reject) => {
+      const native = (globalThis as { WebSocket?: new (url: string) => WebSocketLike }).WebSocket;
+      if (make === undefined && native === undefined) {
+        throw new UnsupportedError(
+          'this platform has no WebSocket: import from "sallyport-client/node" in Node, ' +
+            "or set the option webSocket",
+        );
       }
-      open = true;
-      signal.removeEventListener("abort", abort);
-      resolve({
-        send: (message) => { if (!over) socket.send(message); },
-        close: () => {
-          if (over) return;
-          socket.close(1000);
-          end(new ConnectionError("the connection was closed"));
-        },
-      });
-    };
-    socket.onmessage = (event: { data: unknown }) => {
-      let text: string;
-      try {
-        text = typeof event.data === "string" ? event.data : decoder.decode(event.data as ArrayBuffer);
-      } catch (e) {
+      const socket = make !== undefined ? make(url) : new native!(url);
+      const decoder = new TextDecoder("utf-8", { fatal: true });
+      let open = false;
+      let over = false;
+      const end = (why: Error): void => {
+        if (over) return;
+        over = true;
+        signal.removeEventListener("abort", abort);
+        socket.onmessage = socket.onclose = socket.onerror = null;
+        if (open) events.ended(why);
+        else reject(why);
+      };
+      const abort = (): void => {
         socket.close();
-        end(new ProtocolError("the server sent text that is not UTF-8", { cause: e }));
-        return;
-      }
-      events.message(text);
-    };
-    // What goes wrong is told to no page: a refusal and a server that is not there look the same.
-    socket.onerror = () => { if (!open) end(new ConnectionError(`cannot connect to ${url}`)); };
-    socket.onclose = (event: { code?: number; reason?: string }) =>
-      end(new ConnectionError(`the server ended the connection (${event.code ?? 1006}${event.reason ? `, ${event.reason}` : ""})`));
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
-  });
+        end(new ConnectionError("connecting was given up", { cause: signal.reason }));
+      };
+      socket.binaryType = "arraybuffer";
+      socket.onopen = () => {
+        if (over) {
+          socket.close();
+          return;
+        }
+        open = true;
+        signal.removeEventListener("abort", abort);
+        resolve({
+          send: (message) => {
+            if (!over) socket.send(message);
+          },
+          close: () => {
+            if (over) return;
+            socket.close(1000);
+            end(new ConnectionError("the connection was closed"));
+          },
+        });
+      };
+      socket.onmessage = (event: { data: unknown }) => {
+        let text: string;
+        try {
+          text = typeof event.data === "string" ? event.data : decoder.decode(event.data as ArrayBuffer);
+        } catch (e) {
+          socket.close();
+          end(new ProtocolError("the server sent text that is not UTF-8", { cause: e }));
+          return;
+        }
+        events.message(text);
+      };
+      // What goes wrong is told to no page: a refusal and a server that is not there look the same.
+      socket.onerror = () => {
+        if (!open) end(new ConnectionError(`cannot connect to ${url}`));
+      };
+      socket.onclose = (event: { code?: number; reason?: string }) =>
+        end(
+          new ConnectionError(
+            `the server ended the connection (${event.code ?? 1006}${event.reason ? ", " + event.reason : ""})`,
+          ),
+        );
+      if (signal.aborted) abort();
+      else signal.addEventListener("abort", abort, { once: true });
+    });
 }

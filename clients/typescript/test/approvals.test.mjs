@@ -20,7 +20,10 @@ async function asked(t, onApproval, options = {}) {
 
 test("a command that asks for more runs when the program approves", async (t) => {
   const questions = [];
-  const { client, out, script } = await asked(t, (q) => { questions.push(q); return "approved"; });
+  const { client, out, script } = await asked(t, (q) => {
+    questions.push(q);
+    return "approved";
+  });
   const r = await client.run(script, { askFor: [out], justification: "to write the report" });
   assert.equal(r.exitCode, 0);
   assert.equal(readFileSync(join(out, "file"), "utf8"), "x\n");
@@ -37,7 +40,10 @@ test("a command that asks for more runs when the program approves", async (t) =>
 });
 
 test("an answer with a message, from a promise", async (t) => {
-  const { client, out, script } = await asked(t, async () => ({ decision: "denied", message: "not on a Friday" }));
+  const { client, out, script } = await asked(t, async () => ({
+    decision: "denied",
+    message: "not on a Friday",
+  }));
   await assert.rejects(client.run(script, { askFor: [out] }), (e) => {
     assert.ok(e instanceof NotRunError);
     assert.equal(e.result.exitCode, 123);
@@ -48,8 +54,10 @@ test("an answer with a message, from a promise", async (t) => {
 });
 
 for (const [name, answer] of Object.entries({
-  "nothing": () => undefined,
-  "an error": () => { throw new Error("mine"); },
+  nothing: () => undefined,
+  "an error": () => {
+    throw new Error("mine");
+  },
   "a word that is none": () => "yes",
   "a word that was not offered": () => "network_policy_amendment",
   "an object without a word": () => ({}),
@@ -64,7 +72,10 @@ for (const [name, answer] of Object.entries({
 
 test("a denied command is asked about, and runs again with the grant", async (t) => {
   const questions = [];
-  const { client, out, script } = await asked(t, (q) => { questions.push(q); return "approved"; });
+  const { client, out, script } = await asked(t, (q) => {
+    questions.push(q);
+    return "approved";
+  });
   const r = await client.run(script);
   assert.equal(r.exitCode, 0);
   assert.equal(questions[0].kind, "access");
@@ -88,12 +99,21 @@ test("an offer to remember a rule is taken", async (t) => {
 
 test("a question that is over is withdrawn", async (t) => {
   let withdrawn;
-  const over = new Promise((resolve) => { withdrawn = resolve; });
+  const over = new Promise((resolve) => {
+    withdrawn = resolve;
+  });
   const own = new AbortController();
-  const { client, out, script } = await asked(t, (q) => new Promise((resolve) => {
-    q.withdrawn.addEventListener("abort", () => { withdrawn(); resolve("approved"); });
-    own.abort();
-  }));
+  const { client, out, script } = await asked(
+    t,
+    (q) =>
+      new Promise((resolve) => {
+        q.withdrawn.addEventListener("abort", () => {
+          withdrawn();
+          resolve("approved");
+        });
+        own.abort();
+      }),
+  );
   await assert.rejects(client.run(script, { askFor: [out], signal: own.signal }), { name: "AbortError" });
   await over;
   assert.equal(existsSync(join(out, "file")), false);
@@ -105,10 +125,18 @@ test("another client answers, and only the first answer counts", async (t) => {
   const out = join(dir, "out");
   mkdirSync(out);
   let ask, gone;
-  const asks = new Promise((resolve) => { ask = resolve; });
-  const goes = new Promise((resolve) => { gone = resolve; });
+  const asks = new Promise((resolve) => {
+    ask = resolve;
+  });
+  const goes = new Promise((resolve) => {
+    gone = resolve;
+  });
   const one = await Client.connect(url, {
-    onApproval: (q) => new Promise(() => { ask(q); q.withdrawn.addEventListener("abort", gone); }),
+    onApproval: (q) =>
+      new Promise(() => {
+        ask(q);
+        q.withdrawn.addEventListener("abort", gone);
+      }),
   });
   t.after(() => one.close());
   const two = await Client.connect(url);
@@ -121,11 +149,17 @@ test("another client answers, and only the first answer counts", async (t) => {
   await two.answer(same, "approved");
   assert.equal((await runs).exitCode, 0);
   await goes;
-  await assert.rejects(two.answer(same, "denied"), (e) => e instanceof RequestError && e.reason === "unknownQuestion");
+  await assert.rejects(
+    two.answer(same, "denied"),
+    (e) => e instanceof RequestError && e.reason === "unknownQuestion",
+  );
   assert.deepEqual(await two.questions(), []);
 });
 
 test("what is not remembered cannot be forgotten", async (t) => {
   const { client } = await asked(t, () => "approved");
-  await assert.rejects(client.forget("1"), (e) => e instanceof RequestError && e.reason === "unknownQuestion");
+  await assert.rejects(
+    client.forget("1"),
+    (e) => e instanceof RequestError && e.reason === "unknownQuestion",
+  );
 });

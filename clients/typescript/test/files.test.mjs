@@ -30,8 +30,13 @@ for (const confined of [true, false]) {
     assert.deepEqual(await files.read(join(work, name), { format: "bytes" }), new Uint8Array([0, 255]));
     assert.equal((await files.getInfo(name)).size, 2);
     await files.makeDir("a/b");
-    assert.deepEqual((await files.list(".")).sort((a, b) => a.name < b.name ? -1 : 1),
-      [{ name: "a", type: "directory" }, { name, type: "file" }]);
+    assert.deepEqual(
+      (await files.list(".")).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      [
+        { name: "a", type: "directory" },
+        { name, type: "file" },
+      ],
+    );
     await files.rename(name, "a/c");
     assert.equal(await files.exists(name), false);
     await assert.rejects(files.rename("a/b", "a/c"), RequestError);
@@ -65,7 +70,14 @@ test("confined files do not lead out of the workspace", async (t) => {
   symlinkSync(join(dir, "outside"), join(work, "link"));
   symlinkSync(join(dir, "else"), join(work, "way"));
   const files = client.files(work);
-  for (const path of ["../outside", join(dir, "outside"), "link", "way/new", ".git/hooks/post-commit", ".git/config"]) {
+  for (const path of [
+    "../outside",
+    join(dir, "outside"),
+    "link",
+    "way/new",
+    ".git/hooks/post-commit",
+    ".git/config",
+  ]) {
     await assert.rejects(files.write(path, "changed"), RequestError, path);
     await assert.rejects(files.append(path, "changed"), RequestError, path);
   }

@@ -41,11 +41,18 @@ export function places(t) {
 /** Starts a server and returns its URL. It ends with the test. */
 export async function serve(t, listen = "ws://127.0.0.1:0", flags = []) {
   const { dir, home, work } = places(t);
-  const child = spawn(program, ["exec-server", "--listen", listen.replace("DIR", dir), ...flags],
-    { cwd: work, env: environment(home), stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program, ["exec-server", "--listen", listen.replace("DIR", dir), ...flags], {
+    cwd: work,
+    env: environment(home),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  t.after(async () => { child.kill("SIGTERM"); await ended; });
-  for await (const line of createInterface({ input: child.stdout })) return { url: line, dir, home, work, child, ended };
+  t.after(async () => {
+    child.kill("SIGTERM");
+    await ended;
+  });
+  for await (const line of createInterface({ input: child.stdout }))
+    return { url: line, dir, home, work, child, ended };
   throw new Error("the server told no URL");
 }
 
@@ -53,25 +60,46 @@ export async function serve(t, listen = "ws://127.0.0.1:0", flags = []) {
 export async function relay(t, url, pass = (head) => head) {
   const { hostname, port } = new URL(url);
   const open = new Set();
-  let refuse = false, hold = false;
+  let refuse = false,
+    hold = false;
   const server = net.createServer((client) => {
     if (refuse) return client.destroy();
     const upstream = net.connect(Number(port), hostname);
     open.add(client).add(upstream);
-    for (const [a, b] of [[client, upstream], [upstream, client]]) {
-      a.on("error", () => undefined).on("close", () => { open.delete(a); b.destroy(); });
+    for (const [a, b] of [
+      [client, upstream],
+      [upstream, client],
+    ]) {
+      a.on("error", () => undefined).on("close", () => {
+        open.delete(a);
+        b.destroy();
+      });
     }
-    client.once("data", (head) => { upstream.write(pass(head)); client.pipe(upstream); });
-    upstream.on("data", (data) => { if (!hold) client.write(data); });
+    client.once("data", (head) => {
+      upstream.write(pass(head));
+      client.pipe(upstream);
+    });
+    upstream.on("data", (data) => {
+      if (!hold) client.write(data);
+    });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => { server.close(); for (const s of open) s.destroy(); });
+  t.after(() => {
+    server.close();
+    for (const s of open) s.destroy();
+  });
   return {
     url: `ws://127.0.0.1:${server.address().port}`,
-    cut() { for (const s of open) s.destroy(); },
-    refuse(on) { refuse = on; },
+    cut() {
+      for (const s of open) s.destroy();
+    },
+    refuse(on) {
+      refuse = on;
+    },
     /** Loses what the server says. */
-    hold(on) { hold = on; },
+    hold(on) {
+      hold = on;
+    },
   };
 }
 

@@ -21,9 +21,12 @@ test("output, waits and results go on after cuts, and nothing is missing or twic
   let resumed = 0;
   const { way, client } = await behind(t, { onResume: () => resumed++ });
   const session = client.sessionId;
-  const run = await client.start("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done", { reader: true });
+  const run = await client.start("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done", {
+    reader: true,
+  });
   const waits = run.wait();
-  let text = "", cuts = 0;
+  let text = "",
+    cuts = 0;
   for await (const chunk of run.output()) {
     assert.equal(chunk.missing, 0);
     text += chunk.text;
@@ -82,7 +85,10 @@ test("requests that may not be repeated tell that they were cut", async (t) => {
   const files = client.files(undefined, { confined: false });
   const writes = files.write("x", "y".repeat(8 << 20)); // takes more than a moment
   setImmediate(() => way.cut());
-  const e = await writes.then(() => undefined, (e) => e);
+  const e = await writes.then(
+    () => undefined,
+    (e) => e,
+  );
   assert.ok(e instanceof ConnectionError && e.sent, String(e));
   await run.remove();
 });
@@ -116,7 +122,10 @@ test("a client gives up when the time is over", async (t) => {
   way.refuse(true);
   const lists = client.attach("1").wait();
   way.cut();
-  await assert.rejects(lists, (e) => e instanceof ConnectionError && /not resumed within 150 ms/.test(e.message));
+  await assert.rejects(
+    lists,
+    (e) => e instanceof ConnectionError && /not resumed within 150 ms/.test(e.message),
+  );
 });
 
 test("a session that is lost is not waited for", async (t) => {
@@ -126,7 +135,10 @@ test("a session that is lost is not waited for", async (t) => {
   const client = await Client.connect(way.url, { resumeMs: 60_000 });
   t.after(() => client.close());
   const run = await client.start(["sleep", "1000"]);
-  const waits = run.wait().then(() => undefined, (e) => e);
+  const waits = run.wait().then(
+    () => undefined,
+    (e) => e,
+  );
   first.child.kill("SIGKILL");
   await first.ended;
   target = new URL(target).port;
@@ -139,7 +151,8 @@ test("a session that is lost is not waited for", async (t) => {
 
 test("the question of a cut connection is withdrawn, and asked again", async (t) => {
   let way;
-  const withdrawn = [], asked = [];
+  const withdrawn = [],
+    asked = [];
   const it = await behind(t, {
     onApproval: (q) => {
       asked.push(q.id);

@@ -7,7 +7,14 @@ import { mkdtempSync, mkdirSync, readFileSync, rmSync, existsSync } from "node:f
 import { join } from "node:path";
 
 import {
-  Client, ClosedError, ConnectionError, InvalidError, NotRunError, RequestError, ShortWriteError, WaitTimeoutError,
+  Client,
+  ClosedError,
+  ConnectionError,
+  InvalidError,
+  NotRunError,
+  RequestError,
+  ShortWriteError,
+  WaitTimeoutError,
 } from "../dist/node.js";
 import { all, places, program } from "./helpers.mjs";
 
@@ -41,15 +48,23 @@ test("a program runs and its result says what happened", async () => {
 test("a script gets its directory, its environment and its input", async () => {
   mkdirSync(join(work, "sub"), { recursive: true });
   const r = await client.run("pwd; echo $NAME; cat", {
-    cwd: join(work, "sub"), env: { PATH: process.env.PATH, NAME: "a b" }, input: "typed",
+    cwd: join(work, "sub"),
+    env: { PATH: process.env.PATH, NAME: "a b" },
+    input: "typed",
   });
   assert.equal(r.stdout, `${join(work, "sub")}\na b\ntyped`);
 });
 
 test("output comes as it is printed, and characters are whole", async () => {
-  const out = [], err = [];
+  const out = [],
+    err = [];
   const r = await client.run("printf '\\303'; echo e >&2; printf '\\244'; echo", {
-    onStdout: (text) => { out.push(text); }, onStderr: (text) => { err.push(text); },
+    onStdout: (text) => {
+      out.push(text);
+    },
+    onStderr: (text) => {
+      err.push(text);
+    },
   });
   assert.equal(out.join(""), "ä\n");
   assert.equal(err.join(""), "e\n");
@@ -58,7 +73,14 @@ test("output comes as it is printed, and characters are whole", async () => {
 
 test("an error of onStdout ends the command and is that of run", async () => {
   const marker = new Error("mine");
-  await assert.rejects(client.run("echo x; exec sleep 1000", { onStdout: () => { throw marker; } }), marker);
+  await assert.rejects(
+    client.run("echo x; exec sleep 1000", {
+      onStdout: () => {
+        throw marker;
+      },
+    }),
+    marker,
+  );
   assert.deepEqual(await client.list(), []);
 });
 
@@ -93,17 +115,24 @@ test("without a reader what is missing is counted", async () => {
   const run = await client.start("head -c 6000000 /dev/zero");
   await run.wait();
   const chunks = await all(run.output());
-  assert.equal(chunks.reduce((n, c) => n + c.data.length + c.missing, 0), 6_000_000);
+  assert.equal(
+    chunks.reduce((n, c) => n + c.data.length + c.missing, 0),
+    6_000_000,
+  );
   await run.remove();
 });
 
 test("a result that no message carries comes whole", async () => {
-  const r = await client.run("head -c 1500000 /dev/zero | tr '\\0' '\\1'", { flags: ["--max-output", "4MB"] });
+  const r = await client.run("head -c 1500000 /dev/zero | tr '\\0' '\\1'", {
+    flags: ["--max-output", "4MB"],
+  });
   assert.equal(r.stdout.length, 1_500_000); // 18 MB of JSON, with the output in it twice
 });
 
 test("a run is driven: input, waits, signals, end", async () => {
-  const run = await client.start("echo ready; while read x; do echo got $x; done; echo end", { openStdin: true });
+  const run = await client.start("echo ready; while read x; do echo got $x; done; echo end", {
+    openStdin: true,
+  });
   assert.match(run.id, /^[0-9]+$/);
   const ready = await run.waitFor({ match: "^ready" });
   assert.equal(ready.reason, "match");
@@ -153,7 +182,8 @@ test("a port that a command opens", async () => {
 
 test("a terminal", async () => {
   const run = await client.start("stty size; read x; stty size; printf '\\033[2;3Hthere'; read x", {
-    tty: { cols: 40, rows: 10 }, screen: true,
+    tty: { cols: 40, rows: 10 },
+    screen: true,
   });
   await run.waitFor({ match: "10 40" });
   await run.resize({ cols: 30, rows: 5 });
@@ -163,7 +193,10 @@ test("a terminal", async () => {
   assert.equal(screen.rows, 5);
   assert.equal(screen.cols, 30);
   assert.equal(screen.lines.length, 5);
-  assert.ok(screen.lines.some((l) => l.startsWith("  there") || l.includes("there")), screen.lines.join("\n"));
+  assert.ok(
+    screen.lines.some((l) => l.startsWith("  there") || l.includes("there")),
+    screen.lines.join("\n"),
+  );
   await run.remove();
 });
 
@@ -180,7 +213,10 @@ test("what does not run is an error with the result", async () => {
     assert.match(e.message, /no-such-program/);
     return !e.forbidden && !e.refused;
   });
-  await assert.rejects(client.run(["true"], { escalate: true }), (e) => e.result.exitCode === 122 && e.forbidden);
+  await assert.rejects(
+    client.run(["true"], { escalate: true }),
+    (e) => e.result.exitCode === 122 && e.forbidden,
+  );
 });
 
 test("invalid flags are an error with the exit code", async () => {
@@ -205,7 +241,10 @@ for (const [name, f] of Object.entries({
   "no URL": async () => Client.connect("x"),
 })) {
   test(`invalid: ${name}`, async () => {
-    await assert.rejects(async () => f(), (e) => e instanceof InvalidError && !e.message.includes("secret"));
+    await assert.rejects(
+      async () => f(),
+      (e) => e instanceof InvalidError && !e.message.includes("secret"),
+    );
   });
 }
 
@@ -219,7 +258,9 @@ test("an aborted run is ended and forgotten", async () => {
   const own = new AbortController();
   const reason = new Error("enough");
   await assert.rejects(
-    client.run("echo x; exec sleep 1000", { signal: own.signal, onStdout: () => own.abort(reason) }), reason);
+    client.run("echo x; exec sleep 1000", { signal: own.signal, onStdout: () => own.abort(reason) }),
+    reason,
+  );
   assert.deepEqual(await client.list(), []);
   await assert.rejects(client.run(["true"], { signal: AbortSignal.abort(reason) }), reason);
 });
@@ -238,7 +279,10 @@ test("input for a command that does not read", async () => {
   const run = await client.start(["sleep", "1000"], { openStdin: true });
   const own = new AbortController();
   const writes = run.write("x".repeat(40 << 20), { signal: own.signal });
-  const first = await Promise.race([writes.catch((e) => e), new Promise((r) => setTimeout(r, 2000, "waits"))]);
+  const first = await Promise.race([
+    writes.catch((e) => e),
+    new Promise((r) => setTimeout(r, 2000, "waits")),
+  ]);
   if (first === "waits") own.abort(first);
   else assert.ok(first instanceof ShortWriteError && first.taken > 0, String(first));
   await writes.catch(() => undefined);
@@ -268,7 +312,10 @@ test("events come in order, with their run", async (t) => {
   const types = events.map((e) => e.type);
   assert.deepEqual(types.slice(0, 2), ["judged", "started"]);
   assert.equal(types.at(-1), "ended");
-  assert.deepEqual(events.map((e) => e.data.seq), events.map((_, i) => i + 1));
+  assert.deepEqual(
+    events.map((e) => e.data.seq),
+    events.map((_, i) => i + 1),
+  );
   assert.equal(new Set(events.map((e) => e.runId)).size, 1);
 });
 
@@ -286,10 +333,14 @@ test("a client that is closed", async (t) => {
 
 test("a server that ends says why", async (t) => {
   const { launch } = places(t);
-  await assert.rejects(Client.launch({ ...launch, args: ["--no-such-flag"] }),
-    (e) => e instanceof ConnectionError && /\(125\): .*no-such-flag/s.test(e.message));
-  await assert.rejects(Client.launch({ ...launch, program: "/no/such/program" }),
-    (e) => e instanceof ConnectionError && /cannot start/.test(e.message));
+  await assert.rejects(
+    Client.launch({ ...launch, args: ["--no-such-flag"] }),
+    (e) => e instanceof ConnectionError && /\(125\): .*no-such-flag/s.test(e.message),
+  );
+  await assert.rejects(
+    Client.launch({ ...launch, program: "/no/such/program" }),
+    (e) => e instanceof ConnectionError && /cannot start/.test(e.message),
+  );
   await assert.rejects(Client.launch({ ...launch, signal: AbortSignal.abort() }), { name: "AbortError" });
   assert.ok(program);
 });

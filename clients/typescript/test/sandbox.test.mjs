@@ -16,7 +16,11 @@ test("Sandbox.create starts a server, and kill leaves nothing", async (t) => {
   const { workspace } = sandbox;
   assert.ok(existsSync(workspace));
   const out = [];
-  const r = await sandbox.commands.run("pwd; echo err >&2", { onStdout: (text) => { out.push(text); } });
+  const r = await sandbox.commands.run("pwd; echo err >&2", {
+    onStdout: (text) => {
+      out.push(text);
+    },
+  });
   assert.equal(r.exitCode, 0);
   assert.equal(r.stdout, workspace + "\n");
   assert.equal(r.stderr, "err\n");
@@ -46,8 +50,14 @@ test("commands share the network and /tmp", async (t) => {
 import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:8000/").status)'`);
   assert.equal(stdout, "note\n200\n");
-  assert.deepEqual((await client.listSandboxes()).map((s) => s.name), [sandbox.sandboxId]);
-  assert.deepEqual((await sandbox.commands.list()).map((r) => r.runId), [server.id]);
+  assert.deepEqual(
+    (await client.listSandboxes()).map((s) => s.name),
+    [sandbox.sandboxId],
+  );
+  assert.deepEqual(
+    (await sandbox.commands.list()).map((r) => r.runId),
+    [server.id],
+  );
   await sandbox.kill();
   assert.deepEqual(await client.listSandboxes(), []);
   await assert.rejects(server.wait(), CommandExitError);
@@ -73,14 +83,21 @@ test("variables, directories and a time limit", async (t) => {
   assert.equal(stdout, `1 x y\n${join(work, "it's")}\n`);
   await assert.rejects(sandbox.commands.run("true", { cwd: "none" }), CommandExitError);
   await assert.rejects(sandbox.commands.start(["true"], { cwd: "x" }), InvalidError);
-  await assert.rejects(sandbox.commands.run("sleep 1000", { timeoutMs: 50 }), (e) => e.result.end === "timed_out");
+  await assert.rejects(
+    sandbox.commands.run("sleep 1000", { timeoutMs: 50 }),
+    (e) => e.result.end === "timed_out",
+  );
 });
 
 test("a command in the background: output, input, end", async (t) => {
   const { sandbox } = await shared(t);
   let text = "";
   const run = await sandbox.commands.run("while read x; do echo got $x; done", {
-    background: true, openStdin: true, onStdout: (s) => { text += s; },
+    background: true,
+    openStdin: true,
+    onStdout: (s) => {
+      text += s;
+    },
   });
   await sandbox.commands.sendStdin(run.id, "a\n");
   await sandbox.commands.connect(run.id).waitFor({ match: "got a", after: 0 });
@@ -117,14 +134,22 @@ test("a command with a grant runs in a sandbox of its own, in the same workspace
 
 test("what does not run is an error", async (t) => {
   const { sandbox } = await shared(t);
-  await assert.rejects(sandbox.exec(["no-such-program"]), (e) => e instanceof NotRunError && e.result.exitCode === 127);
+  await assert.rejects(
+    sandbox.exec(["no-such-program"]),
+    (e) => e instanceof NotRunError && e.result.exitCode === 127,
+  );
   await assert.rejects(sandbox.commands.run("true", { flags: ["--nonsense"] }), RequestError);
   await assert.rejects(AnySandbox.create(), InvalidError);
   await assert.rejects(AnySandbox.create({ client: sandbox.client, workspace: "/no/such/directory" }));
   const before = await sandbox.client.files("/tmp").list(".");
   await assert.rejects(AnySandbox.create({ client: sandbox.client, name: "a/b" }), RequestError);
-  const left = (await sandbox.client.files("/tmp").list(".")).filter((e) => /^sallyport-[0-9a-f]{32}$/.test(e.name));
-  assert.ok(left.every((e) => before.some((b) => b.name === e.name)), "the new workspace was left");
+  const left = (await sandbox.client.files("/tmp").list(".")).filter((e) =>
+    /^sallyport-[0-9a-f]{32}$/.test(e.name),
+  );
+  assert.ok(
+    left.every((e) => before.some((b) => b.name === e.name)),
+    "the new workspace was left",
+  );
 });
 
 test("two clients use one sandbox by its name", async (t) => {

@@ -34,8 +34,11 @@ for (const [what, schema, want] of [
   ["a reference", { $ref: "#/$defs/run~1start params" }, "RunStartParams"],
   ["anything", {}, "unknown"],
   ["a map", { type: "object", additionalProperties: { type: "string" } }, "{ [name: string]: string }"],
-  ["members", { type: "object", properties: { a: { type: "null" }, "b-c": true }, required: ["a"] },
-    '{\n  a: null;\n  "b-c"?: unknown;\n}'],
+  [
+    "members",
+    { type: "object", properties: { a: { type: "null" }, "b-c": true }, required: ["a"] },
+    '{\n  a: null;\n  "b-c"?: unknown;\n}',
+  ],
 ]) {
   test(`a type: ${what}`, () => assert.equal(type(schema), want));
 }

@@ -7,7 +7,12 @@ import { test } from "node:test";
 
 import { Client, ConnectionError, ProtocolError, RequestError, UnsupportedError } from "../dist/index.js";
 
-const environmentInfo = { cwd: "file:///work%20here", tempDir: "file:///tmp", capabilities: { runs: true }, later: 1 };
+const environmentInfo = {
+  cwd: "file:///work%20here",
+  tempDir: "file:///tmp",
+  capabilities: { runs: true },
+  later: 1,
+};
 
 /** A server: answers are what `answers[method]` returns; what a client sends is in `got`. */
 function fake(answers = {}) {
@@ -21,8 +26,11 @@ function fake(answers = {}) {
         const m = JSON.parse(text);
         it.got.push(m);
         queueMicrotask(() => {
-          const f = answers[m.method] ?? (m.method === "initialize" ?
-            () => ({ sessionId: "s", environmentInfo, unknown: [1] }) : undefined);
+          const f =
+            answers[m.method] ??
+            (m.method === "initialize"
+              ? () => ({ sessionId: "s", environmentInfo, unknown: [1] })
+              : undefined);
           if (f === undefined || m.id === undefined) return;
           try {
             const result = f(m.params, m);
@@ -32,20 +40,29 @@ function fake(answers = {}) {
           }
         });
       },
-      close() { it.closed++; events.ended(new ConnectionError("closed")); },
+      close() {
+        it.closed++;
+        events.ended(new ConnectionError("closed"));
+      },
     };
   };
   return it;
 }
 
-const refuse = (code, message, data) => () => { throw { code, message, data }; };
+const refuse = (code, message, data) => () => {
+  throw { code, message, data };
+};
 
 test("the handshake", async () => {
   const s = fake();
   const client = await Client.open(s.dial, { clientName: "me", onApproval: () => "denied" });
-  assert.deepEqual(s.got.map((m) => [m.method, m.params]), [
-    ["initialize", { clientName: "me", extensionMethods: true, approvals: true }], ["initialized", {}],
-  ]);
+  assert.deepEqual(
+    s.got.map((m) => [m.method, m.params]),
+    [
+      ["initialize", { clientName: "me", extensionMethods: true, approvals: true }],
+      ["initialized", {}],
+    ],
+  );
   assert.equal(client.sessionId, "s");
   assert.equal(client.cwd, "/work here");
   await client.close();
@@ -77,7 +94,10 @@ test("a server that does not answer the handshake is given up", async (t) => {
 });
 
 for (const [name, text] of Object.entries({
-  "no JSON": "{", "a list": "[]", "a number": "1", "null": "null",
+  "no JSON": "{",
+  "a list": "[]",
+  "a number": "1",
+  null: "null",
   "an error about a message of ours": '{"id":-1,"error":{"code":-32600,"message":"not a message"}}',
 })) {
   test(`a message that is ${name} ends the client`, async () => {
@@ -98,7 +118,11 @@ test("unknown members, notifications, answers and kinds of events are no errors"
   s.say({ method: "later/thing", params: 1 });
   s.say({ id: 4711, result: {} });
   s.say({ id: "x", result: {}, jsonrpc: "2.0" });
-  s.say({ method: "run/event", params: { runId: "1", event: { type: "teleported", v: 9, where: "there" } }, trace: {} });
+  s.say({
+    method: "run/event",
+    params: { runId: "1", event: { type: "teleported", v: 9, where: "there" } },
+    trace: {},
+  });
   s.say({ method: "run/event", params: { runId: "1", event: { type: "listening", port: 1, later: true } } });
   assert.deepEqual(await client.list(), []);
   assert.deepEqual(events, [
@@ -114,7 +138,13 @@ test("requests of the server that are unknown are refused", async () => {
   s.say({ id: 1, method: "run/approve", params: { runId: "1", request: {} } });
   s.say({ id: 2, method: "later/question" });
   await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(s.got.slice(2).map((m) => [m.id, m.error.code]), [[1, -32601], [2, -32601]]);
+  assert.deepEqual(
+    s.got.slice(2).map((m) => [m.id, m.error.code]),
+    [
+      [1, -32601],
+      [2, -32601],
+    ],
+  );
   await client.close();
 });
 
@@ -124,7 +154,14 @@ test("errors have what the server says", async () => {
     "question/list": refuse("x", 1, "y"),
   });
   const client = await Client.open(s.dial);
-  await assert.rejects(client.list(), { name: "RequestError", code: -32603, message: "no space", reason: "failed", taken: 3, exitCode: 125 });
+  await assert.rejects(client.list(), {
+    name: "RequestError",
+    code: -32603,
+    message: "no space",
+    reason: "failed",
+    taken: 3,
+    exitCode: 125,
+  });
   await assert.rejects(client.questions(), { name: "RequestError", code: 0, reason: "", taken: 0 });
   await client.close();
 });
@@ -138,8 +175,14 @@ test("a cut is resumed with takeOver, and only what may be repeated is sent agai
   s.events.ended(new ConnectionError("cut"));
   await not;
   while (s.got.length < 3) await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(s.got.map((m) => m.method), ["initialize", "initialized", "run/list"]);
-  assert.deepEqual({ resume: s.got[0].params.resumeSessionId, over: s.got[0].params.takeOver }, { resume: "s", over: true });
+  assert.deepEqual(
+    s.got.map((m) => m.method),
+    ["initialize", "initialized", "run/list"],
+  );
+  assert.deepEqual(
+    { resume: s.got[0].params.resumeSessionId, over: s.got[0].params.takeOver },
+    { resume: "s", over: true },
+  );
   s.say({ id: s.got[2].id, result: { runs: [] } });
   assert.deepEqual(await repeats, []);
   await client.close();
@@ -163,7 +206,13 @@ test("a start that is aborted is canceled, and one that came too late is removed
   const [a, b] = s.got.slice(2);
   assert.notEqual(a.params.startId, b.params.startId);
   own.abort();
-  assert.deepEqual(s.got.slice(4).map((m) => [m.method, m.params.id]), [["request/cancel", a.id], ["request/cancel", b.id]]);
+  assert.deepEqual(
+    s.got.slice(4).map((m) => [m.method, m.params.id]),
+    [
+      ["request/cancel", a.id],
+      ["request/cancel", b.id],
+    ],
+  );
   s.say({ id: a.id, error: { code: -32800, message: "canceled" } });
   await first;
   s.say({ id: b.id, result: { runId: "7", started: true } });
@@ -178,11 +227,18 @@ test("a start that is aborted is canceled, and one that came too late is removed
 test("an error of onEvent is not one of the connection", async () => {
   const s = fake({ "run/list": () => ({ runs: [] }) });
   const marker = new Error("mine");
-  const client = await Client.open(s.dial, { onEvent: () => { throw marker; } });
+  const client = await Client.open(s.dial, {
+    onEvent: () => {
+      throw marker;
+    },
+  });
   const seen = new Promise((resolve) => {
     const [own] = process.listeners("uncaughtException");
     process.removeAllListeners("uncaughtException");
-    process.once("uncaughtException", (e) => { if (own) process.on("uncaughtException", own); resolve(e); });
+    process.once("uncaughtException", (e) => {
+      if (own) process.on("uncaughtException", own);
+      resolve(e);
+    });
   });
   s.say({ method: "run/event", params: { runId: "1", event: { type: "x" } } });
   assert.equal(await seen, marker);
