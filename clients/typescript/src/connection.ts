@@ -191,7 +191,7 @@ export class Connection {
     this.#transport?.send(JSON.stringify(message));
   }
 
-  // meet connects and performs the handshake; session is one to resume, or empty.
+  // meet connects and performs the handshake within its time; session is one to resume, or empty.
   async #meet(session: string): Promise<void> {
     const life = this.#life.signal;
     const limit = new AbortController();
@@ -200,83 +200,72 @@ export class Connection {
     if (life.aborted) giveUp();
     const silent = new ConnectionError(`the server did not answer within ${handshakeMs / 1000} s`);
     const timer = setTimeout(() => limit.abort(silent), handshakeMs);
-    let transport: Transport | undefined;
     try {
-      await new Promise<void>((resolve, reject) => {
-        limit.signal.addEventListener("abort", () => reject(limit.signal.reason as Error), { once: true });
-        const id = ++this.#last;
-        let useful = false;
-        let greeted = false;
-        const work = new AbortController();
-        const asked = new Map<unknown, AbortController>();
-        const receive = (text: string): void => {
-          const m = parse(text);
-          useful = greeted;
-          if (greeted || m.id !== id || m.method !== undefined) {
-            this.#receive(m, asked, work.signal, transport!);
-            return;
-          }
-          if (m.error !== undefined) throw refusal(m.error);
-          const hello = m.result as InitializeResult;
-          if (typeof hello?.sessionId !== "string" || hello.sessionId === "")
-            throw new ProtocolError("the server gave no session");
-          if (session !== "" && hello.sessionId !== session) {
-            throw new ProtocolError("the server gave another session than the one that was asked for");
-          }
-          greeted = true;
-          this.#hello = hello;
-          transport!.send(JSON.stringify({ method: "initialized", params: {} }));
-          this.#attach(transport!);
-          resolve();
-        };
-        const ended = (why: Error): void => {
-          work.abort(why);
-          if (greeted) this.#cut(why, useful);
-          else reject(why);
-        };
-        this.#options
-          .dial(
-            {
-              message: (text) => {
-                if (limit.signal.aborted && !greeted) return;
-                try {
-                  receive(text);
-                } catch (e) {
-                  reject(e as Error);
-                  if (greeted) this.#fail(e as Error); // it would do the same again
-                }
-              },
-              ended,
-            },
-            limit.signal,
-          )
-          .then((t) => {
-            transport = t;
-            if (limit.signal.aborted) return;
-            t.send(
-              JSON.stringify({
-                id,
-                method: "initialize",
-                params: {
-                  clientName: this.#options.clientName,
-                  extensionMethods: true,
-                  approvals: this.#options.approvals,
-                  // the server may not have seen yet that the connection before was cut
-                  ...(session === "" ? {} : { resumeSessionId: session, takeOver: true }),
-                },
-              }),
-            );
-          })
-          .catch(reject);
-      });
+      await this.#greet(session, limit.signal);
     } catch (e) {
-      limit.abort(e); // a dial in progress
-      transport?.close();
+      limit.abort(e); // a connection that is made, or was
       throw e;
     } finally {
       clearTimeout(timer);
       life.removeEventListener("abort", giveUp);
     }
+  }
+
+  // greet connects and performs the handshake. The connection is closed when the signal ends before that is done.
+  #greet(session: string, signal: AbortSignal): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const id = ++this.#last;
+      let transport: Transport | undefined;
+      let useful = false;
+      let greeted = false;
+      const work = new AbortController();
+      const asked = new Map<unknown, AbortController>();
+      const receive = (m: Message): void => {
+        useful = greeted;
+        if (greeted || m.id !== id || m.method !== undefined) {
+          this.#receive(m, asked, work.signal, transport!);
+          return;
+        }
+        this.#hello = helloOf(m, session);
+        greeted = true;
+        transport!.send(JSON.stringify({ method: "initialized", params: {} }));
+        this.#attach(transport!);
+        resolve();
+      };
+      const message = (text: string): void => {
+        if (signal.aborted && !greeted) return;
+        try {
+          receive(parse(text));
+        } catch (e) {
+          reject(e as Error);
+          if (greeted) this.#fail(e as Error); // it would do the same again
+        }
+      };
+      const ended = (why: Error): void => {
+        work.abort(why);
+        if (greeted) this.#cut(why, useful);
+        else reject(why);
+      };
+      const giveUp = (): void => {
+        reject(signal.reason as Error);
+        if (!greeted) transport?.close();
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      const dials = this.#options.dial({ message, ended }, signal);
+      dials.then((t) => {
+        transport = t;
+        if (signal.aborted) t.close();
+        else t.send(this.#initialize(id, session));
+      }, reject);
+    });
+  }
+
+  #initialize(id: number, session: string): string {
+    const { clientName, approvals } = this.#options;
+    // The server may not have seen yet that the connection before was cut.
+    const resume = session === "" ? {} : { resumeSessionId: session, takeOver: true };
+    const params = { clientName, extensionMethods: true, approvals, ...resume };
+    return JSON.stringify({ id, method: "initialize", params });
   }
 
   // attach uses a new connection and sends what waits.
@@ -386,6 +375,19 @@ export class Connection {
       this.#transport.close(); // its end is the end
     else this.#end(this.#error);
   }
+}
+
+// helloOf returns what the answer to the handshake says.
+function helloOf(m: Message, session: string): InitializeResult {
+  if (m.error !== undefined) throw refusal(m.error);
+  const hello = m.result as InitializeResult;
+  if (typeof hello?.sessionId !== "string" || hello.sessionId === "") {
+    throw new ProtocolError("the server gave no session");
+  }
+  if (session !== "" && hello.sessionId !== session) {
+    throw new ProtocolError("the server gave another session than the one that was asked for");
+  }
+  return hello;
 }
 
 // lost is the error of a request whose answer does not come any more.

@@ -132,6 +132,30 @@ test("unknown members, notifications, answers and kinds of events are no errors"
   await client.close();
 });
 
+test("a connection that comes too late is closed", async () => {
+  const s = fake();
+  const own = new AbortController();
+  let dialed;
+  const late = new Promise((resolve) => {
+    dialed = resolve;
+  });
+  const opens = Client.open(
+    async (events, signal) => {
+      const transport = await s.dial(events, signal);
+      dialed();
+      return new Promise((resolve) =>
+        signal.addEventListener("abort", () => setImmediate(resolve, transport)),
+      );
+    },
+    { signal: own.signal },
+  );
+  await late;
+  own.abort();
+  await assert.rejects(opens, { name: "AbortError" });
+  while (s.closed === 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(s.got.length, 0);
+});
+
 test("requests of the server that are unknown are refused", async () => {
   const s = fake();
   const client = await Client.open(s.dial);
