@@ -17,6 +17,9 @@ export interface Entry {
   type: "file" | "directory" | "other";
 }
 
+// What does no harm when it is performed twice.
+const harmless: readonly string[] = ["fs/readFile", "fs/writeFile", "fs/getMetadata", "fs/readDirectory"];
+
 type FileMethod = Extract<keyof Requests, `fs/${string}`>;
 
 /** Files of the server's machine. Relative paths are below one directory. */
@@ -181,6 +184,6 @@ export class Files {
 
   #call<M extends FileMethod>(method: M, params: Requests[M]["params"]): Promise<Requests[M]["result"]> {
     const p = this.#sandbox === undefined ? params : { ...params, sandbox: this.#sandbox };
-    return this.#connection.call(method, p);
+    return this.#connection.call(method, p, { repeat: harmless.includes(method) });
   }
 }

@@ -7,14 +7,14 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { Client, NotRunError, RequestError } from "../dist/node.js";
-import { places, serve } from "./helpers.mjs";
+import { later, places, serve } from "./helpers.mjs";
 
 async function asked(t, onApproval, options = {}) {
   const p = places(t);
   const out = join(p.dir, "out");
   mkdirSync(out);
   const client = await Client.launch({ ...p.launch, ...options, onApproval });
-  t.after(() => client.close());
+  later(t, () => client.close());
   return { client, out, script: `echo x >>${out}/file` };
 }
 
@@ -138,9 +138,9 @@ test("another client answers, and only the first answer counts", async (t) => {
         q.withdrawn.addEventListener("abort", gone);
       }),
   });
-  t.after(() => one.close());
+  later(t, () => one.close());
   const two = await Client.connect(url);
-  t.after(() => two.close());
+  later(t, () => two.close());
   const runs = one.run(`echo x >${out}/file`, { askFor: [out] });
   const question = await asks;
   const [same] = await two.questions();

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { Client, FileNotFoundError, InvalidError, RequestError } from "../dist/node.js";
-import { places } from "./helpers.mjs";
+import { later, places } from "./helpers.mjs";
 
 async function open(t) {
   const p = places(t);
   const client = await Client.launch(p.launch);
-  t.after(() => client.close());
+  later(t, () => client.close());
   return { ...p, client };
 }
 

@@ -14,10 +14,24 @@ if (!program) throw new Error("set SALLYPORT to the path of a sallyport binary")
 
 const base = process.env.SALLYPORT_TEST_DIR ?? tmpdir();
 
+const stacks = new WeakMap();
+
+/** Has a function called after the test. The last one is called first, unlike those of t.after. */
+export function later(t, f) {
+  if (!stacks.has(t)) {
+    const stack = [];
+    stacks.set(t, stack);
+    t.after(async () => {
+      for (const each of stack.reverse()) await each();
+    });
+  }
+  stacks.get(t).push(f);
+}
+
 /** A new directory that is removed after the test. Commands have a private /tmp, so it is not below that. */
 export function directory(t) {
   const dir = realpathSync(mkdtempSync(join(base, "sallyport-ts-")));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  later(t, () => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
@@ -47,7 +61,7 @@ export async function serve(t, listen = "ws://127.0.0.1:0", flags = []) {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  t.after(async () => {
+  later(t, async () => {
     child.kill("SIGTERM");
     await ended;
   });
@@ -84,7 +98,7 @@ export async function relay(t, url, pass = (head) => head) {
     });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
+  later(t, () => {
     server.close();
     for (const s of open) s.destroy();
   });

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { Client, ConnectionError, RequestError } from "../dist/node.js";
-import { appears, relay, serve } from "./helpers.mjs";
+import { appears, later, relay, serve } from "./helpers.mjs";
 
 async function behind(t, options = {}) {
   const server = await serve(t);
   const way = await relay(t, server.url);
   const client = await Client.connect(way.url, options);
-  t.after(() => client.close());
+  later(t, () => client.close());
   return { ...server, way, client };
 }
 
@@ -83,7 +83,7 @@ test("requests that may not be repeated tell that they were cut", async (t) => {
   const { way, client } = await behind(t);
   const run = await client.start(["sleep", "1000"]);
   const files = client.files(undefined, { confined: false });
-  const writes = files.write("x", "y".repeat(8 << 20)); // takes more than a moment
+  const writes = files.append("x", "y".repeat(8 << 20)); // takes more than a moment
   setImmediate(() => way.cut());
   const e = await writes.then(
     () => undefined,
@@ -91,6 +91,20 @@ test("requests that may not be repeated tell that they were cut", async (t) => {
   );
   assert.ok(e instanceof ConnectionError && e.sent, String(e));
   await run.remove();
+});
+
+test("files whose answer is lost are written and read", async (t) => {
+  const { way, client, work } = await behind(t);
+  const files = client.files();
+  way.hold(true);
+  const writes = files.write("x", "whole");
+  await appears(join(work, "x"));
+  way.hold(false);
+  way.cut();
+  await writes;
+  const reads = files.read("x");
+  way.cut();
+  assert.equal(await reads, "whole");
 });
 
 test("requests wait while there is no connection", async (t) => {
@@ -111,7 +125,7 @@ test("a client without resumption ends with its connection, and another one goes
   await waits;
   assert.ok((await client.closed) instanceof ConnectionError);
   const other = await Client.connect(url);
-  t.after(() => other.close());
+  later(t, () => other.close());
   const same = other.attach(run.id);
   await same.write("b\n");
   assert.equal((await same.wait()).stdout, "a\nb\n");
@@ -133,7 +147,7 @@ test("a session that is lost is not waited for", async (t) => {
   let target = first.url;
   const way = await relay(t, first.url);
   const client = await Client.connect(way.url, { resumeMs: 60_000 });
-  t.after(() => client.close());
+  later(t, () => client.close());
   const run = await client.start(["sleep", "1000"]);
   const waits = run.wait().then(
     () => undefined,

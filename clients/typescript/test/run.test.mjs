@@ -16,11 +16,11 @@ import {
   ShortWriteError,
   WaitTimeoutError,
 } from "../dist/node.js";
-import { all, places, program } from "./helpers.mjs";
+import { all, later, places, program } from "./helpers.mjs";
 
 let client, work, dir;
-const later = [];
-const context = { after: (f) => later.push(f) };
+const cleanups = [];
+const context = { after: (f) => cleanups.push(f) };
 
 before(async () => {
   const p = places(context);
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(async () => {
   await client?.close();
-  for (const f of later.reverse()) await f();
+  for (const f of cleanups) await f();
 });
 
 test("a program runs and its result says what happened", async () => {
@@ -307,7 +307,7 @@ test("events come in order, with their run", async (t) => {
   const { launch } = places(t);
   const events = [];
   const own = await Client.launch({ ...launch, onEvent: (e) => events.push(e) });
-  t.after(() => own.close());
+  later(t, () => own.close());
   await own.run("echo hi; cat /etc/shadow 2>/dev/null; true");
   const types = events.map((e) => e.type);
   assert.deepEqual(types.slice(0, 2), ["judged", "started"]);

@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { Client, CommandExitError, InvalidError, NotRunError, RequestError, Sandbox } from "../dist/node.js";
 import { Sandbox as AnySandbox } from "../dist/index.js";
-import { places, serve } from "./helpers.mjs";
+import { later, places, serve } from "./helpers.mjs";
 
 test("Sandbox.create starts a server, and kill leaves nothing", async (t) => {
   const { launch } = places(t);
@@ -36,7 +36,7 @@ test("Sandbox.create starts a server, and kill leaves nothing", async (t) => {
 async function shared(t, options = {}) {
   const p = places(t);
   const client = await Client.launch({ ...p.launch, ...options.client });
-  t.after(() => client.close());
+  later(t, () => client.close());
   const sandbox = await Sandbox.create({ client, workspace: p.work, ...options });
   return { ...p, client, sandbox };
 }

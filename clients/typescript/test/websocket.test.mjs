@@ -10,7 +10,7 @@ import { test } from "node:test";
 
 import { Client, ConnectionError, ProtocolError, StatusError, UnsupportedError } from "../dist/node.js";
 import { Client as AnyClient } from "../dist/index.js";
-import { directory, relay, serve } from "./helpers.mjs";
+import { directory, later, relay, serve } from "./helpers.mjs";
 
 test("a unix socket", async (t) => {
   const { url } = await serve(t, "unix://DIR/s");
@@ -113,7 +113,7 @@ async function frames(t, play, accept = true) {
     play?.(socket);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
+  later(t, () => {
     server.closeAllConnections();
     server.close();
   });
