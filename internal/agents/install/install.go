@@ -307,22 +307,22 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	return txt, nil
 }
 
-// has reports whether a part is installed in a text. Any says that a server may have another name, and leaves
+// has reports whether a part is installed in a text. All says that a server may have another name, and leaves
 // out what is ours only because it was not there before.
-func (w *work) has(txt []byte, part Part, any bool) (bool, error) {
+func (w *work) has(txt []byte, part Part, all bool) (bool, error) {
 	if part == MCP {
-		all, err := w.servers(txt)
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			e := all[name]
+		servers, err := w.servers(txt)
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			e := servers[name]
 			own := e.shaped() && (name == DefaultName || w.isOwn(e.Command))
-			if name == w.Name && w.isOurs(name, e) || any && own {
+			if name == w.Name && w.isOurs(name, e) || all && own {
 				return true, err
 			}
 		}
 		return false, err
 	}
 	for _, e := range w.agent.events {
-		if places, err := w.hooks(newPage(txt), e, any); len(places) > 0 || err != nil {
+		if places, err := w.hooks(newPage(txt), e, all); len(places) > 0 || err != nil {
 			return true, err
 		}
 	}
