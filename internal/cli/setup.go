@@ -34,7 +34,9 @@ func setupFlags(o *options) []syntax.Flag {
 		Help: "do not ask"})
 }
 
-func setupWords(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }
+func setupWords(before []string) (syntax.FlagKind, []candidate) {
+	return agentNames(before, install.MCP)
+}
 
 func setupCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	agent, _, err := agentAndExtra(nil, words, "setup", install.MCP)

@@ -188,8 +188,7 @@ func (c *Change) check() error {
 }
 
 // Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it
-// was,
-// and the error is a [*RefusedError].
+// was, and the error is a [*RefusedError].
 func (c *Change) Apply() error {
 	if !c.Changes() {
 		return nil
