@@ -286,8 +286,8 @@ func (c *Change) Diff() string {
 		}
 		return "0,0"
 	}
-	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(added) + " " +
-		"@@\n"
+	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n"
+	out += "@@ -" + place(gone) + " +" + place(added) + " @@\n"
 	for _, part := range []struct {
 		sign string
 		list []string
