@@ -115,11 +115,9 @@ func (p *page) put(value string, list bool, path ...string) ([]byte, error) {
 func (p *page) insert(in node, key, value string) []byte {
 	items, eol, colon := p.items(in), eolOf(p.text), ": "
 	line := p.isLine(in) || p.isLine(p.root)
-	comma, blank := "", "" // what is between items of a line
+	blank := " " // between items of a line
 	if line && !bytes.Contains(p.plain[p.root.begin:p.root.end], []byte(": ")) {
-		colon = ":"
-	} else {
-		blank = " "
+		colon, blank = ":", ""
 	}
 	if key != "" {
 		key = encode(key) + colon
@@ -136,8 +134,7 @@ func (p *page) insert(in node, key, value string) []byte {
 		if at = last.value.end; last.comma >= 0 {
 			at, end = last.comma+1, ","
 		} else {
-			comma = ","
-			before = []edit{{at, at, comma}}
+			before = []edit{{at, at, ","}}
 		}
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,40 @@ func TestHooksOfOthers(t *testing.T) {
 	h.change(true, Hook)
 	if got := h.read(path); !strings.Contains(got, "lint") || strings.Contains(got, "sallyport") {
 		t.Errorf("it is %s", got)
+	}
+}
+
+// TestHooksLikeOurs: what another program has added since, with a command line like ours, stays.
+func TestHooksLikeOurs(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{Claude, Codex, Cursor, Gemini} {
+		for _, before := range []string{"{}\n", "(none)"} {
+			h := newHome(t, name)
+			path := h.file(Hook)
+			if before != "(none)" {
+				h.write(path, before)
+			}
+			h.change(false, Hook)
+			ours := hookLine(program, name, nil)
+			p := newPage([]byte(h.read(path)))
+			i := slices.IndexFunc(agents, func(a agent) bool { return a.name == name })
+			event := agents[i].events[0].name
+			list, _, err := p.find("hooks", event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			element := p.items(list)[0].value
+			theirs := strings.Replace(h.read(path)[element.begin:element.end], encode(ours),
+				encode("other hook "+name), 1)
+			h.write(path, string(p.insert(list, "", theirs)))
+			h.Command = "/new/sallyport"
+			h.change(false, Hook)
+			h.change(true, Hook)
+			if got := h.read(path); strings.Count(got, "other hook "+name) != 1 || strings.Contains(got,
+				"sallyport hook") {
+				t.Errorf("it is %s", got)
+			}
+		}
 	}
 }
 

@@ -188,8 +188,7 @@ func (c *Change) check() error {
 }
 
 // Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it
-// was,
-// and the error is a [*RefusedError].
+// was, and the error is a [*RefusedError].
 func (c *Change) Apply() error {
 	if !c.Changes() {
 		return nil
@@ -280,19 +279,19 @@ func (c *Change) Diff() string {
 	}
 	const around = 3
 	above, below := old[max(0, begin-around):begin], old[len(old)-end:len(old)-max(0, end-around)]
-	gone, new := old[begin:len(old)-end], now[begin:len(now)-end]
+	gone, added := old[begin:len(old)-end], now[begin:len(now)-end]
 	place := func(changed []string) string {
 		if n := len(above) + len(changed) + len(below); n > 0 {
 			return fmt.Sprintf("%d,%d", begin-len(above)+1, n)
 		}
 		return "0,0"
 	}
-	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(new) + " " +
-		"@@\n"
+	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n"
+	out += "@@ -" + place(gone) + " +" + place(added) + " @@\n"
 	for _, part := range []struct {
 		sign string
 		list []string
-	}{{" ", above}, {"-", gone}, {"+", new}, {" ", below}} {
+	}{{" ", above}, {"-", gone}, {"+", added}, {" ", below}} {
 		for _, line := range part.list {
 			out += part.sign + line + "\n"
 		}

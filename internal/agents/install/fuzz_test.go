@@ -28,8 +28,7 @@ func works(before []byte) []*work {
 }
 
 // FuzzJSON: what is installed into any text that is accepted is in it, and the rest is as before; removing
-// gives
-// the same bytes.
+// gives the same bytes.
 func FuzzJSON(f *testing.F) {
 	for _, original := range originals {
 		f.Add([]byte(original.txt))
@@ -39,7 +38,8 @@ func FuzzJSON(f *testing.F) {
 			before = []byte{}
 		}
 		for _, w := range works(before) {
-			txt, err := before, error(nil)
+			var err error
+			txt := before
 			for _, part := range w.parts {
 				if is, err := w.has(txt, part, true); is || err != nil {
 					return // it has ours, or is refused

@@ -222,38 +222,48 @@ type hookPlace struct {
 	line node
 }
 
-// hooks returns the hooks of ours for an event.
-func (w *work) hooks(p *page, event string) (places []hookPlace, err error) {
-	list, rest, err := p.find("hooks", event)
+// hooks returns the hooks of ours for an event. One whose program has another name is ours if it has our
+// form, was not there before, and there is none that is ours by its program; sure leaves it out.
+func (w *work) hooks(p *page, e event, sure bool) (places []hookPlace, err error) {
+	list, rest, err := p.find("hooks", e.name)
 	if err != nil || len(rest) > 0 {
 		return nil, err
 	}
-	if err := p.mustBe('[', list, encode(event)); err != nil {
+	if err := p.mustBe('[', list, encode(e.name)); err != nil {
 		return nil, err
 	}
-	for i, it := range p.items(list) {
-		place := hookPlace{list, i, p.member(it.value, "command")}
-		if !w.agent.groups && w.isOursHook(p.str(place.line)) {
+	var likely []hookPlace
+	look := func(n node, in node, at int) {
+		place := hookPlace{in, at, p.member(n, "command")}
+		e.command.Command = p.str(place.line)
+		program := hookProgram(e.command.Command, w.agent.name)
+		var form bytes.Buffer
+		if program != "" && w.isOwn(program) {
 			places = append(places, place)
+		} else if program != "" && w.known && json.Compact(&form, p.plain[n.begin:n.end]) == nil &&
+			form.String() == encode(e.command) && !bytes.Contains(w.before,
+			[]byte(encode(e.command.Command))) {
+			likely = append(likely, place)
+		}
+	}
+	for i, it := range p.items(list) {
+		if !w.agent.groups {
+			look(it.value, list, i)
+			continue
 		}
 		group := p.member(it.value, "hooks")
-		commands := p.items(group)
-		for j := 0; w.agent.groups && j < len(commands); j++ {
-			if len(commands) > 1 { // the group is not ours alone
-				place.in, place.at = group, j
-			}
-			if place.line = p.member(commands[j].value, "command"); w.isOursHook(p.str(place.line)) {
-				places = append(places, place)
+		for j, command := range p.items(group) {
+			if len(p.items(group)) > 1 { // the group is not ours alone
+				look(command.value, group, j)
+			} else {
+				look(command.value, list, i)
 			}
 		}
 	}
+	if len(places) == 0 && !sure {
+		places = likely
+	}
 	return places, nil
-}
-
-// isOursHook reports whether a hook is ours, by its command line.
-func (w *work) isOursHook(line string) bool {
-	program := hookProgram(line, w.agent.name)
-	return program != "" && (w.isOwn(program) || w.known && !bytes.Contains(w.before, []byte(encode(line))))
 }
 
 // addHooks adds the hooks for all events, or changes their command lines.
@@ -271,7 +281,7 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	line := hookLine(w.Command, w.agent.name, w.Extra)
 	for _, e := range w.agent.events {
 		p := newPage(txt)
-		places, err := w.hooks(p, e.name)
+		places, err := w.hooks(p, e, false)
 		if err != nil {
 			return nil, err
 		}
@@ -296,19 +306,22 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	return txt, nil
 }
 
-// has reports whether a part is installed in a text. Any says that a server may have another name.
-func (w *work) has(txt []byte, part Part, any bool) (bool, error) {
+// has reports whether a part is installed in a text. All says that a server may have another name, and leaves
+// out what is ours only because it was not there before.
+func (w *work) has(txt []byte, part Part, all bool) (bool, error) {
 	if part == MCP {
-		all, err := w.servers(txt)
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if (any || name == w.Name) && w.isOurs(name, all[name]) {
+		servers, err := w.servers(txt)
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			e := servers[name]
+			own := e.shaped() && (name == DefaultName || w.isOwn(e.Command))
+			if name == w.Name && w.isOurs(name, e) || all && own {
 				return true, err
 			}
 		}
 		return false, err
 	}
 	for _, e := range w.agent.events {
-		if places, err := w.hooks(newPage(txt), e.name); len(places) > 0 || err != nil {
+		if places, err := w.hooks(newPage(txt), e, all); len(places) > 0 || err != nil {
 			return true, err
 		}
 	}
@@ -334,22 +347,19 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 		return out, nil
 	}
 	before := w.before
-	if all, err := w.servers(before); part == MCP && err == nil {
+	if all, _ := w.servers(before); part == MCP {
 		if _, replaced := all[w.Name]; replaced { // by force
-			if before, err = w.cutServer(before); err != nil {
-				return out, nil
-			}
+			before, _ = w.cutServer(before) // no text is the same as out
 		}
 	}
 	if w.sameBut(out, before) {
-		return w.before, nil
+		out = w.before
 	}
 	return out, nil
 }
 
 // sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas.
-// For
-// JSON, a text without a value says what an empty object says.
+// For JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
 		how = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
@@ -376,16 +386,15 @@ func (w *work) sameBut(a, b []byte) bool {
 // cutHooks removes the hooks of ours for all events.
 func (w *work) cutHooks(txt []byte) (out []byte, err error) {
 	for _, e := range w.agent.events {
-		for {
+		all, err := w.hooks(newPage(txt), e, false)
+		for range all { // what is found when they are gone is not ours
 			p := newPage(txt)
-			places, err := w.hooks(p, e.name)
-			if err != nil {
-				return nil, err
+			if all, err = w.hooks(p, e, false); err == nil {
+				txt = p.cut(all[0].in, all[0].at)
 			}
-			if len(places) == 0 {
-				break
-			}
-			txt = p.cut(places[0].in, places[0].at)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if txt, err = w.prune(txt, "hooks", e.name); err != nil {
 			return nil, err

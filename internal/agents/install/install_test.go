@@ -217,8 +217,7 @@ func TestVariables(t *testing.T) {
 }
 
 // originals are files that people have, in JSON, and how they look with an MCP server for cursor; "" for
-// those
-// where only what they say is compared.
+// those where only what they say is compared.
 var originals = []struct{ name, txt, want string }{
 	{"empty", "", "{\n  \"mcpServers\": {\n    \"sallyport\": S\n  }\n}\n"},
 	{"blank lines", "\n\n", ""},

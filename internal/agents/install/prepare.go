@@ -44,7 +44,7 @@ func (c *Change) part(o *Options, a *agent, part Part, remove bool) (err error) 
 		if err != nil {
 			return err
 		}
-		c.first = c.Old != nil && !has
+		c.first = c.Old != nil && !c.created && !has
 		c.New, err = w.add(c.New, part)
 		return err
 	}
