@@ -11,6 +11,8 @@ type UnsupportedError struct {
 	Need string // what the policy needs, such as "user namespaces"
 	Have string // what was found instead, such as "this kernel forbids them"
 	Hint string // how to fix it; may be empty
+	// Level is one with fewer walls that this machine has and that was not accepted; empty for none.
+	Level string
 }
 
 // Error returns one sentence with the need, the finding and the hint.
@@ -18,6 +20,9 @@ func (e *UnsupportedError) Error() string {
 	s := "sandbox: needs " + e.Need + ", but " + e.Have
 	if e.Hint != "" {
 		s += "; " + e.Hint
+	}
+	if e.Level != "" {
+		s += "; or accept the level " + e.Level + ", which has fewer walls"
 	}
 	return text.Line(s)
 }

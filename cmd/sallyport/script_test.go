@@ -84,9 +84,25 @@ func TestScript(t *testing.T) {
 			"member": member,
 			"lines":  lines,
 
+			"program":  program,
 			"reviewer": reviewer,
 		},
 	})
+}
+
+// program [FROM] FILE makes a file, or a copy of one, a program that can be started at once, as
+// [testenv.WriteProgram] says.
+func program(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: program [FROM] FILE")
+	}
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	file := ts.MkAbs(args[len(args)-1])
+	if len(args) == 1 {
+		ts.Check(os.Remove(file)) // what is open for writing is not the new file
+	}
+	ts.Check(testenv.WriteProgram(file, text))
 }
 
 // noRaceSleep keeps a program that was built with the race detector from resting

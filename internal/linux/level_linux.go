@@ -79,6 +79,7 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 		return tried[0].why
 	}
 	var have, hints []string
+	weaker := ""
 	for _, t := range tried {
 		have = append(have, fmt.Sprintf("%s: needs %s, but %s", t.level, t.why.Need, t.why.Have))
 		if t.why.Hint != "" && !slices.Contains(hints, t.why.Hint) {
@@ -87,10 +88,11 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 	}
 	if tried[len(tried)-1].level != plan.LevelLandlock {
 		if _, err := h.plans(plan.LevelLandlock, spec, stdio); err == nil {
-			hints = append(hints, "or accept the landlock level, which has fewer walls (sallyport doctor lists them)")
+			weaker = plan.LevelLandlock
 		}
 	}
 	return &sandbox.UnsupportedError{
+		Level: weaker,
 		Need: "one of the accepted sandbox levels", Have: "none is available here: " +
 			strings.Join(have, "; "),
 		Hint: strings.Join(hints, "; "),

@@ -377,6 +377,10 @@ func TestLadder(t *testing.T) {
 				!strings.Contains(res.Refuse, c.refuse) {
 				t.Errorf("%+v", res)
 			}
+			const weaker = "; or accept the level landlock, which has fewer walls"
+			if c.refuse != "" && strings.HasSuffix(res.Refuse, weaker) != (c.least == "") {
+				t.Errorf("it says %q", res.Refuse)
+			}
 			if c.refuse != "" && !res.Typed {
 				t.Error("the refusal is not typed")
 			}

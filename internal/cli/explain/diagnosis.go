@@ -47,6 +47,7 @@ func Diagnose(checks []Check, levels []LevelCheck) Diagnosis {
 // String returns the diagnosis for people.
 func (d Diagnosis) String() string {
 	var b strings.Builder
+	b.WriteString(d.answer() + "\n\n")
 	width := 0
 	for _, c := range d.Checks {
 		width = max(width, len(c.Name))
@@ -68,11 +69,6 @@ func (d Diagnosis) String() string {
 	for _, l := range d.Levels {
 		printLevel(&b, l)
 	}
-	if d.OK {
-		fmt.Fprintf(&b, "\nThe default sandbox is available (level: %s).\n", d.Level)
-	} else {
-		b.WriteString("\nThe default sandbox is not available. Fix what is MISSING.\n")
-	}
 	b.WriteString("\nNamed grants (sallyport run --grant NAME):\n")
 	stores := protect.NamedGrant{Name: grants.CredentialPrefix + "NAME",
 		Opens: "one kind of stores of secrets: "}
@@ -90,6 +86,20 @@ func (d Diagnosis) String() string {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
 	}
 	return b.String()
+}
+
+// answer is the first line: whether commands can run, and what helps.
+func (d Diagnosis) answer() string {
+	if d.OK {
+		return fmt.Sprintf("The default sandbox is available (level: %s).", d.Level)
+	}
+	const no = "The default sandbox is not available. Fix what is MISSING"
+	for _, l := range d.Levels {
+		if l.Available {
+			return no + ", or add --level " + l.Level + " to sallyport run, which has fewer walls (listed below)."
+		}
+	}
+	return no + "."
 }
 
 // printLevel writes what is known about a level.

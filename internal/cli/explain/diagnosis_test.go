@@ -28,7 +28,7 @@ func TestDiagnose(t *testing.T) {
 		{name: "something needed is missing", checks: []Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
 			levels: []LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"},
 				{Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
-			says: []string{"MISSING  Landlock", "fix: boot with it", "Fix what is MISSING",
+			says: []string{"MISSING  Landlock", "fix: boot with it", "Fix what is MISSING, or add --level landlock",
 				"native    not available: no Landlock", "fix: get it", "landlock  available"}},
 		{name: "only bubblewrap works", checks: []Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
 			levels: []LevelCheck{{Level: "native", Why: "no Landlock"},

@@ -116,7 +116,7 @@ func Classify(err error) *Error {
 		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
 	case errors.As(err, &unsupported):
 		return &Error{CodeUnavailable, sallyport.EndUnavailable, "sandbox not available: needs " +
-			unsupported.Need + ", but " + unsupported.Have, unsupported.Hint}
+			unsupported.Need + ", but " + unsupported.Have, unsupportedFix(unsupported)}
 	case errors.Is(err, sallyport.ErrNoSandbox):
 		return &Error{CodeUnavailable, sallyport.EndUnavailable, OneLine(err),
 			"run sallyport doctor to see what is missing"}
@@ -141,6 +141,18 @@ func Classify(err error) *Error {
 		return &Error{CodeFailed, sallyport.EndFailed, text, fix}
 	}
 	return &Error{CodeFailed, sallyport.EndFailed, OneLine(err), ""}
+}
+
+// unsupportedFix ends with the flag that accepts what the machine has.
+func unsupportedFix(err *sandbox.UnsupportedError) string {
+	if err.Level == "" {
+		return err.Hint
+	}
+	weaker := "add --level " + err.Level
+	if err.Hint == "" {
+		return weaker
+	}
+	return err.Hint + "; or, with fewer walls (sallyport doctor lists them), " + weaker
 }
 
 // writerFix says how to end the command that could change a file, or to start it without that.
