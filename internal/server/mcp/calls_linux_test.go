@@ -153,14 +153,14 @@ func TestResources(t *testing.T) {
 
 // A lineClient speaks in lines.
 type lineClient struct {
-	t    *testing.T
+	t    testing.TB
 	in   *io.PipeWriter
 	out  *bufio.Scanner
 	done chan error
 }
 
 // speak begins to serve lines.
-func speak(t *testing.T) (*lineClient, string) {
+func speak(t testing.TB) (*lineClient, string) {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	dir := t.TempDir()
