@@ -362,21 +362,17 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 // For JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
-		how = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
+		said := map[string]any{}
 		if w.toml {
 			if p, err := newTOMLPage(txt); err == nil {
 				what = p.values
 			}
-			return what, how
+		} else if p := newPage(txt); p.err == nil && (p.root == node{} || json.Unmarshal(p.plain, &said) == nil) {
+			if what = said; len(said) == 0 && p.root != (node{}) {
+				txt = splice(txt, edit{p.root.begin, p.root.begin + 1, ""}, edit{p.root.end - 1, p.root.end, ""})
+			}
 		}
-		said := map[string]any{}
-		if p := newPage(txt); p.err != nil || p.root != (node{}) && json.Unmarshal(p.plain, &said) != nil {
-			return nil, how
-		}
-		if len(said) == 0 {
-			how = strings.Replace(how, "{}", "", 1)
-		}
-		return said, how
+		return what, strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
 	}
 	what, how := say(a)
 	same, alike := say(b)
