@@ -367,9 +367,10 @@ func (w *work) sameBut(a, b []byte) bool {
 			if p, err := newTOMLPage(txt); err == nil {
 				what = p.values
 			}
-		} else if p := newPage(txt); p.err == nil && (p.root == node{} || json.Unmarshal(p.plain, &said) == nil) {
-			if what = said; len(said) == 0 && p.root != (node{}) {
-				txt = splice(txt, edit{p.root.begin, p.root.begin + 1, ""}, edit{p.root.end - 1, p.root.end, ""})
+		} else if p := newPage(txt); p.err == nil {
+			what = said
+			if n := p.root; n != (node{}) && json.Unmarshal(p.plain, &said) == nil && len(said) == 0 {
+				txt = splice(txt, edit{n.begin, n.begin + 1, ""}, edit{n.end - 1, n.end, ""})
 			}
 		}
 		return what, strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
