@@ -103,7 +103,7 @@ func (p *page) put(value string, list bool, path ...string) ([]byte, error) {
 	at := len(bytes.TrimRight(p.text, " \t\r\n"))
 	s, eol := p.render(value, ""), eolOf(p.text)
 	if len(bytes.TrimPrefix(p.text[:at], []byte(bom))) > 0 {
-		s = eol + s
+		s, at = eol+s, p.lineEnd(at)
 	}
 	if at == len(p.text) {
 		s += eol

@@ -362,21 +362,18 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 // For JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
-		how = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
+		said := map[string]any{}
 		if w.toml {
 			if p, err := newTOMLPage(txt); err == nil {
 				what = p.values
 			}
-			return what, how
+		} else if p := newPage(txt); p.err == nil {
+			what = said
+			if n := p.root; n != (node{}) && json.Unmarshal(p.plain, &said) == nil && len(said) == 0 {
+				txt = splice(txt, edit{n.begin, n.begin + 1, ""}, edit{n.end - 1, n.end, ""})
+			}
 		}
-		said := map[string]any{}
-		if p := newPage(txt); p.err != nil || p.root != (node{}) && json.Unmarshal(p.plain, &said) != nil {
-			return nil, how
-		}
-		if len(said) == 0 {
-			how = strings.Replace(how, "{}", "", 1)
-		}
-		return said, how
+		return what, strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
 	}
 	what, how := say(a)
 	same, alike := say(b)
