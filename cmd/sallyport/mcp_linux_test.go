@@ -211,3 +211,24 @@ func TestMCPHTTP(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// mcpModules names the node_modules that have @modelcontextprotocol/sdk, for the test with it.
+const mcpModules = "SALLYPORT_TEST_MCP_MODULES"
+
+// TestMCPTypeScript: a client in another language calls every tool, and is asked.
+func TestMCPTypeScript(t *testing.T) {
+	testenv.NeedUserNS(t)
+	modules := os.Getenv(mcpModules)
+	if modules == "" {
+		t.Skip(mcpModules + " is not set; npm install @modelcontextprotocol/sdk makes such a directory")
+	}
+	node, s := testenv.NeedPeer(t, "node"), newSeat(t)
+	script, err := filepath.Abs("testdata/mcp/client.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command(t, node, script, modules, s.program("sallyport"), s.work)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
