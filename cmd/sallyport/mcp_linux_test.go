@@ -183,7 +183,8 @@ func TestMCPHTTP(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 		`"params":{"name":"exec","arguments":{"cmd":"cat token"},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	r, err := http.NewRequest(http.MethodPost, lines.Text(), strings.NewReader(call))
 	if err != nil {
 		t.Fatal(err)
@@ -218,10 +219,8 @@ const mcpModules = "SALLYPORT_TEST_MCP_MODULES"
 // TestMCPTypeScript: a client in another language calls every tool, and is asked.
 func TestMCPTypeScript(t *testing.T) {
 	testenv.NeedUserNS(t)
-	modules := os.Getenv(mcpModules)
-	if modules == "" {
-		t.Skip(mcpModules + " is not set; npm install @modelcontextprotocol/sdk makes such a directory")
-	}
+	modules := os.Getenv(mcpModules) // npm install @modelcontextprotocol/sdk makes it, with this program
+	testenv.NeedPeer(t, filepath.Join(modules, ".bin", "node-which"))
 	node, s := testenv.NeedPeer(t, "node"), newSeat(t)
 	script, err := filepath.Abs("testdata/mcp/client.mjs")
 	if err != nil {
