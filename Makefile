@@ -22,6 +22,7 @@ install:
 	mkdir -p "$(bin)" "$(man)" "$(share)/bash-completion/completions" \
 		"$(share)/zsh/site-functions" "$(share)/fish/vendor_completions.d"
 	install -m 755 "$(SALLYPORT)" "$(bin)/sallyport"
+	ln -sf sallyport "$(bin)/sallyport-sh"
 	"$(SALLYPORT)" help --man >"$(man)/sallyport.1"
 	set -e; "$(SALLYPORT)" __complete help '' | sed '1d; /^-/d' | cut -f 1 | while read -r c; do \
 		"$(SALLYPORT)" help --man "$$c" >"$(man)/sallyport-$$c.1"; done
@@ -30,7 +31,7 @@ install:
 	"$(SALLYPORT)" completion fish >"$(share)/fish/vendor_completions.d/sallyport.fish"
 
 uninstall:
-	rm -f "$(bin)/sallyport" "$(man)/sallyport.1" "$(man)"/sallyport-*.1 \
+	rm -f "$(bin)/sallyport" "$(bin)/sallyport-sh" "$(man)/sallyport.1" "$(man)"/sallyport-*.1 \
 		"$(share)/bash-completion/completions/sallyport" \
 		"$(share)/zsh/site-functions/_sallyport" \
 		"$(share)/fish/vendor_completions.d/sallyport.fish"

@@ -4,8 +4,13 @@
 package main
 
 import (
+	"archive/tar"
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // deployed returns the text of a file of deploy.
@@ -165,5 +172,57 @@ func TestDockerfile(t *testing.T) {
 	answer, err := cmd.Output()
 	if err != nil || !strings.Contains(string(answer), `"sessionId"`) {
 		t.Errorf("%s, %v", answer, err)
+	}
+}
+
+// TestImage: the archive is one that docker load reads, its user is not root, and its command is the program.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t) // it links the program anew
+	testenv.NeedProgram(t, "bash")
+	name := filepath.Join(t.TempDir(), "image.tar")
+	cmd := exec.CommandContext(t.Context(), "bash", "../../deploy/image", name)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	image := map[string][]byte{}
+	for archive := tar.NewReader(f); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if image[strings.TrimPrefix(header.Name, "./")], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var manifest []struct {
+		Config string
+		Layers []string
+	}
+	var config struct {
+		Config struct {
+			User       string
+			Entrypoint []string
+		}
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	if err := errors.Join(json.Unmarshal(image["manifest.json"], &manifest),
+		json.Unmarshal(image["config.json"], &config)); err != nil || len(manifest) != 1 {
+		t.Fatalf("%v %s", err, image["manifest.json"])
+	}
+	sum := fmt.Sprintf("sha256:%x", sha256.Sum256(image[manifest[0].Layers[0]]))
+	if config.Config.User != "1000:1000" || config.RootFS.DiffIDs[0] != sum ||
+		!slices.Equal(config.Config.Entrypoint, []string{"/usr/local/bin/sallyport"}) {
+		t.Errorf("%s, the layer is %s", image["config.json"], sum)
 	}
 }

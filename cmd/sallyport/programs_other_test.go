@@ -6,7 +6,9 @@
 package main
 
 // programs are what this test binary can be, by name.
-func programs() map[string]func() { return map[string]func(){"sallyport": managed} }
+func programs() map[string]func() {
+	return map[string]func(){"sallyport": managed, "sallyport-sh": managed}
+}
 
 // endDaemon does nothing: there is no daemon.
 func endDaemon(string) {}

@@ -34,7 +34,7 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := projects.FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 5 {
+	if len(blocks) != 6 {
 		t.Fatalf("the page has %d projects", len(blocks))
 	}
 	for _, block := range blocks {
@@ -113,6 +113,7 @@ func (s seat) session(t *testing.T, block string) string {
 				t.Fatal(err)
 			}
 		}
+		out = strings.ReplaceAll(out, s.program("sallyport"), "/usr/local/bin/sallyport")
 		text := strings.ReplaceAll(strings.ReplaceAll(s.shorten(out), "\r", ""), s.home, "~")
 		if !strings.HasPrefix(quoted.FindString(seen), "| #") {
 			text = quoted.ReplaceAllString(text, "| ...\n")

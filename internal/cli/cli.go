@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -45,6 +46,9 @@ import (
 // Env is the environment of one invocation. The streams must be set.
 type Env struct {
 	args.Env
+	// Name is what this program was called by, as the first word of its command line. Empty means
+	// sallyport.
+	Name string
 	// Last says that this process ends with the invocation, so that there is no
 	// need to clean up what ends with a process. False is for tests.
 	Last bool
@@ -62,7 +66,7 @@ func System() *Env {
 	dir, _ := os.Getwd() // empty after an error
 	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Managed: config.System}
-	return &Env{Env: in, Last: true}
+	return &Env{Env: in, Name: os.Args[0], Last: true}
 }
 
 // say writes a message for people to standard error. It ends each line itself: a message
@@ -141,6 +145,10 @@ type command struct {
 	run   func(ctx context.Context, env *Env, o *options, words []string) error
 	// offer lists what completes a word after those before it; nil lists nothing.
 	offer func(before []string) (syntax.FlagKind, []candidate)
+	// flagsAfter are the flags that stand behind words; nil means those of flags.
+	flagsAfter func(before []string) []syntax.Flag
+	// misused is the exit code for words that are not valid; 0 means that of an error.
+	misused int
 }
 
 // aCommand is the number of words of a command that takes another program's.
@@ -152,10 +160,12 @@ type options struct {
 	session, rule bool
 
 	rules []string
+	given []string // of hook: the words after its own, as they are
 
-	script, dir, config, message, method string
+	script, dir, config, message, method, mode string
 
 	serve    listen.Options // of exec-server
+	install  installing
 	sessions sessions.Options
 	mcp      mcpOptions
 
@@ -177,9 +187,14 @@ func commands() []command {
 		{name: "approvals", short: "list open questions and remembered approvals", help: approvalsHelp, words: 2, flags: approvalsFlags, run: approvalsCommand, offer: approvalWords},
 		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
 		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
+		{name: "hook", short: "answer the hook of an agent that is about to run a command",
+			help: hookHelp, words: aCommand, flags: hookFlags, run: hookCommand, offer: hookWords,
+			flagsAfter: flagsOfHook, misused: codeBlock},
+		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1,
+			flags: setupFlags, run: setupCommand, offer: setupWords},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags,
-			run: mcpCommand},
+			run: mcpCommand, offer: installWords},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},
@@ -225,6 +240,8 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	}
 	words, err := read(c.allFlags(&o), args)
 	switch {
+	case err != nil && c.misused != 0:
+		return explain.ErrorWith(c.misused, sallyport.EndFailed, explain.OneLine(err), "")
 	case err != nil:
 		return err
 	case o.help:
@@ -286,6 +303,9 @@ func Main(args []string, env *Env) int {
 }
 
 func dispatch(ctx context.Context, env *Env, args []string) error {
+	if env.isShell() {
+		return shellCommand(ctx, env, args)
+	}
 	if len(args) == 0 {
 		return explain.NewError("no command given; try sallyport run -- PROGRAM, or sallyport help")
 	}
@@ -299,6 +319,9 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 	if strings.HasPrefix(name, "-") {
 		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...",
 			text.Word(name), explain.ShellWord(name))
+	}
+	if c := installVerb(args); c != nil {
+		return c.invoke(ctx, env, args[2:])
 	}
 	c, err := findCommand(name)
 	if err != nil {

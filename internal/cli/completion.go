@@ -80,6 +80,9 @@ func complete(before []string, word string) (syntax.FlagKind, []candidate) {
 		return kind, startingWith(all, word)
 	}
 	c, err := findCommand(before[0])
+	if verb := installVerb(before); verb != nil {
+		c, err, before = verb, nil, before[1:]
+	}
 	switch {
 	case err != nil:
 		return syntax.Files, nil
@@ -91,7 +94,11 @@ func complete(before []string, word string) (syntax.FlagKind, []candidate) {
 		kind, all = c.offer(before[1:])
 	}
 	if kind == syntax.Words && (all == nil || word == "") {
-		all = append(all, flagNames(c.allFlags(new(options)))...)
+		flags := c.allFlags(new(options))
+		if c.flagsAfter != nil {
+			flags = c.flagsAfter(before[1:])
+		}
+		all = append(all, flagNames(flags)...)
 	}
 	return kind, startingWith(all, word)
 }

@@ -60,7 +60,7 @@ func TestComplete(t *testing.T) {
 		want   []string // all of these, in any order
 		not    []string // none of these
 	}{
-		{name: "verbs", kind: syntax.Words, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
+		{name: "verbs", kind: syntax.Words, want: []string{"run", "hook", "doctor", "version", "completion", "help"}, not: []string{completeName}},
 		{name: "verb", word: "d", kind: syntax.Words, want: []string{"doctor"}, not: []string{"run"}},
 		{name: "flags", before: []string{"run"}, word: "--d", kind: syntax.Words, want: []string{"--deny", "--detach"}, not: []string{"--remote", "--rw"}},
 		{name: "words of a flag", before: []string{"run", "-s"}, kind: syntax.Words, want: []string{"read-only", "full-access"}},
@@ -87,6 +87,16 @@ func TestComplete(t *testing.T) {
 		{name: "a program to check", before: []string{"check"}, word: "g", kind: syntax.Programs},
 		{name: "its arguments", before: []string{"check", "git"}, word: "p", kind: syntax.Files},
 		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: syntax.Words, want: []string{"--json"}},
+		{name: "words of hook", before: []string{"hook"}, word: "", kind: syntax.Words,
+			want: []string{"claude", "codex", "cursor", "gemini", "doctor", "--mode"}},
+		{name: "a word of hook", before: []string{"hook"}, word: "c", kind: syntax.Words,
+			want: []string{"claude", "codex", "cursor"}, not: []string{"gemini"}},
+		{name: "flags of a hook", before: []string{"hook", "codex"}, word: "--", kind: syntax.Words,
+			want: []string{"--mode", "--deny", "--sandbox"}, not: []string{"--command", "--remote"}},
+		{name: "modes of a hook", before: []string{"hook", "codex", "--mode"}, word: "j",
+			kind: syntax.Words, want: []string{"judge"}},
+		{name: "flags of hook doctor", before: []string{"hook", "doctor"}, word: "-", kind: syntax.Words,
+			not: []string{"--mode"}},
 		{name: "flags of version", before: []string{"version"}, word: "-", kind: syntax.Words, want: []string{"--verbose"}},
 		{name: "a verb that does not exist", before: []string{"fly"}, kind: syntax.Files},
 	}

@@ -22,8 +22,8 @@ this:
   dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill rm why check patch \
-    net init trust config approvals approve deny exec-server mcp grants doctor \
-    caches sandboxes version completion help; do
+    net init trust config approvals approve deny hook setup exec-server \
+    mcp grants doctor caches sandboxes version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 

@@ -25,6 +25,7 @@ const mcpHelp = `Serve sandboxed commands to an agent by the Model Context Proto
 
   sallyport mcp [FLAGS of run]                 (standard input and output)
   sallyport mcp --http 127.0.0.1:0 [FLAGS of run]
+  sallyport mcp install|uninstall AGENT        (sallyport mcp install --help)
 
 The flags of run apply to every command; -C DIR is the workspace. Without -a,
 the agent can ask for approvals: the client asks its user, or the agent has

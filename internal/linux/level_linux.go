@@ -93,7 +93,7 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 	}
 	return &sandbox.UnsupportedError{
 		Level: weaker,
-		Need: "one of the accepted sandbox levels", Have: "none is available here: " +
+		Need:  "one of the accepted sandbox levels", Have: "none is available here: " +
 			strings.Join(have, "; "),
 		Hint: strings.Join(hints, "; "),
 	}

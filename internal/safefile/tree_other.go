@@ -6,6 +6,7 @@
 package safefile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 )
@@ -25,3 +26,12 @@ func RemoveTree(parent *os.Root, name string) error { return parent.RemoveAll(na
 func RemoveTreeUntil(parent *os.Root, name string, _ <-chan struct{}) error {
 	return RemoveTree(parent, name)
 }
+
+// keepOwner does nothing: a new file has the owner of its directory's files here.
+func keepOwner(*os.File, fs.FileInfo) error { return nil }
+
+// Mark returns [errors.ErrUnsupported].
+func Mark(*os.File) error { return errors.ErrUnsupported }
+
+// Marked returns false.
+func Marked(*os.File) bool { return false }

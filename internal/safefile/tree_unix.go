@@ -7,7 +7,10 @@ package safefile
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // NoWait is a flag for opening a regular file or a directory, which nothing has to wait for: package os
@@ -21,3 +24,31 @@ func foreign(info fs.FileInfo) bool {
 
 // closed reports whether only the owner can enter a directory.
 func closed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 == 0 }
+
+// keepOwner gives a file the owner and the group of another.
+func keepOwner(f *os.File, of fs.FileInfo) error {
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	a, ok := of.Sys().(*syscall.Stat_t)
+	b, is := mine.Sys().(*syscall.Stat_t)
+	if !ok || !is || a.Uid == b.Uid && a.Gid == b.Gid {
+		return nil
+	}
+	return f.Chown(int(a.Uid), int(a.Gid))
+}
+
+// mark is an extended attribute of what a program of ours has created among files of others. It shows
+// in no listing.
+const mark = "user.sallyport.created"
+
+// Mark notes on a file or directory that it was created by us. Where the file system keeps no notes the
+// error says so.
+func Mark(f *os.File) error { return unix.Fsetxattr(int(f.Fd()), mark, []byte{'1'}, 0) }
+
+// Marked reports whether [Mark] was called for a file or directory, also by an earlier process.
+func Marked(f *os.File) bool {
+	n, err := unix.Fgetxattr(int(f.Fd()), mark, nil)
+	return err == nil && n > 0
+}

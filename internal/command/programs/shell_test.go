@@ -54,6 +54,8 @@ func TestArgv(t *testing.T) {
 		{"bash", Shell{Bash, "/bin/bash"}, "echo 'a b' | wc", false, []string{"/bin/bash", "-c", "echo 'a b' | wc"}},
 		{"bash login", Shell{Bash, "/bin/bash"}, "x", true, []string{"/bin/bash", "-lc", "x"}},
 		{"zsh login", Shell{Zsh, "/bin/zsh"}, "x", true, []string{"/bin/zsh", "-lc", "x"}},
+		{"like an option", Shell{Sh, "/bin/sh"}, "-x y", false, []string{"/bin/sh", "-c", " -x y"}},
+		{"like its reverse", Shell{Bash, "/bin/bash"}, "+x", true, []string{"/bin/bash", "-lc", " +x"}},
 		{"sh", Shell{Sh, "/bin/sh"}, "", false, []string{"/bin/sh", "-c", ""}},
 		{"powershell", Shell{PowerShell, "pwsh"}, "ls", false, []string{"pwsh", "-NoProfile", "-Command", prefix + "ls"}},
 		{"powershell with profile", Shell{PowerShell, "pwsh"}, "ls", true, []string{"pwsh", "-Command", prefix + "ls"}},

@@ -328,11 +328,30 @@ func TestSchemaOfRuns(t *testing.T) {
 	}
 	call("run/result", map[string]any{"runId": run.RunID, "output": true})
 	call("run/start", map[string]any{"args": []string{"/no/such/program"}})
+	checkRefusals(t, client, run.RunID, look)
 	mu.Lock()
 	defer mu.Unlock()
 	for _, name := range []string{"run/event params", "run/approve params"} {
 		if !met[name] {
 			t.Errorf("no %s came", name)
 		}
+	}
+}
+
+// checkRefusals looks at the data of what a server refuses.
+func checkRefusals(t *testing.T, client *wire.Client, ended string, look func(name string, text []byte)) {
+	t.Helper()
+	var refused *wire.Error
+	for method, params := range map[string]any{
+		"run/write":    wire.RunWrite{RunID: ended, Chunk: []byte("x")},
+		"run/start":    map[string]any{"args": []string{"true"}, "cwd": "x"},
+		"run/screen":   wire.RunParams{RunID: "x"},
+		"sandbox/stop": map[string]any{"name": "x"},
+	} {
+		if err := client.Call(t.Context(), method, params, nil); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, want an error of the server", method, err)
+			continue
+		}
+		look("Refusal", refused.Data)
 	}
 }

@@ -104,11 +104,12 @@ func FetchRunResult(ctx context.Context, c Caller, id string, output bool) (json
 	}
 }
 
-// A Refusal is why a server refused a request about a run. The zero Refusal says nothing.
+// A Refusal is why a server refused a request about a run: the data of its error. The zero Refusal says
+// nothing.
 type Refusal struct {
-	Reason string `json:"reason"`   // a word
-	Taken  int    `json:"taken"`    // bytes of a write
-	Exit   int    `json:"exitCode"` // of "sallyport run" for a run that is invalid
+	Reason string `json:"reason"`             // a word
+	Taken  int    `json:"taken,omitempty"`    // bytes of a write
+	Exit   int    `json:"exitCode,omitempty"` // of "sallyport run" for a run that is invalid
 }
 
 // RefusalOf returns what an error says.

@@ -63,7 +63,8 @@ type Run struct {
 	Shape []string
 	Local []*Flag
 
-	sent []string // the other flags, each as one word
+	sent  []string // the other flags, each as one word
+	given []string // all flags, each as one word
 }
 
 // A Flag is a flag of run, which sets the value of its row.
@@ -140,6 +141,7 @@ func (r *Run) record(f *Flag, v string) error {
 	if f.Value == "" && v == "" {
 		word = f.Name()
 	}
+	r.given = append(r.given, word)
 	if f.Local != "" {
 		r.Local = append(r.Local, f)
 	} else {

@@ -96,7 +96,7 @@ func ParseTOML(text []byte) ([]TOMLItem, error) {
 	if len(text) > MaxTOML {
 		return nil, &TOMLError{TOMLPos{1, 1}, fmt.Sprintf("the file is larger than %d KiB", MaxTOML>>10)}
 	}
-	if at := invalidUTF8(text); at >= 0 {
+	if at := InvalidUTF8(text); at >= 0 {
 		return nil, &TOMLError{r.pos(at), "the text is not UTF-8"}
 	}
 	if text := strings.TrimPrefix(string(text), "\ufeff"); len(text) < len(r.text) {
@@ -118,8 +118,8 @@ func ParseTOML(text []byte) ([]TOMLItem, error) {
 	return r.items, nil
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
-func invalidUTF8(text []byte) int {
+// InvalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+func InvalidUTF8(text []byte) int {
 	if utf8.Valid(text) {
 		return -1
 	}

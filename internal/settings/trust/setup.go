@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -82,7 +83,7 @@ func SetForUser(name string, settings []Setting, check CheckFile) error {
 	if err != nil || bytes.Equal(text, old) {
 		return err
 	}
-	return replace(dir, filepath.Base(name), old, text, 0o600)
+	return safefile.ReplaceIn(dir, filepath.Base(name), old, text, 0o600, nil)
 }
 
 // SetInProject adds settings to the file of the project in dir, which must be absolute, and trusts
@@ -164,7 +165,7 @@ func tell(p *Project, settings []Setting) {
 }
 
 // ErrChanged says that files were changed by someone else at the same time.
-var ErrChanged = errors.New("it was changed by another program at the same time; try again")
+var ErrChanged = safefile.ErrChanged
 
 // confirm trusts the files of a project if they are those that were shown.
 func confirm(shown *Project) error {

@@ -48,6 +48,7 @@ var layers = map[string]int{
 
 	"internal/command/script": layerScripts,
 
+	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
 	"internal/linux/launch":    layerWords,
@@ -105,6 +106,7 @@ var layers = map[string]int{
 	"audit":                   layerLocal,
 	"executor/local":          layerLocal,
 	"executor/remote":         layerLocal,
+	"internal/agents/install": layerLocal,
 	"internal/settings/trust": layerLocal,
 	"recording":               layerLocal,
 	"telemetry":               layerLocal,

@@ -1,0 +1,1 @@
+echo "files: $(ls | wc -l)" >../reports/today

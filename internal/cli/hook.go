@@ -1,0 +1,378 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/agents/hooks"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
+	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/rules"
+)
+
+const hookHelp = `Answer the hook of an agent that is about to run a command.
+
+  sallyport hook claude|codex|cursor|gemini [--mode MODE] [FLAGS of run]
+  sallyport hook doctor
+  sallyport hook install|uninstall AGENT     (sallyport hook install --help)
+
+The agent writes an event on standard input and obeys the answer on standard
+output. The command is judged as by sallyport check --explain with the same
+flags, in the directory of the event: what is forbidden is denied, what needs
+approval is asked about, and everything else is allowed. With --mode contain
+the agent runs it by sallyport run with these flags.
+
+The exit code is 0 if there is an answer, and 2 for every failure, which blocks
+the command. doctor lists the agents that it finds, asks their hooks about a
+command, and exits with 1 if a hook is missing or does not work.
+`
+
+// codeBlock is the exit code by which a hook blocks in every agent that reads exit codes. With others some of
+// them run the command.
+const codeBlock = 2
+
+// Times of a hook: an agent that waits too long runs the command.
+const (
+	judgeTime = time.Second
+	eventTime = 5 * time.Second // until the event is there
+)
+
+// Modes of a hook.
+const (
+	modeContain = "contain"
+	modeJudge   = "judge"
+)
+
+// A hookVerb is a word after "hook".
+type hookVerb struct {
+	name, about string
+	flags       func(o *options) []syntax.Flag
+	// run gets the words that are no flags of its own.
+	run func(ctx context.Context, env *Env, o *options, words []string) error
+	// misused is the exit code for words that are not valid.
+	misused int
+}
+
+// hookVerbs returns the words after "hook", in the order of their completion.
+func hookVerbs() (verbs []hookVerb) {
+	for _, a := range hooks.Agents() {
+		answer := func(ctx context.Context, env *Env, o *options, words []string) error {
+			return hookAnswer(ctx, env, o, a, words)
+		}
+		verbs = append(verbs, hookVerb{a.Name, "answer a hook of " + a.Name, answerFlags, answer, codeBlock})
+	}
+	return append(verbs, hookVerb{"doctor", "check the hooks of the agents of this user", noFlags, hookDoctor,
+		explain.CodeFailed})
+}
+
+// findHookVerb returns the verb with a name, or nil.
+func findHookVerb(name string) *hookVerb {
+	for _, v := range hookVerbs() {
+		if v.name == name {
+			return &v
+		}
+	}
+	return nil
+}
+
+func hookFlags(o *options) []syntax.Flag {
+	return []syntax.Flag{
+		{Long: "mode", Value: "MODE", Words: []string{modeContain, modeJudge},
+			Set: syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
+			Help: "contain (what is allowed runs by sallyport run)\n" +
+				"or judge (it runs as it is) (default contain)"},
+	}
+}
+
+// notOfHooks are the flags of run that are about one command, or about another machine.
+var notOfHooks = []string{"command", "prefix-rule", "justification", "help", "remote", "remote-token-file",
+	"remote-tls-cert", "remote-tls-key", "remote-tls-ca", "fd"}
+
+// answerFlags are those of an agent's hook.
+func answerFlags(o *options) []syntax.Flag {
+	return append(slices.DeleteFunc(o.run.Flags(),
+		func(f syntax.Flag) bool { return slices.Contains(notOfHooks, f.Long) }), hookFlags(o)[0])
+}
+
+// hookWords completes the words of hook.
+func hookWords(before []string) (syntax.FlagKind, []candidate) {
+	var all []candidate
+	switch {
+	case len(before) == 0:
+		for _, v := range hookVerbs() {
+			all = append(all, candidate{v.name, v.about})
+		}
+		_, verbs := installWords(before)
+		all = append(all, verbs...)
+	case before[len(before)-1] == "--mode":
+		all = []candidate{{modeContain}, {modeJudge}}
+	}
+	return syntax.Words, all
+}
+
+// flagsOfHook are the flags after words.
+func flagsOfHook(before []string) []syntax.Flag {
+	o := new(options)
+	if len(before) > 0 {
+		if v := findHookVerb(before[0]); v != nil {
+			return v.flags(o)
+		}
+	}
+	return hookFlags(o)
+}
+
+func hookCommand(ctx context.Context, env *Env, o *options, words []string) error {
+	misused := func(code int, err error) error {
+		return explain.ErrorWith(code, sallyport.EndFailed, explain.OneLine(err), "")
+	}
+	if len(words) == 0 {
+		return misused(codeBlock, errors.New("no agent given; try sallyport hook claude"))
+	}
+	v := findHookVerb(words[0])
+	if v == nil {
+		_, all := hookWords(nil)
+		var names []string
+		for _, c := range all {
+			names = append(names, c[0])
+		}
+		return misused(codeBlock, fmt.Errorf("unknown command hook %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], names, "see sallyport help hook")))
+	}
+	help := syntax.Flag{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help)}
+	rest, err := syntax.ParseFlagsAnywhere(append(v.flags(o), help), words[1:])
+	switch {
+	case err != nil:
+		return misused(v.misused, err)
+	case o.help:
+		c, err := findCommand("hook")
+		if err != nil {
+			return err
+		}
+		return env.print(c.usage())
+	}
+	o.given = words[1:]
+	return v.run(ctx, env, o, rest)
+}
+
+// A hook answers one event of an agent.
+type hook struct {
+	env   *Env
+	agent *hooks.Agent
+	run   *args.Options // what the flags say
+	flags []string      // the flags of run, as they were given
+	mode  string
+}
+
+// hookAnswer reads an event and prints the answer. Every error has the exit code that blocks.
+func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, words []string) error {
+	h := &hook{env: env, agent: agent, run: &o.run, mode: o.mode}
+	answer, err := []byte(nil), error(nil)
+	if len(words) > 0 {
+		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
+	} else if answer, err = within(eventTime, "the event does not end", h.read); err == nil {
+		event := answer
+		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
+			h.flags = runFlagsOf(o)
+			return h.answer(ctx, event)
+		})
+	}
+	if err == nil && len(answer) > 0 {
+		err = env.write(string(answer))
+	}
+	if err != nil {
+		return explain.ErrorWith(codeBlock, sallyport.EndFailed, "blocked: "+
+			strings.TrimPrefix(explain.Classify(err).String(), "sallyport: "), "")
+	}
+	return nil
+}
+
+// runFlagsOf are the flags of run among the words of a hook, which are valid.
+func runFlagsOf(o *options) (words []string) {
+	flags := answerFlags(new(options))
+	for rest := o.given; len(rest) > 0; {
+		f, inline := flagOf(flags, rest[0])
+		n := 1
+		if f != nil && f.Value != "" && !inline {
+			n = 2
+		}
+		if rest[0] != "--" && (f == nil || f.Long != "mode") {
+			words = append(words, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	return words
+}
+
+// within returns what f does, or an error if that takes longer, or f panics. Then f goes on.
+func within(limit time.Duration, late string, f func() ([]byte, error)) ([]byte, error) {
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		err := strict.Call("the hook", func() (err error) { r.out, err = f(); return err })
+		done <- result{r.out, err}
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-timer.C:
+		return nil, fmt.Errorf("%s (%s)", late, limit)
+	}
+}
+
+// read reads the event.
+func (h *hook) read() ([]byte, error) {
+	if h.env.Stdin == nil {
+		return nil, errors.New("no event: standard input is closed")
+	}
+	event, err := io.ReadAll(io.LimitReader(h.env.Stdin, hooks.MaxEvent+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the event: %w", explain.SystemCause(err))
+	case len(event) > hooks.MaxEvent:
+		return nil, fmt.Errorf("the event has more than %d bytes", hooks.MaxEvent)
+	}
+	return event, nil
+}
+
+// answer judges the command of an event; nil is no opinion.
+func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
+	call, err := h.agent.Decode(event)
+	if call == nil || err != nil {
+		return nil, err
+	}
+	if strings.ContainsRune(call.Command, 0) {
+		return call.Encode(hooks.Answer{Reason: "sallyport: the command has a NUL character"}), nil
+	}
+	in := &Env{Env: h.env.Env, Name: h.env.Name}
+	// questions are the agent's: a person is reached by it
+	in.Stdin, in.Asks = nil, true
+	if in.Dir = call.Dir; !filepath.IsAbs(in.Dir) && h.env.Dir != "" {
+		in.Dir = filepath.Join(h.env.Dir, call.Dir)
+	}
+	h.run.Cmd.Script, h.run.HasScript = call.Command, true
+	dir, e, err := h.run.Settings(&in.Env)
+	if err != nil {
+		return nil, err
+	}
+	program := h.program()
+	run, words := h.run, []string(nil)
+	inner, innerWords, ie, contained := h.contained(in, program, call.Command, dir, e)
+	if contained {
+		h.run.Close()
+		run, words, e = inner, innerWords, ie
+		if dir, err = run.Directory(&in.Env); err != nil {
+			return nil, err
+		}
+	}
+	q := explain.Question{Command: words, Layers: e.Rules(), Brief: true,
+		Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
+	x, err := run.Explain(ctx, &in.Env, q, e)
+	if err != nil {
+		return nil, err
+	}
+	return call.Encode(h.decide(x, contained, program, call.Command)), nil
+}
+
+// decide makes an answer of an explanation.
+func (h *hook) decide(x *explain.Explanation, contained bool, program, command string) hooks.Answer {
+	const most = 2000 // bytes of a reason
+	reason := x.Approval.Reason
+	if reason == "" {
+		reason = x.Path
+	}
+	if len(reason) > most {
+		reason = strings.ToValidUTF8(reason[:most], "") + "..."
+	}
+	a := hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
+	if !contained && h.mode != modeJudge {
+		a.Command = hooks.Wrap(program, h.flags, command)
+	}
+	switch {
+	case x.Decision == rules.Prompt:
+		a.Decision, a.Instead = hooks.Ask, instead(x)
+	case x.Decision != rules.Allow:
+		a.Command = ""
+	case a.Command != "":
+		a.Decision, a.Reason = hooks.Contain, "sallyport: it runs in the sandbox "+x.Sandbox.Mode
+	default:
+		a.Decision, a.Reason = hooks.Allow, "sallyport: allowed"
+	}
+	return a
+}
+
+// instead says what a person can do where the agent does not ask.
+func instead(x *explain.Explanation) string {
+	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m " +
+		"and answer with sallyport approve"
+	if r := x.Rule; r != nil {
+		fix += ", or change the rule at " + rules.Pos{File: r.File, Line: r.Line, Col: r.Column}.String()
+	}
+	return fix
+}
+
+// program is the name that this program was called by, which means the same in every directory.
+func (h *hook) program() string {
+	name := h.env.Name
+	if name == "" {
+		name = "sallyport"
+	}
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(h.env.Dir, name)
+	}
+	return name
+}
+
+// contained returns the run that a command is, if it is a run of ours that may do no more than that of the
+// hook.
+func (h *hook) contained(in *Env, program, command, dir string, e *config.Effective) (*args.Options, []string,
+	*config.Effective, bool) {
+	name, all := hooks.Contained(command)
+	if all == nil || name != program && !h.means(in, name, dir, e) {
+		return nil, nil, nil, false
+	}
+	o := new(args.Options)
+	words, err := syntax.ParseFlags(o.Flags(), all)
+	if err != nil || o.Help || o.Check(words) != nil {
+		return nil, nil, nil, false
+	}
+	_, inner, err := o.Settings(&in.Env)
+	if err != nil {
+		return nil, nil, nil, false
+	}
+	if o.Wider(inner, &h.run.Run, e) != "" {
+		o.Close()
+		return nil, nil, nil, false
+	}
+	return o, words, inner, true
+}
+
+// means reports whether a name that another one wrote is this program: PATH leads to it, also that of a
+// shell, to which an empty element is the current directory, and commands can put nothing in its place.
+func (h *hook) means(in *Env, name, dir string, e *config.Effective) bool {
+	policy, err := h.run.Policy(dir, in.Variable("HOME"))
+	if name != "sallyport" || err != nil {
+		return false
+	}
+	site, list := h.run.Site(&in.Env, e, policy, dir), in.Variable("PATH")
+	return site.Reach.Path(list) == list && site.Named([]string{name}) == nil
+}
