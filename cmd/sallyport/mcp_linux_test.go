@@ -183,7 +183,8 @@ func TestMCPHTTP(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 		`"params":{"name":"exec","arguments":{"cmd":"cat token"},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	r, err := http.NewRequest(http.MethodPost, lines.Text(), strings.NewReader(call))
 	if err != nil {
 		t.Fatal(err)
@@ -209,5 +210,24 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// mcpModules names the node_modules that have @modelcontextprotocol/sdk, for the test with it.
+const mcpModules = "SALLYPORT_TEST_MCP_MODULES"
+
+// TestMCPTypeScript: a client in another language calls every tool, and is asked.
+func TestMCPTypeScript(t *testing.T) {
+	testenv.NeedUserNS(t)
+	modules := os.Getenv(mcpModules) // npm install @modelcontextprotocol/sdk makes it, with this program
+	testenv.NeedPeer(t, filepath.Join(modules, ".bin", "node-which"))
+	node, s := testenv.NeedPeer(t, "node"), newSeat(t)
+	script, err := filepath.Abs("testdata/mcp/client.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command(t, node, script, modules, s.program("sallyport"), s.work)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -206,4 +206,7 @@ func (q *reading) find(a *answer, r *runs.Run) {
 	a.facts["original_token_count"], a.facts["cursor"] = text.TokenCount(q.out.Len()), cursorOf(r, q.to)
 	a.shown = q.out.String()
 	a.say("%d of %d matching lines", len(found), total)
+	if q.full {
+		a.links = append(a.links, linkTo(r))
+	}
 }
