@@ -131,7 +131,7 @@ var budgets = map[string]budget{
 	"internal/names/reach":       {2782, "caches below missing directories; what this user may not do outside either; what no program can do in a sandbox, keys of ssh; what removals and moves need, what else a directory opens; new: which files commands can change; files of a command by content, outputs, the look before a start; new: from the root, from internal/command/identity; places from which programs run later, with warnings; hosts that a proxy refused, in the order of causes; no suggestion for settings of sallyport; grants for services; paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later, from internal/names/suggest"},
 	"internal/agents/hooks":      {252, "new: hooks of agents"},
 	"internal/agents/install":    {1277, "new: settings of agents"},
-	"internal/server/mcp":        {2047, "new: the MCP server"},
+	"internal/server/mcp":        {2050, "new: the MCP server"},
 	"internal/patch":             {1466, "new: patches as models write them"},
 	"internal/strict":            {705, "the decoder of all messages; new: JSON that decides, from sandbox/wire; connections of callers; new: contexts that are nil, and panics of the caller, as errors, from internal/caller"},
 	"execserver":                 {75, "new: the exec-server in the process of a caller"},
