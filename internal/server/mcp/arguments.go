@@ -206,9 +206,6 @@ func (a *arguments) execution(s *Server) *execution {
 		a.fail("timeout_ms", "it must not be negative; leave it out for no limit")
 	}
 	a.permissions(x)
-	if strings.HasPrefix(script, "-") || strings.HasPrefix(script, "+") {
-		script = " " + script // else the shell takes it for its own options
-	}
 	if script != "" {
 		x.flags = append(x.flags, "--command="+script)
 	}
