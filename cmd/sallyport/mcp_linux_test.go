@@ -39,8 +39,8 @@ type mcpAnswer struct {
 	}
 }
 
-// mcp starts the server with flags, for a client without elicitation.
-func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
+// mcpServer starts the server with flags.
+func (s seat) mcpServer(t *testing.T, flags ...string) *mcpClient {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	c := &mcpClient{t: t, cmd: s.command(t, append([]string{"sallyport", "mcp"}, flags...)...)}
@@ -59,6 +59,13 @@ func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	return c
+}
+
+// mcp starts the server with flags, for a client without elicitation.
+func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
+	t.Helper()
+	c := s.mcpServer(t, flags...)
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	if !c.out.Scan() {
 		t.Fatal(c.out.Err())
