@@ -25,6 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
+	testenv.SkipExamples()
 	testenv.MostlyWait()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }

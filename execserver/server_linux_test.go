@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testenv.SkipExamples()
 	testenv.MostlyWait()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testenv.HungMounts))
 }

@@ -181,7 +181,8 @@ func TestImage(t *testing.T) {
 	testenv.Long(t) // it links the program anew
 	testenv.NeedProgram(t, "bash")
 	name := filepath.Join(t.TempDir(), "image.tar")
-	if out, err := exec.CommandContext(t.Context(), "bash", "../../deploy/image", name).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(t.Context(), "bash", "../../deploy/image", name)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	f, err := os.Open(name)

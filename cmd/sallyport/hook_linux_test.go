@@ -25,8 +25,8 @@ func TestHookContains(t *testing.T) {
 	testenv.NeedInotify(t)
 	s := newSeat(t)
 	outside := filepath.Join(filepath.Dir(s.work), "outside")
-	script := "printf '%s|' \"it's\" \"$SALLYPORT\" \"$(basename \"$PWD\")\" 'a  b' $'x\\ny'\necho in >here; " +
-		"cd /; echo out 2>/dev/null >" + outside + " || echo denied"
+	script := "printf '%s|' \"it's\" \"$SALLYPORT\" \"$(basename \"$PWD\")\" 'a  b' $'x\\ny'\n" +
+		"echo in >here; cd /; echo out 2>/dev/null >" + outside + " || echo denied"
 	for agent, event := range map[string]string{
 		"claude": `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":` +
 			`{"command":C,"timeout":1},"cwd":D}`,

@@ -66,7 +66,8 @@ func (s seat) mcpServer(t *testing.T, flags ...string) *mcpClient {
 func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
 	t.Helper()
 	c := s.mcpServer(t, flags...)
-	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	if !c.out.Scan() {
 		t.Fatal(c.out.Err())
 	}
@@ -132,7 +133,8 @@ func TestMCP(t *testing.T) {
 		t.Errorf("why: %s, %v", out, err)
 	}
 
-	args := map[string]any{"cmd": "echo outside", "sandbox_permissions": "require_escalated", "justification": "x"}
+	args := map[string]any{"cmd": "echo outside", "sandbox_permissions": "require_escalated",
+		"justification": "x"}
 	a = c.call("exec", args).Result.StructuredContent
 	if a.State != "approval_needed" {
 		t.Fatalf("%+v", a)
@@ -177,15 +179,19 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") || !strings.HasSuffix(lines.Text(), "/mcp") {
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") ||
+		!strings.HasSuffix(lines.Text(), "/mcp") {
 		t.Fatalf("%q", lines.Text())
 	}
 	token, err := os.ReadFile(filepath.Join(s.work, "token"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"cmd":"cat token"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+		`"params":{"name":"exec","arguments":{"cmd":"cat token"},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	r, err := http.NewRequest(http.MethodPost, lines.Text(), strings.NewReader(call))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +208,8 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	defer res.Body.Close()
 	said, err := io.ReadAll(res.Body)
-	if err != nil || !strings.Contains(string(said), `"exit_code":1`) || strings.Contains(string(said), strings.TrimSpace(string(token))) {
+	if err != nil || !strings.Contains(string(said), `"exit_code":1`) || strings.Contains(string(said),
+		strings.TrimSpace(string(token))) {
 		t.Errorf("%d %s, %v", res.StatusCode, said, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

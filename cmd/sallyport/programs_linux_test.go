@@ -15,7 +15,8 @@ import (
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() {
-	return map[string]func(){"sallyport": managed, "sallyport-sh": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked,
+	return map[string]func(){"sallyport": managed, "sallyport-sh": managed,
+		"act": act, "chaos": chaosMain, "unlocked": unlocked,
 		"lockall": lockAll, "eavesdrop": eavesdrop}
 }
 

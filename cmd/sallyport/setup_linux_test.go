@@ -31,7 +31,8 @@ func TestSetup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSeat(t)
-			x := testenv.StartTerminal(t, s.command(t, "sh", "-c", "yes | sallyport setup cursor | cat >/dev/null"), 100, 50)
+			x := testenv.StartTerminal(t, s.command(t, "sh", "-c",
+				"yes | sallyport setup cursor | cat >/dev/null"), 100, 50)
 			x.Expect(setupChoices)
 			if test.edit != "" {
 				dir := filepath.Join(s.home, ".cursor")

@@ -33,7 +33,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
@@ -191,9 +190,11 @@ func commands() []command {
 		{name: "hook", short: "answer the hook of an agent that is about to run a command",
 			help: hookHelp, words: aCommand, flags: hookFlags, run: hookCommand, offer: hookWords,
 			flagsAfter: flagsOfHook, misused: codeBlock},
-		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1, flags: setupFlags, run: setupCommand, offer: func(before []string) (syntax.FlagKind, []candidate) { return agentNames(before, install.MCP) }},
+		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1,
+			flags: setupFlags, run: setupCommand, offer: setupWords},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
-		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags, run: mcpCommand, offer: installWords},
+		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags,
+			run: mcpCommand, offer: installWords},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
 			flags: grantsFlags, run: grantsCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},

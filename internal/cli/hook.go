@@ -37,8 +37,8 @@ approval is asked about, and everything else is allowed. With --mode contain
 the agent runs it by sallyport run with these flags.
 
 The exit code is 0 if there is an answer, and 2 for every failure, which blocks
-the command. doctor lists the agents that it finds, calls their hooks as they
-would, and exits with 1 if a hook is missing or does not work.
+the command. doctor lists the agents that it finds, asks their hooks about a
+command, and exits with 1 if a hook is missing or does not work.
 `
 
 // codeBlock is the exit code by which a hook blocks in every agent that reads exit codes. With others some of
@@ -92,8 +92,9 @@ func findHookVerb(name string) *hookVerb {
 func hookFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "mode", Value: "MODE", Words: []string{modeContain, modeJudge},
-			Set:  syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
-			Help: "contain (what is allowed runs by sallyport run) or\njudge (it runs as it is) (default contain)"},
+			Set: syntax.SetChosen(&o.mode, []string{modeContain, modeJudge}),
+			Help: "contain (what is allowed runs by sallyport run)\n" +
+				"or judge (it runs as it is) (default contain)"},
 	}
 }
 
@@ -182,7 +183,7 @@ func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, w
 	answer, err := []byte(nil), error(nil)
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
-	} else if answer, err = within(eventTime, "the event on standard input is incomplete", h.read); err == nil {
+	} else if answer, err = within(eventTime, "the event does not end", h.read); err == nil {
 		event := answer
 		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
 			h.flags = runFlagsOf(o)
@@ -283,7 +284,7 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	q := explain.Question{Command: words, Layers: e.Rules(),
+	q := explain.Question{Command: words, Layers: e.Rules(), Brief: true,
 		Host: rules.Host{Dir: dir, Home: in.Variable("HOME")}}
 	x, err := run.Explain(ctx, &in.Env, q, e)
 	if err != nil {
@@ -323,11 +324,8 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 func instead(x *explain.Explanation) string {
 	fix := "; this agent cannot ask: the user can run it with sallyport run --approval-wait 5m " +
 		"and answer with sallyport approve"
-	for _, p := range slices.Concat(x.Commands, x.Runs) {
-		if p.Rule != nil && p.Rule.Decision == rules.Prompt {
-			at := rules.Pos{File: p.Rule.File, Line: p.Rule.Line, Col: p.Rule.Column}
-			return fix + ", or change the rule at " + at.String()
-		}
+	if r := x.Rule; r != nil {
+		fix += ", or change the rule at " + rules.Pos{File: r.File, Line: r.Line, Col: r.Column}.String()
 	}
 	return fix
 }

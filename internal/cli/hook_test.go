@@ -23,6 +23,16 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
+// agentOf returns the agent with a name; nil for none.
+func agentOf(name string) *hooks.Agent {
+	for _, a := range hooks.Agents() {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
 // aHook returns an Env for a hook called by a name, which reads an event.
 func aHook(t *testing.T, dir, name, event string) (env *Env, said func() (stdout, stderr string)) {
 	t.Helper()
@@ -56,7 +66,7 @@ func aHook(t *testing.T, dir, name, event string) (env *Env, said func() (stdout
 
 func anEvent(t *testing.T, command, dir string) string {
 	t.Helper()
-	return string(hooks.Find("gemini").Event(command, dir))
+	return string(agentOf("gemini").Event(command, dir))
 }
 
 // rewritten returns the command of an answer to gemini; empty for none.
@@ -86,7 +96,8 @@ func TestHookName(t *testing.T) {
 		env, said := aHook(t, dir, name, anEvent(t, "ls; ls", t.TempDir()))
 		code := Main([]string{"hook", "gemini", "-q", "--mode=contain", "--timeout", "5s"}, env)
 		out, errs := said()
-		if got := rewritten(t, out); code != 0 || errs != "" || got != want+" run -q --timeout 5s -c 'ls; ls'" {
+		got := rewritten(t, out)
+		if code != 0 || errs != "" || got != want+" run -q --timeout 5s -c 'ls; ls'" {
 			t.Errorf("%q: exit code %d, %q, %q", name, code, got, errs)
 		}
 		env, said = aHook(t, dir, name, anEvent(t, rewritten(t, out), t.TempDir()))
@@ -101,6 +112,10 @@ func TestHookName(t *testing.T) {
 // program of that name.
 func TestHookContained(t *testing.T) {
 	ws, out := t.TempDir(), t.TempDir()
+	linked := t.TempDir()
+	if err := os.Symlink(filepath.Join(ws, "sallyport"), filepath.Join(linked, "sallyport")); err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{ws, out} {
 		if err := testenv.WriteProgram(filepath.Join(dir, "sallyport"), "#!/bin/sh\n"); err != nil {
 			t.Fatal(err)
@@ -113,6 +128,7 @@ func TestHookContained(t *testing.T) {
 		{"sallyport run -- true", out, true},
 		{"sallyport run -- true", ws + ":" + out, false},
 		{"sallyport run -- true", ":" + out, false},
+		{"sallyport run -- true", linked + ":" + out, false},
 		{out + "/sallyport run -- true", out, false},
 		{"./sallyport run -- true", out, false},
 		{"guard run -- true", out, true},
@@ -145,7 +161,8 @@ func TestHookFails(t *testing.T) {
 	} {
 		env, said := aHook(t, t.TempDir(), "sallyport", event)
 		code := Main([]string{"hook", "gemini"}, env)
-		if out, errs := said(); code != 2 || out != "" || strings.Count(errs, "\n") != 1 || len(errs) < 20 {
+		if out, errs := said(); code != 2 || out != "" || strings.Count(errs, "\n") != 1 || len(errs) < 20 ||
+			strings.Contains(errs, "bytes") != (name == "too large") {
 			t.Errorf("%s: exit code %d, %q, %.200q", name, code, out, errs)
 		}
 	}
@@ -223,9 +240,9 @@ func FuzzHook(f *testing.F) {
 	for _, a := range hooks.Agents() {
 		f.Add(a.Name, string(a.Event("git status && ls", dir)))
 	}
-	f.Add("claude", string(hooks.Find("claude").Event("sallyport run -c ls", dir)))
+	f.Add("claude", string(agentOf("claude").Event("sallyport run -c ls", dir)))
 	f.Fuzz(func(t *testing.T, name, event string) {
-		if hooks.Find(name) == nil {
+		if agentOf(name) == nil {
 			return
 		}
 		env, said := aHook(t, dir, "sallyport", event)
@@ -272,8 +289,10 @@ func TestShellWords(t *testing.T) {
 // TestHookUsage: words that are not valid block, too, and those of doctor do not.
 func TestHookUsage(t *testing.T) {
 	for words, want := range map[string]int{
-		"": 2, "nobody": 2, "claude ls": 2, "claude --no-such": 2, "--no-such claude": 2, "claude --mode x": 2,
-		"claude --net x": 2, "claude --remote ws://x": 2, "doctor --no-such": explain.CodeFailed, "claude -h": 0,
+		"": 2, "nobody": 2, "claude ls": 2, "claude --no-such": 2, "--no-such claude": 2,
+		"claude --mode x": 2,
+		"claude --net x":  2, "claude --remote ws://x": 2, "doctor --no-such": explain.CodeFailed,
+		"claude -h": 0,
 	} {
 		env, said := aHook(t, t.TempDir(), "sallyport", anEvent(t, "ls", t.TempDir()))
 		code := Main(append([]string{"hook"}, strings.Fields(words)...), env)

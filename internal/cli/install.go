@@ -58,7 +58,8 @@ func installFlags(o *options) []syntax.Flag {
 			Help: "whose settings: user, or project for those of the\ncurrent directory (default user)"},
 		{Long: "dry-run", Set: syntax.SetOn(&i.dryRun), Help: "show the change and write nothing"},
 		{Long: "uninstall", Set: syntax.SetOn(&i.uninstall), Help: "remove it"},
-		{Long: "name", Value: "NAME", Set: syntax.SetText(&i.name), Help: "name of the MCP server (default sallyport)"},
+		{Long: "name", Value: "NAME", Set: syntax.SetText(&i.name),
+			Help: "name of the MCP server (default sallyport)"},
 		{Long: "command", Value: "PATH", Kind: syntax.Files, Set: syntax.SetText(&i.command),
 			Help: "program that the agent starts (default this one)"},
 		{Long: "force", Set: syntax.SetOn(&i.force), Help: "replace a server of that name that is not ours"},
@@ -68,7 +69,8 @@ func installFlags(o *options) []syntax.Flag {
 // installVerb returns the command of "mcp install", "hook uninstall" and their like; nil if args are none.
 // It comes before the flags that mcp and hook have themselves.
 func installVerb(words []string) *command {
-	part, known := map[string]install.Part{"mcp": install.MCP, "hook": install.Hook}[strings.Join(words[:min(len(words), 1)], "")]
+	part, known := map[string]install.Part{"mcp": install.MCP,
+		"hook": install.Hook}[strings.Join(words[:min(len(words), 1)], "")]
 	if len(words) < 2 || !known || words[1] != "install" && words[1] != "uninstall" {
 		return nil
 	}
@@ -109,7 +111,8 @@ func agentNames(before []string, part install.Part) (syntax.FlagKind, []candidat
 }
 
 // agentAndExtra splits the words of a command line: the agent, and what stands after "--".
-func agentAndExtra(all, words []string, command string, part install.Part) (agent string, extra []string, err error) {
+func agentAndExtra(all, words []string, command string, part install.Part) (agent string, extra []string,
+	err error) {
 	if i := slices.Index(all, "--"); i >= 0 {
 		extra = all[i+1:]
 		words = words[:len(words)-len(extra)]
@@ -121,6 +124,12 @@ func agentAndExtra(all, words []string, command string, part install.Part) (agen
 	case len(words) > 1:
 		return "", nil, explain.NewError("unexpected argument %s; what the agent is to add stands after --",
 			syntax.QuoteFlag(words[1]))
+	case part == install.Hook && words[0] == install.VSCode:
+		return "", nil, explain.NewError("vscode has no contract for a hook; use sallyport mcp install " +
+			"vscode")
+	case !slices.Contains(names, words[0]):
+		return "", nil, explain.NewError("unknown agent %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], names, "known are "+strings.Join(names, ", ")))
 	}
 	return words[0], extra, nil
 }
@@ -134,14 +143,17 @@ func (i *installing) options(env *Env, agent string, extra []string) (*install.O
 	var err error
 	switch {
 	case strings.Trim(o.Name, named) != "" || len(o.Name) > 64:
-		return nil, explain.NewError("--name: invalid name %s; use letters, digits, - and _", syntax.QuoteFlag(o.Name))
+		return nil, explain.NewError("--name: invalid name %s; use letters, digits, - and _",
+			syntax.QuoteFlag(o.Name))
 	case env.Dir == "":
 		return nil, explain.NewError("the current directory no longer exists; go to another one")
 	case !o.Project && !filepath.IsAbs(o.Home):
-		return nil, explain.NewError("HOME names no directory for your settings; set it, or use --scope project")
+		return nil, explain.NewError("HOME names no directory for your settings; set it, or use --scope " +
+			"project")
 	case o.Command == "":
 		if o.Command, err = os.Executable(); err != nil {
-			return nil, explain.NewError("this program has no path: %v; use --command PATH", explain.SystemCause(err))
+			return nil, explain.NewError("this program has no path: %v; use --command PATH",
+				explain.SystemCause(err))
 		}
 	case strings.ContainsRune(o.Command, filepath.Separator) || o.Command[0] == '~':
 		o.Command = args.Absolute(o.Command, env.Dir, o.Home)
@@ -158,25 +170,20 @@ func (i *installing) options(env *Env, agent string, extra []string) (*install.O
 // prepare reads the files of an agent.
 func (i *installing) prepare(o *install.Options, parts ...install.Part) ([]*install.Change, error) {
 	changes, err := install.Prepare(o, i.uninstall, parts...)
-	return changes, installError(err, i)
+	return changes, installError(err)
 }
 
 // installError gives an error its exit code and the flag that helps.
-func installError(err error, i *installing) error {
-	var unknown *install.AgentError
+func installError(err error) error {
 	var refused *install.RefusedError
-	switch {
-	case errors.As(err, &unknown):
-		return explain.NewError("%v%s", unknown, syntax.NearestClause(unknown.Agent,
-			install.Agents(unknown.Part), "known are "+strings.Join(install.Agents(unknown.Part), ", ")))
-	case errors.As(err, &refused):
-		fix := ""
-		if errors.Is(err, install.ErrForeign) {
-			fix = "use --name NAME or --force"
-		}
-		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, refused.Error(), fix)
+	if !errors.As(err, &refused) {
+		return err
 	}
-	return err
+	fix := ""
+	if errors.Is(err, install.ErrForeign) {
+		fix = "use --name NAME or --force"
+	}
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, refused.Error(), fix)
 }
 
 // installPart does what mcp install and hook install say.
@@ -211,7 +218,8 @@ func (i *installing) show(env *Env, changes []*install.Change) error {
 }
 
 // apply writes the changes and says what comes next.
-func (i *installing) apply(env *Env, o *install.Options, changes []*install.Change, parts ...install.Part) error {
+func (i *installing) apply(env *Env, o *install.Options, changes []*install.Change,
+	parts ...install.Part) error {
 	if i.dryRun {
 		return nil
 	}
@@ -221,7 +229,7 @@ func (i *installing) apply(env *Env, o *install.Options, changes []*install.Chan
 			continue
 		}
 		if err := c.Apply(); err != nil {
-			return errors.Join(env.print(out), installError(err, i))
+			return errors.Join(env.print(out), installError(err))
 		}
 		written = true
 		if c.New == nil {

@@ -42,10 +42,17 @@ const (
 func mcpFlags(o *options) []syntax.Flag {
 	m := &o.mcp
 	flags := []syntax.Flag{
-		{Long: "http", Value: "HOST:PORT", Set: syntax.SetText(&m.http), Help: "serve HTTP there; port 0 is a free one"},
-		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&m.tokenFile), Help: "holds the token of --http, and is created if missing\n(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
-		{Long: "insecure", Set: syntax.SetOn(&m.insecure), Help: "allow an address that other machines reach"},
-		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall}, Set: syntax.SetText(&m.approvals), Help: "auto: ask by the client where it can; call: always\nhave the agent repeat the call (default auto)"},
+		{Long: "http", Value: "HOST:PORT", Set: syntax.SetText(&m.http),
+			Help: "serve HTTP there; port 0 is a free one"},
+		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&m.tokenFile),
+			Help: "holds the token of --http, and is created if missing\n" +
+				"(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
+		{Long: "insecure", Set: syntax.SetOn(&m.insecure),
+			Help: "allow an address that other machines reach"},
+		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall},
+			Set: syntax.SetText(&m.approvals),
+			Help: "auto: ask by the client where it can; call: always\n" +
+				"have the agent repeat the call (default auto)"},
 		{Long: "help", Short: 'h', Set: syntax.SetOn(&o.help), Hidden: true},
 	}
 	own := flags
@@ -73,7 +80,8 @@ func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	case m.http == "" && (m.tokenFile != "" || m.insecure):
 		return explain.NewError("--token-file and --insecure need --http HOST:PORT")
 	case m.approvals != "" && m.approvals != approvalsAuto && m.approvals != approvalsCall:
-		return explain.NewError("unknown word %s of --approvals; use auto or call", syntax.QuoteFlag(m.approvals))
+		return explain.NewError("unknown word %s of --approvals; use auto or call",
+			syntax.QuoteFlag(m.approvals))
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

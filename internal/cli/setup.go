@@ -34,6 +34,10 @@ func setupFlags(o *options) []syntax.Flag {
 		Help: "do not ask"})
 }
 
+func setupWords(before []string) (syntax.FlagKind, []candidate) {
+	return agentNames(before, install.MCP)
+}
+
 func setupCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	agent, _, err := agentAndExtra(nil, words, "setup", install.MCP)
 	if err != nil {
@@ -56,7 +60,8 @@ func setupCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return err
 	}
 	if len(parts) == 1 {
-		err = env.print(agent + " has no contract for a hook: only the MCP server is set up, and commands that the" +
+		err = env.print(agent + " has no contract for a hook: only the MCP server is set up, and commands " +
+			"that the" +
 			" agent runs by itself are not contained.\n")
 	}
 	if err == nil && slices.ContainsFunc(changes, (*install.Change).Changes) && !i.yes && !i.dryRun {

@@ -167,6 +167,7 @@ print(made)`
 // that the next command finds the same rules at the same places.
 func TestPins(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
 	tree := func() (*arena, *sandbox.Policy) {
 		a := newArena(t)
 		must(t, os.MkdirAll(a.ws+"/top/mid/deny", 0o755))

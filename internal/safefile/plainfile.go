@@ -6,8 +6,9 @@
 // [Open] looks at what a name leads to before it opens that. To open a device can start
 // something, such as a watchdog or the rewinding of a tape, and to open a named pipe can wait
 // or wake another program. The package refuses to open anything but regular files. [Replace]
-// writes a file of our own so that no reader sees half of it. [Within] says by names what lies in
-// a directory.
+// writes a file of our own so that no reader sees half of it, and [ReplaceIn] one among those of others, with
+// what they changed meanwhile seen; [Mark] notes what we have created there. [Within] says by names what
+// lies in a directory.
 //
 // [OpenTree] opens directories that are sallyport's own: real directories of this user's that are
 // closed to others. [RemoveTree] removes what commands have put into them, through descriptors, so

@@ -38,9 +38,9 @@ func Replace(path string, text []byte) error {
 var ErrChanged = errors.New("it was changed by another program at the same time; try again")
 
 // ReplaceIn puts a text in the place of a file below a directory that others may write to as well, and
-// returns when that is on the disk. The file must hold what it held, and there must be none where old is nil; else
-// the error is [ErrChanged]. Owner and mode stay; mode is that of a file that is new. Prepare is called with
-// the new file before it gets its name; nil does nothing. While one process writes, others get an error.
+// returns when that is on the disk. The file must hold what it held, and there must be none where old is nil;
+// else the error is [ErrChanged]. Owner and mode stay; mode is that of a file that is new. Prepare is called
+// with the new file before it gets its name; nil does nothing. While one process writes, others get an error.
 func ReplaceIn(dir *os.Root, name string, old, s []byte, mode fs.FileMode,
 	prepare func(*os.File) error) (err error) {
 	unfinished := name + ".new"

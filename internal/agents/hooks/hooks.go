@@ -62,16 +62,6 @@ var agents = []*Agent{
 // Agents returns all agents. They must not be changed.
 func Agents() []*Agent { return agents }
 
-// Find returns the agent with a name, or nil.
-func Find(name string) *Agent {
-	for _, a := range agents {
-		if a.Name == name {
-			return a
-		}
-	}
-	return nil
-}
-
 // Event is an event of the agent about a command in a directory, as far as it is read here.
 func (a *Agent) Event(command, dir string) []byte {
 	return encode(object{"hook_event_name": a.event, "tool_name": a.tool, "cwd": dir,

@@ -103,7 +103,7 @@ func (p *page) put(value string, list bool, path ...string) ([]byte, error) {
 	at := len(bytes.TrimRight(p.text, " \t\r\n"))
 	s, eol := p.render(value, ""), eolOf(p.text)
 	if len(bytes.TrimPrefix(p.text[:at], []byte(bom))) > 0 {
-		s = eol + s
+		s, at = eol+s, p.lineEnd(at)
 	}
 	if at == len(p.text) {
 		s += eol
@@ -115,11 +115,9 @@ func (p *page) put(value string, list bool, path ...string) ([]byte, error) {
 func (p *page) insert(in node, key, value string) []byte {
 	items, eol, colon := p.items(in), eolOf(p.text), ": "
 	line := p.isLine(in) || p.isLine(p.root)
-	comma, blank := "", "" // what is between items of a line
+	blank := " " // between items of a line
 	if line && !bytes.Contains(p.plain[p.root.begin:p.root.end], []byte(": ")) {
-		colon = ":"
-	} else {
-		blank = " "
+		colon, blank = ":", ""
 	}
 	if key != "" {
 		key = encode(key) + colon
@@ -136,8 +134,7 @@ func (p *page) insert(in node, key, value string) []byte {
 		if at = last.value.end; last.comma >= 0 {
 			at, end = last.comma+1, ","
 		} else {
-			comma = ","
-			before = []edit{{at, at, comma}}
+			before = []edit{{at, at, ","}}
 		}
 	}
 	switch {
@@ -184,10 +181,21 @@ func (p *page) cut(in node, i int) []byte {
 		edits = append(edits, edit{items[i-1].comma, items[i-1].comma + 1, ""})
 	}
 	_, begins := p.indent(from)
-	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest, []byte(",")))) == 0 {
+	if rest := p.text[to:p.lineEnd(to)]; begins && len(bytes.TrimSpace(bytes.TrimPrefix(rest,
+		[]byte(",")))) == 0 {
 		from = p.lineEnd(p.lineBegin(p.lineBegin(from) - 1)) // with the end of the line before
 	} else {
 		from -= len(p.text[:from]) - len(bytes.TrimRight(p.text[:from], " \t"))
 	}
 	return splice(p.text, append(edits, edit{from, to, ""})...)
+}
+
+// cutMember removes the member with a path, which must exist.
+func (p *page) cutMember(path ...string) ([]byte, error) {
+	name := path[len(path)-1]
+	if _, _, err := p.find(path...); err != nil {
+		return nil, err
+	}
+	in, _, err := p.find(path[:len(path)-1]...)
+	return p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name })), err
 }

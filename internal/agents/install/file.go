@@ -48,22 +48,14 @@ func (c *Change) refuse(err error, format string, args ...any) error {
 // refused puts any error into the form that says which file is not changed.
 func (c *Change) refused(err error) error {
 	var done *RefusedError
-	var failed *fs.PathError
-	var link *os.LinkError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &done):
-		if done.Path == "" {
-			done.Path = c.Path
-		}
+	if errors.As(err, &done) && done.Path == "" {
+		done.Path = c.Path
+	}
+	if err == nil || done != nil {
 		return err
-	case errors.Is(err, safefile.ErrChanged):
+	}
+	if errors.Is(err, safefile.ErrChanged) {
 		return c.refuse(err, "%v", safefile.ErrChanged)
-	case errors.As(err, &failed):
-		return c.refuse(err, "%s %s: %v", failed.Op, failed.Path, failed.Err)
-	case errors.As(err, &link):
-		return c.refuse(err, "%s: %v", link.Op, link.Err)
 	}
 	return c.refuse(err, "%v", err)
 }
@@ -166,7 +158,8 @@ func (c *Change) plain(root *os.Root, name string) (txt []byte, marked bool, err
 	case err != nil:
 		return nil, false, err
 	case named.Mode()&fs.ModeSymlink != 0:
-		return nil, false, c.refuse(nil, "%s is a symbolic link; put a file in its place, or add this by hand", it)
+		return nil, false, c.refuse(nil, "%s is a symbolic link; put a file in its place, or add this by "+
+			"hand", it)
 	case !named.Mode().IsRegular():
 		return nil, false, c.refuse(safefile.ErrNotPlain, "%s is not a regular file", it)
 	}
@@ -194,8 +187,8 @@ func (c *Change) check() error {
 	return errors.Join(c.writable(root, filepath.Dir(name)), c.writable(root, name))
 }
 
-// Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it was,
-// and the error is a [*RefusedError].
+// Apply writes the change: the backup first, then the file in one step. Where it fails, the file is as it
+// was, and the error is a [*RefusedError].
 func (c *Change) Apply() error {
 	if !c.Changes() {
 		return nil
@@ -286,18 +279,19 @@ func (c *Change) Diff() string {
 	}
 	const around = 3
 	above, below := old[max(0, begin-around):begin], old[len(old)-end:len(old)-max(0, end-around)]
-	gone, new := old[begin:len(old)-end], now[begin:len(now)-end]
+	gone, added := old[begin:len(old)-end], now[begin:len(now)-end]
 	place := func(changed []string) string {
 		if n := len(above) + len(changed) + len(below); n > 0 {
 			return fmt.Sprintf("%d,%d", begin-len(above)+1, n)
 		}
 		return "0,0"
 	}
-	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n@@ -" + place(gone) + " +" + place(new) + " @@\n"
+	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n"
+	out += "@@ -" + place(gone) + " +" + place(added) + " @@\n"
 	for _, part := range []struct {
 		sign string
 		list []string
-	}{{" ", above}, {"-", gone}, {"+", new}, {" ", below}} {
+	}{{" ", above}, {"-", gone}, {"+", added}, {" ", below}} {
 		for _, line := range part.list {
 			out += part.sign + line + "\n"
 		}

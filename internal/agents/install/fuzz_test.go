@@ -18,7 +18,8 @@ func works(before []byte) []*work {
 	}{{Claude, []Part{MCP}}, {Claude, []Part{Hook}}, {Cursor, []Part{Hook}}, {Gemini, []Part{MCP, Hook}}} {
 		for i := range agents {
 			if agents[i].name == part.agent {
-				all = append(all, &work{Options: &Options{Agent: part.agent, Name: DefaultName, Command: program},
+				all = append(all, &work{Options: &Options{Agent: part.agent, Name: DefaultName,
+					Command: program},
 					agent: &agents[i], parts: part.parts, before: before, known: true})
 			}
 		}
@@ -26,8 +27,8 @@ func works(before []byte) []*work {
 	return all
 }
 
-// FuzzJSON: what is installed into any text that is accepted is in it, and the rest is as before; removing gives
-// the same bytes.
+// FuzzJSON: what is installed into any text that is accepted is in it, and the rest is as before; removing
+// gives the same bytes.
 func FuzzJSON(f *testing.F) {
 	for _, original := range originals {
 		f.Add([]byte(original.txt))
@@ -37,7 +38,8 @@ func FuzzJSON(f *testing.F) {
 			before = []byte{}
 		}
 		for _, w := range works(before) {
-			txt, err := before, error(nil)
+			var err error
+			txt := before
 			for _, part := range w.parts {
 				if is, err := w.has(txt, part, true); is || err != nil {
 					return // it has ours, or is refused
@@ -52,9 +54,10 @@ func FuzzJSON(f *testing.F) {
 					t.Fatalf("%s %s is in it twice: %v\n%q", w.Agent, part, err, again)
 				}
 			}
-			p, err := newPage(txt)
-			if err != nil || !json.Valid(p.plain) || !bytes.Equal(commentsOf(t, before), commentsOf(t, txt)) {
-				t.Fatalf("%s: %v, or comments differ\n%q\n%q", w.Agent, err, before, txt)
+			p := newPage(txt)
+			if p.err != nil || !json.Valid(p.plain) || !bytes.Equal(commentsOf(t, before), commentsOf(t,
+				txt)) {
+				t.Fatalf("%s: %v, or comments differ\n%q\n%q", w.Agent, p.err, before, txt)
 			}
 			for _, part := range w.parts {
 				if txt, err = w.remove(txt, part); err != nil {
@@ -70,9 +73,9 @@ func FuzzJSON(f *testing.F) {
 
 // commentsOf returns what JSON does not have, without commas.
 func commentsOf(t *testing.T, txt []byte) (out []byte) {
-	p, err := newPage(txt)
-	if err != nil {
-		t.Fatal(err)
+	p := newPage(txt)
+	if p.err != nil {
+		t.Fatal(p.err)
 	}
 	for i, c := range p.text {
 		if c != p.plain[i] && c != ',' {

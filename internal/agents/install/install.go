@@ -86,7 +86,8 @@ var ErrForeign = fmt.Errorf("it is not an entry of sallyport")
 func refusedAt(txt []byte, at int, why string) error {
 	before := txt[:min(at, len(txt))]
 	line := bytes.TrimPrefix(before[bytes.LastIndexByte(before, '\n')+1:], []byte(bom))
-	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1, Why: why}
+	return &RefusedError{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1,
+		Why: why}
 }
 
 // A work is a file of an agent, and what is to be done with it.
@@ -136,10 +137,7 @@ func (w *work) servers(txt []byte) (map[string]entry, error) {
 		}
 		return all, nil
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	top, rest, err := p.find(w.agent.top)
 	if err != nil || len(rest) > 0 {
 		return nil, err
@@ -169,7 +167,8 @@ func (w *work) add(txt []byte, part Part) ([]byte, error) {
 	old, found := all[w.Name]
 	if found && !w.isOurs(w.Name, old) {
 		if !w.Force {
-			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name), Err: ErrForeign}
+			return nil, &RefusedError{Why: fmt.Sprintf("it has a server %q that is not ours", w.Name),
+				Err: ErrForeign}
 		}
 		if txt, err = w.cutServer(txt); err != nil {
 			return nil, err
@@ -186,10 +185,7 @@ func (w *work) add(txt []byte, part Part) ([]byte, error) {
 		}
 		return p.put(w.Name, w.wanted())
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	if !found {
 		return p.put(encode(w.wanted()), false, w.agent.top, w.Name)
 	}
@@ -215,16 +211,8 @@ func (w *work) cutServer(txt []byte) ([]byte, error) {
 		}
 		return p.cut(w.Name)
 	}
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err = p.find(w.agent.top, w.Name); err != nil {
-		return nil, err
-	}
-	top, _, err := p.find(w.agent.top)
-	i := slices.IndexFunc(p.items(top), func(it item) bool { return it.name == w.Name })
-	return p.cut(top, i), err
+	p := newPage(txt)
+	return p.cutMember(w.agent.top, w.Name)
 }
 
 // A hookPlace is where a hook of ours is: what is removed, and its command line.
@@ -234,46 +222,53 @@ type hookPlace struct {
 	line node
 }
 
-// hooks returns the hooks of ours for an event.
-func (w *work) hooks(p *page, event string) (places []hookPlace, err error) {
-	list, rest, err := p.find("hooks", event)
+// hooks returns the hooks of ours for an event. One whose program has another name is ours if it has our
+// form, was not there before, and there is none that is ours by its program; sure leaves it out.
+func (w *work) hooks(p *page, e event, sure bool) (places []hookPlace, err error) {
+	list, rest, err := p.find("hooks", e.name)
 	if err != nil || len(rest) > 0 {
 		return nil, err
 	}
-	if err := p.mustBe('[', list, encode(event)); err != nil {
+	if err := p.mustBe('[', list, encode(e.name)); err != nil {
 		return nil, err
 	}
-	for i, it := range p.items(list) {
-		place := hookPlace{list, i, p.member(it.value, "command")}
-		if !w.agent.groups && w.isOursHook(p.str(place.line)) {
+	var likely []hookPlace
+	look := func(n node, in node, at int) {
+		place := hookPlace{in, at, p.member(n, "command")}
+		e.command.Command = p.str(place.line)
+		program := hookProgram(e.command.Command, w.agent.name)
+		var form bytes.Buffer
+		if program != "" && w.isOwn(program) {
 			places = append(places, place)
+		} else if program != "" && w.known && json.Compact(&form, p.plain[n.begin:n.end]) == nil &&
+			form.String() == encode(e.command) && !bytes.Contains(w.before,
+			[]byte(encode(e.command.Command))) {
+			likely = append(likely, place)
+		}
+	}
+	for i, it := range p.items(list) {
+		if !w.agent.groups {
+			look(it.value, list, i)
+			continue
 		}
 		group := p.member(it.value, "hooks")
-		commands := p.items(group)
-		for j := 0; w.agent.groups && j < len(commands); j++ {
-			if len(commands) > 1 { // the group is not ours alone
-				place.in, place.at = group, j
-			}
-			if place.line = p.member(commands[j].value, "command"); w.isOursHook(p.str(place.line)) {
-				places = append(places, place)
+		for j, command := range p.items(group) {
+			if len(p.items(group)) > 1 { // the group is not ours alone
+				look(command.value, group, j)
+			} else {
+				look(command.value, list, i)
 			}
 		}
+	}
+	if len(places) == 0 && !sure {
+		places = likely
 	}
 	return places, nil
 }
 
-// isOursHook reports whether a hook is ours, by its command line.
-func (w *work) isOursHook(line string) bool {
-	program := hookProgram(line, w.agent.name)
-	return program != "" && (w.isOwn(program) || w.known && !bytes.Contains(w.before, []byte(encode(line))))
-}
-
 // addHooks adds the hooks for all events, or changes their command lines.
 func (w *work) addHooks(txt []byte) ([]byte, error) {
-	p, err := newPage(txt)
-	if err != nil {
-		return nil, err
-	}
+	p := newPage(txt)
 	if version, rest, err := p.find("version"); err != nil {
 		return nil, err
 	} else if w.agent.version && len(rest) > 0 {
@@ -285,10 +280,8 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	}
 	line := hookLine(w.Command, w.agent.name, w.Extra)
 	for _, e := range w.agent.events {
-		if p, err = newPage(txt); err != nil {
-			return nil, err
-		}
-		places, err := w.hooks(p, e.name)
+		p := newPage(txt)
+		places, err := w.hooks(p, e, false)
 		if err != nil {
 			return nil, err
 		}
@@ -313,25 +306,26 @@ func (w *work) addHooks(txt []byte) ([]byte, error) {
 	return txt, nil
 }
 
-// has reports whether a part is installed in a text. Any says that a server may have another name.
-func (w *work) has(txt []byte, part Part, any bool) (bool, error) {
+// has reports whether a part is installed in a text. All says that a server may have another name, and leaves
+// out what is ours only because it was not there before.
+func (w *work) has(txt []byte, part Part, all bool) (bool, error) {
 	if part == MCP {
-		all, err := w.servers(txt)
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if (any || name == w.Name) && w.isOurs(name, all[name]) {
+		servers, err := w.servers(txt)
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			e := servers[name]
+			own := e.shaped() && (name == DefaultName || w.isOwn(e.Command))
+			if name == w.Name && w.isOurs(name, e) || all && own {
 				return true, err
 			}
 		}
 		return false, err
 	}
-	p, err := newPage(txt)
-	for i := 0; err == nil && i < len(w.agent.events); i++ {
-		places, err := w.hooks(p, w.agent.events[i].name)
-		if len(places) > 0 || err != nil {
+	for _, e := range w.agent.events {
+		if places, err := w.hooks(newPage(txt), e, all); len(places) > 0 || err != nil {
 			return true, err
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // remove takes a part, which is installed, out of a text. The result is nil where there was no file before
@@ -353,38 +347,33 @@ func (w *work) remove(txt []byte, part Part) (out []byte, err error) {
 		return out, nil
 	}
 	before := w.before
-	if all, err := w.servers(before); part == MCP && err == nil {
+	if all, _ := w.servers(before); part == MCP {
 		if _, replaced := all[w.Name]; replaced { // by force
-			if before, err = w.cutServer(before); err != nil {
-				return out, nil
-			}
+			before, _ = w.cutServer(before) // no text is the same as out
 		}
 	}
 	if w.sameBut(out, before) {
-		return w.before, nil
+		out = w.before
 	}
 	return out, nil
 }
 
-// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas. For
-// JSON, a text without a value says what an empty object says.
+// sameBut reports whether two texts say the same, with the same comments, and differ in blanks and commas.
+// For JSON, a text without a value says what an empty object says.
 func (w *work) sameBut(a, b []byte) bool {
 	say := func(txt []byte) (what any, how string) {
-		how = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
+		said := map[string]any{}
 		if w.toml {
 			if p, err := newTOMLPage(txt); err == nil {
 				what = p.values
 			}
-			return what, how
+		} else if p := newPage(txt); p.err == nil {
+			what = said
+			if n := p.root; n != (node{}) && json.Unmarshal(p.plain, &said) == nil && len(said) == 0 {
+				txt = splice(txt, edit{n.begin, n.begin + 1, ""}, edit{n.end - 1, n.end, ""})
+			}
 		}
-		said := map[string]any{}
-		if p, err := newPage(txt); err != nil || p.root.begin < p.root.end && json.Unmarshal(p.plain, &said) != nil {
-			return nil, how
-		}
-		if len(said) == 0 {
-			how = strings.Replace(how, "{}", "", 1)
-		}
-		return said, how
+		return what, strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", ",", "").Replace(string(txt))
 	}
 	what, how := say(a)
 	same, alike := say(b)
@@ -392,37 +381,26 @@ func (w *work) sameBut(a, b []byte) bool {
 }
 
 // cutHooks removes the hooks of ours for all events.
-func (w *work) cutHooks(txt []byte) ([]byte, error) {
+func (w *work) cutHooks(txt []byte) (out []byte, err error) {
 	for _, e := range w.agent.events {
-		for {
-			p, err := newPage(txt)
-			if err != nil {
-				return nil, err
+		all, err := w.hooks(newPage(txt), e, false)
+		for range all { // what is found when they are gone is not ours
+			p := newPage(txt)
+			if all, err = w.hooks(p, e, false); err == nil {
+				txt = p.cut(all[0].in, all[0].at)
 			}
-			places, err := w.hooks(p, e.name)
-			if err != nil {
-				return nil, err
-			}
-			if len(places) == 0 {
-				break
-			}
-			txt = p.cut(places[0].in, places[0].at)
 		}
-		var err error
+		if err != nil {
+			return nil, err
+		}
 		if txt, err = w.prune(txt, "hooks", e.name); err != nil {
 			return nil, err
 		}
 	}
-	p, err := newPage(txt)
-	if err != nil || !w.agent.version || w.had("version") {
-		return txt, err
-	}
-	if p.member(p.root, "hooks") != (node{}) && !w.had("hooks") { // others have added theirs
-		return txt, nil
-	}
-	i := slices.IndexFunc(p.items(p.root), func(it item) bool { return it.name == "version" })
-	if i >= 0 { // it is ours
-		txt = p.cut(p.root, i)
+	p := newPage(txt)
+	others := p.member(p.root, "hooks") != (node{}) && !w.had("hooks") // who need the version
+	if w.agent.version && !w.had("version") && !others && p.member(p.root, "version") != (node{}) {
+		return p.cutMember("version")
 	}
 	return txt, nil
 }
@@ -430,17 +408,16 @@ func (w *work) cutHooks(txt []byte) ([]byte, error) {
 // prune removes what has a path, and what it is in, if it is empty and was not there before.
 func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
-		p, err := newPage(txt)
-		if err != nil {
-			return nil, err
-		}
+		p := newPage(txt)
 		n, rest, err := p.find(path...)
-		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 || w.had(path...)) {
+		if err != nil || len(rest) == 0 && (len(bytes.TrimSpace(txt[n.begin+1:n.end-1])) > 0 ||
+			w.had(path...)) {
 			return txt, err
 		}
-		if in, _, _ := p.find(path[:len(path)-1]...); len(rest) == 0 {
-			name := path[len(path)-1]
-			txt = p.cut(in, slices.IndexFunc(p.items(in), func(it item) bool { return it.name == name }))
+		if len(rest) == 0 {
+			if txt, err = p.cutMember(path...); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return txt, nil
@@ -448,10 +425,6 @@ func (w *work) prune(txt []byte, path ...string) ([]byte, error) {
 
 // had reports whether the text before had a value with a path.
 func (w *work) had(path ...string) bool {
-	p, err := newPage(w.before)
-	if err != nil {
-		return false
-	}
-	_, rest, err := p.find(path...)
+	_, rest, err := newPage(w.before).find(path...)
 	return err == nil && len(rest) == 0
 }

@@ -24,6 +24,7 @@ type page struct {
 	plain    []byte // the text with blanks for its comments, trailing commas and byte order mark
 	trailing []int  // where the trailing commas are
 	root     node   // empty if there is none
+	err      error  // why the text is refused, without a path: then there is no root
 }
 
 // A node is a value, by its place.
@@ -37,28 +38,25 @@ type item struct {
 	comma int // where the comma after it is; -1 for none
 }
 
-// newPage reads a text. The error is a [*RefusedError] without a path.
-func newPage(txt []byte) (*page, error) {
-	if at := syntax.InvalidUTF8(txt); at >= 0 {
-		return nil, refusedAt(txt, at, "it is not UTF-8")
-	}
+// newPage reads a text.
+func newPage(txt []byte) *page {
 	p := &page{text: txt, plain: bytes.Clone(txt)}
-	if err := p.blank(); err != nil {
-		return nil, err
+	if at := syntax.InvalidUTF8(txt); at >= 0 {
+		p.err = refusedAt(txt, at, "it is not UTF-8")
+	} else if p.err = p.blank(); p.err == nil {
+		end := len(bytes.TrimRight(p.plain, " \t\r\n"))
+		root := node{end - len(bytes.TrimLeft(p.plain[:end], " \t\r\n")), end}
+		var all json.RawMessage
+		var bad *json.SyntaxError
+		if root.begin == end {
+			return p
+		} else if p.err = json.Unmarshal(p.plain, &all); errors.As(p.err, &bad) {
+			p.err = refusedAt(txt, max(int(bad.Offset)-1, 0), "it is not valid JSON: "+bad.Error())
+		} else if p.err = p.mustBe('{', root, "the file"); p.err == nil {
+			p.root = root
+		}
 	}
-	p.root.end = len(bytes.TrimRight(p.plain, " \t\r\n"))
-	p.root.begin = p.root.end - len(bytes.TrimLeft(p.plain[:p.root.end], " \t\r\n"))
-	if p.root.begin == p.root.end {
-		return p, nil
-	}
-	var all json.RawMessage
-	var bad *json.SyntaxError
-	if err := json.Unmarshal(p.plain, &all); errors.As(err, &bad) {
-		return nil, refusedAt(txt, max(int(bad.Offset)-1, 0), "it is not valid JSON: "+bad.Error())
-	} else if err != nil {
-		return nil, refusedAt(txt, 0, "it is not valid JSON: "+err.Error())
-	}
-	return p, p.mustBe('{', p.root, "the file")
+	return p
 }
 
 // blank puts blanks in the place of all that JSON does not have.
@@ -177,7 +175,9 @@ func (p *page) member(n node, name string) (value node) {
 // find follows names into objects as far as they are there; rest are those that are missing. A name that is
 // there twice has no value that all programs agree on, and is refused.
 func (p *page) find(path ...string) (n node, rest []string, err error) {
-	n = p.root
+	if n = p.root; p.err != nil {
+		return n, nil, p.err
+	}
 	for i, name := range path {
 		if n.begin == n.end {
 			return n, path[i:], nil

@@ -28,7 +28,8 @@ func newTOMLPage(txt []byte) (*tomlPage, error) {
 	parts, values, err := syntax.ForeignTOML(txt)
 	var bad *syntax.TOMLError
 	if errors.As(err, &bad) {
-		return nil, &RefusedError{Line: bad.Line, Column: bad.Column, Why: "it is not valid TOML: " + bad.Text}
+		return nil, &RefusedError{Line: bad.Line, Column: bad.Column,
+			Why: "it is not valid TOML: " + bad.Text}
 	}
 	p := &tomlPage{text: txt, parts: parts, values: values}
 	var ok bool
@@ -41,7 +42,8 @@ func newTOMLPage(txt []byte) (*tomlPage, error) {
 // refused is the error for the first part of the servers.
 func (p *tomlPage) refused(why string) error {
 	e := &RefusedError{Why: why}
-	if i := slices.IndexFunc(p.parts, func(t syntax.TOMLPart) bool { return t.Path[0] == codexTable }); i >= 0 {
+	if i := slices.IndexFunc(p.parts,
+		func(t syntax.TOMLPart) bool { return t.Path[0] == codexTable }); i >= 0 {
 		e.Line, e.Column = p.parts[i].Pos.Line, p.parts[i].Pos.Column
 	}
 	return e
@@ -122,5 +124,6 @@ func (p *tomlPage) checked(txt []byte, name string, want *entry) ([]byte, error)
 		}
 	}
 	return nil, p.refused("the servers are not written as tables of their own; write " +
-		syntax.JoinKeys([]string{codexTable, name}) + " as [" + syntax.JoinKeys([]string{codexTable, name}) + "]")
+		syntax.JoinKeys([]string{codexTable, name}) + " as [" + syntax.JoinKeys([]string{codexTable,
+		name}) + "]")
 }

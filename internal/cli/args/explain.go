@@ -55,7 +55,8 @@ func ExplainRequest(ctx context.Context, managed string, proxies []string,
 	if err != nil {
 		return nil, err
 	}
-	env := &Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed, Asks: true}
+	env := &Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed,
+		Asks: true}
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err

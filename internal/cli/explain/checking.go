@@ -26,6 +26,8 @@ type Question struct {
 	Host  rules.Host
 	// Resolve lets the base name of the program count, see [rules.Set.Resolve].
 	Resolve bool
+	// Brief leaves out of what commands it consists, which takes longer than the decision.
+	Brief bool
 	// Site says which programs are meant where the command would run; nil means by their names.
 	Site judge.Site
 }

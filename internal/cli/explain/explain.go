@@ -33,6 +33,8 @@ type Explanation struct {
 	// Review says that a model reviews it before it runs, whatever Approval says: strict review.
 	Review  bool    `json:"strict_review,omitempty"`
 	Sandbox Sandbox `json:"sandbox"`
+	// Rule is the rule that decided; nil if none did.
+	Rule *event.Rule `json:"-"`
 	// Held is why it stays in the sandbox although a rule leads it outside; empty where none does.
 	Held string `json:"held,omitempty"`
 }
@@ -129,20 +131,13 @@ func (x *rehearsal) approve(_ context.Context, q *approval.Request) (approval.De
 
 // explanation is what was decided, and what the command consists of.
 func (x *rehearsal) explanation(r *sallyport.Runner, c *sallyport.Cmd, q Question) *Explanation {
-	whole := judge.Judge(&judge.Question{
-		Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval,
-		SafeList: true, Site: q.Site,
-		Place: judge.PlaceOf(r.Policy), Whole: true,
-	})
-	parts := whole.Parts
 	e := &Explanation{
 		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid,
 			event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
-		Parts: *parts, Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held,
+		Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held, Rule: x.judged.Rule,
 	}
-	if whole.Answer == judge.Skip && e.Decision == rules.Allow && !c.Unsandboxed && len(c.AskFor) == 0 {
-		// a run in a sandbox does not ask the heuristics, which say more and decide nothing
-		e.Path = whole.Path()
+	if !q.Brief {
+		x.takeApart(e, r, c, q)
 	}
 	e.Approval = Approval{Policy: r.Approval, Reason: x.judged.Reason, Requires: x.judged.Requires}
 	e.Approval.Answer = map[rules.Decision]string{rules.Forbid: "forbid", rules.Prompt: "ask",
@@ -164,6 +159,20 @@ func (x *rehearsal) explanation(r *sallyport.Runner, c *sallyport.Cmd, q Questio
 		e.Decision = rules.Prompt
 	}
 	return e
+}
+
+// takeApart adds of what a command consists.
+func (x *rehearsal) takeApart(e *Explanation, r *sallyport.Runner, c *sallyport.Cmd, q Question) {
+	whole := judge.Judge(&judge.Question{
+		Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval,
+		SafeList: true, Site: q.Site,
+		Place: judge.PlaceOf(r.Policy), Whole: true,
+	})
+	e.Parts = *whole.Parts
+	if whole.Answer == judge.Skip && e.Decision == rules.Allow && !c.Unsandboxed && len(c.AskFor) == 0 {
+		// a run in a sandbox does not ask the heuristics, which say more and decide nothing
+		e.Path = whole.Path()
+	}
 }
 
 // sandbox is where the command would run, after an approval that it may need.

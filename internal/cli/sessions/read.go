@@ -208,8 +208,9 @@ func cannotWrite(err error) error {
 // awaited is what run/wait waits for.
 func (o *Options) awaited() map[string]any {
 	c, all := &o.conditions, map[string]any{}
-	for name, is := range map[string]bool{"exit": c.Exit || *c == runs.Conditions{}, "input": c.Input, "port": c.Port,
-		"raw": o.raw} {
+	for name, is := range map[string]bool{"exit": c.Exit || *c == runs.Conditions{}, "input": c.Input,
+		"port": c.Port,
+		"raw":  o.raw} {
 		if is {
 			all[name] = true
 		}

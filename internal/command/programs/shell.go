@@ -72,8 +72,8 @@ const utf8Prefix = "[Console]::OutputEncoding=[System.Text.Encoding]::UTF8;\n"
 
 // Argv returns the argument vector that runs script; nil for a Shell of unknown kind.
 // With login, POSIX shells run as login shells and PowerShell loads its profile. The
-// script is one argument, after a blank where it begins like an option. A PowerShell script gets a first line that selects UTF-8 for
-// the output, unless it has that line.
+// script is one argument, after a blank where it begins like an option. A PowerShell script
+// gets a first line that selects UTF-8 for the output, unless it has that line.
 func (s Shell) Argv(script string, login bool) []string {
 	switch {
 	case s.Kind.POSIX():

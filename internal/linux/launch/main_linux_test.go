@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	whole := goflag.Lookup("test.run").Value.String() == "" &&
+	whole := testenv.HasUserNS() && goflag.Lookup("test.run").Value.String() == "" &&
 		goflag.Lookup("test.fuzz").Value.String() == "" &&
 		goflag.Lookup("test.skip").Value.String() == "" && goflag.Lookup("test.list").Value.String() == ""
 	for name := range helpers {

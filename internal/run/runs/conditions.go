@@ -19,8 +19,8 @@ type Conditions struct {
 	Quiet             time.Duration // at least a millisecond; 0 for none
 }
 
-// Add adds the conditions in a text: exit, quiet=DUR, input, port or match=RE, with commas between them, where
-// match=RE is the last. The error is one sentence.
+// Add adds the conditions in a text: exit, quiet=DUR, input, port or match=RE, with commas between them,
+// where match=RE is the last. The error is one sentence.
 func (c *Conditions) Add(text string) error {
 	for more := true; more; {
 		var one string

@@ -34,6 +34,7 @@ type place struct {
 // newPlace returns one. A first word "--wide" has the run have an opening.
 func newPlace(t *testing.T) *place {
 	t.Helper()
+	testenv.NeedUserNS(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	p := &place{dir: t.TempDir(), busy: new(atomic.Int64), prepared: func() {}}
 	p.Table = New(func(_ context.Context, r *Request) (*Prepared, error) {

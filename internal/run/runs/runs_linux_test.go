@@ -352,6 +352,7 @@ func TestKept(t *testing.T) {
 // TestSuggestionsPlanned: a run, with a reader and without, is told of no grant with which its sandbox
 // would not be built: a repository whose configuration cannot be read lies in what the grant would open.
 func TestSuggestionsPlanned(t *testing.T) {
+	testenv.NeedUserNS(t)
 	tab, _ := newTable(t)
 	shut := t.TempDir()
 	git := filepath.Join(shut, "real", ".git")

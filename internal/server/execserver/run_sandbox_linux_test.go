@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestTransient: a run of use to one connection ends with that, and its reader gets the result with the
@@ -76,6 +78,7 @@ func (d *driver) page(run string) (text []byte) {
 
 // TestNamedSandbox: runs join a sandbox by its name, which is listed and ended.
 func TestNamedSandbox(t *testing.T) {
+	testenv.NeedUserNS(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	d := drive(t, run(t, runOptions()), nil)
 	dir, begin := t.TempDir(), time.Now()

@@ -67,10 +67,12 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 		StructuredContent: facts}, nil
 }
 
-// dispensable are facts that an answer goes without where it would be too long, the least useful first. The last
-// ones go after all but one of the denials.
-var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new", "warnings",
-	"notices", "network_failures", "network_denials", "quarantined", "rule", "denials", "commands", "approvals",
+// dispensable are facts that an answer goes without where it would be too long, the least useful first.
+// The last ones go after all but one of the denials.
+var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
+	"warnings",
+	"notices", "network_failures", "network_denials", "quarantined", "rule", "denials", "commands",
+	"approvals",
 	"sandbox", "error", "cwd"}
 
 // encode returns the facts within the budget: what is the least useful is left out.
@@ -201,7 +203,8 @@ func (a *answer) show(r *runs.Run, from uint64, tokens int) {
 	a.facts["cursor"] = cursorOf(r, to)
 	r.Show(to)
 	if e.truncated {
-		a.say("%d of %d bytes of output are left out; read run %s with search, or from start_line on", e.omitted,
+		a.say("%d of %d bytes of output are left out; read run %s with search, or from start_line on",
+			e.omitted,
 			e.bytes, r.ID())
 		a.links = append(a.links, linkTo(r))
 	}

@@ -25,8 +25,10 @@ func escalated(cmd string) members {
 }
 
 // answers is a client that can be asked.
-func answers(answer func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error)) *sdk.ClientOptions {
-	return &sdk.ClientOptions{ElicitationHandler: func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+func answers(answer func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult,
+	error)) *sdk.ClientOptions {
+	return &sdk.ClientOptions{ElicitationHandler: func(ctx context.Context,
+		r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		return answer(ctx, r.Params)
 	}}
 }
@@ -48,27 +50,30 @@ func TestElicitation(t *testing.T) {
 		err    error
 		code   int
 	}{
-		"approved":             {accept("approved"), nil, 0},
-		"for the session":      {accept("approved_for_session"), nil, 0},
-		"denied":               {accept("denied"), nil, 123},
-		"abort":                {accept("abort"), nil, 123},
-		"not offered":          {accept("network_policy_amendment"), nil, 123},
-		"no word":              {accept("yes"), nil, 123},
-		"not a word":           {accept(true), nil, 123},
-		"accept without":       {&sdk.ElicitResult{Action: "accept"}, nil, 123},
-		"decline":              {&sdk.ElicitResult{Action: "decline"}, nil, 123},
-		"cancel":               {&sdk.ElicitResult{Action: "cancel"}, nil, 123},
-		"decline with content": {&sdk.ElicitResult{Action: "decline", Content: map[string]any{"decision": "approved"}}, nil, 123},
-		"error":                {nil, errors.New("broken"), 123},
+		"approved":        {accept("approved"), nil, 0},
+		"for the session": {accept("approved_for_session"), nil, 0},
+		"denied":          {accept("denied"), nil, 123},
+		"abort":           {accept("abort"), nil, 123},
+		"not offered":     {accept("network_policy_amendment"), nil, 123},
+		"no word":         {accept("yes"), nil, 123},
+		"not a word":      {accept(true), nil, 123},
+		"accept without":  {&sdk.ElicitResult{Action: "accept"}, nil, 123},
+		"decline":         {&sdk.ElicitResult{Action: "decline"}, nil, 123},
+		"cancel":          {&sdk.ElicitResult{Action: "cancel"}, nil, 123},
+		"decline with content": {&sdk.ElicitResult{Action: "decline",
+			Content: map[string]any{"decision": "approved"}}, nil, 123},
+		"error": {nil, errors.New("broken"), 123},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked *sdk.ElicitParams
-			c := elicitation(t, answers(func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			c := elicitation(t, answers(func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult,
+				error) {
 				asked = p
 				return test.result, test.err
 			}))
 			f := c.call("exec", escalated("echo ran\necho \x1b[2Jtwice >> once")).exits(t, test.code)
-			if test.code == 0 && f.Output != "ran\n" || test.code != 0 && (f.End != "refused" || strings.Contains(f.Output, "ran\n")) {
+			if test.code == 0 && f.Output != "ran\n" || test.code != 0 && (f.End != "refused" ||
+				strings.Contains(f.Output, "ran\n")) {
 				t.Errorf("%+v", f)
 			}
 			contains(t, asked.Message, `echo ran\necho \x1b[2Jtwice >> once`, c.dir, "it must", "outside")
@@ -124,7 +129,8 @@ func TestElicitationCanceled(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "exec", Arguments: escalated("touch ran")}); err == nil {
+	if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "exec",
+		Arguments: escalated("touch ran")}); err == nil {
 		t.Error("the call was answered")
 	}
 	<-withdrawn
@@ -144,11 +150,14 @@ func TestRecallable(t *testing.T) {
 			c := open(t, nil)
 			args := escalated("echo ran; echo x >> count")
 			f := c.call("exec", args).ok(t)
-			if f.State != "approval_needed" || f.Approval.ID == "" || f.Run != "" || f.SessionID != "" || f.ExitCode != nil ||
-				f.Approval.Kind != "command" || len(f.Approval.Offers) == 0 || f.Approval.Requires[0] != "outside" {
+			if f.State != "approval_needed" || f.Approval.ID == "" || f.Run != "" || f.SessionID != "" ||
+				f.ExitCode != nil ||
+				f.Approval.Kind != "command" || len(f.Approval.Offers) == 0 ||
+				f.Approval.Requires[0] != "outside" {
 				t.Fatalf("%+v", f)
 			}
-			if expires, err := time.Parse(time.RFC3339, f.Approval.Expires); err != nil || time.Until(expires) < time.Minute {
+			if expires, err := time.Parse(time.RFC3339, f.Approval.Expires); err != nil ||
+				time.Until(expires) < time.Minute {
 				t.Errorf("%s, %v", f.Approval.Expires, err)
 			}
 			contains(t, f.text, "sallyport approve "+f.Approval.ID, "approval_id")
@@ -156,7 +165,8 @@ func TestRecallable(t *testing.T) {
 			// Other arguments are an error, and the question stays open.
 			other := escalated("echo other")
 			other["approval_id"] = id
-			if bad := c.call("exec", other); !bad.failed || !strings.Contains(bad.text, "not those of approval") {
+			if bad := c.call("exec", other); !bad.failed || !strings.Contains(bad.text,
+				"not those of approval") {
 				t.Errorf("%+v", bad)
 			}
 			args["approval_id"], args["yield_time_ms"] = id, 250
@@ -193,7 +203,8 @@ func TestByCall(t *testing.T) {
 	}
 }
 
-// TestAskedAfterDenial: what a command was denied may be asked about after it ran, and the call is repeated then.
+// TestAskedAfterDenial: what a command was denied may be asked about after it ran, and the call is
+// repeated then.
 func TestAskedAfterDenial(t *testing.T) {
 	c := open(t, nil)
 	file := filepath.Join(outside(t), "file")
@@ -218,7 +229,8 @@ func TestAskedAfterDenial(t *testing.T) {
 	}
 }
 
-// TestInputRequired: clients of the revision 2026-07-28 get the question in the answer, and decide by calling again.
+// TestInputRequired: clients of the revision 2026-07-28 get the question in the answer, and decide by
+// calling again.
 func TestInputRequired(t *testing.T) {
 	for name, test := range map[string]struct {
 		result *sdk.ElicitResult

@@ -169,8 +169,10 @@ type execution struct {
 // execution reads the arguments of exec, check and patch for a server.
 func (a *arguments) execution(s *Server) *execution {
 	script := a.text("cmd")
-	x := &execution{patch: a.text("patch"), tty: a.truth("tty"), stdin: a.text("stdin"), keeps: a.truth("keep_stdin"),
-		yield: a.milliseconds("yield_time_ms", 10_000, 250, 300_000), until: a.conditions(), tokens: a.tokens(),
+	x := &execution{patch: a.text("patch"), tty: a.truth("tty"), stdin: a.text("stdin"),
+		keeps: a.truth("keep_stdin"),
+		yield: a.milliseconds("yield_time_ms", 10_000, 250, 300_000), until: a.conditions(),
+		tokens:   a.tokens(),
 		approval: a.text("approval_id")}
 	switch {
 	case a.tool == "patch" && x.patch == "":
@@ -204,9 +206,6 @@ func (a *arguments) execution(s *Server) *execution {
 		a.fail("timeout_ms", "it must not be negative; leave it out for no limit")
 	}
 	a.permissions(x)
-	if strings.HasPrefix(script, "-") || strings.HasPrefix(script, "+") {
-		script = " " + script // else the shell takes it for its own options
-	}
 	if script != "" {
 		x.flags = append(x.flags, "--command="+script)
 	}
@@ -228,8 +227,10 @@ func (a *arguments) environment() (flags []string) {
 		a.fail("env", "it has more than %d members", maxEntries)
 	}
 	for name, value := range env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) || len(value) > maxEntry {
-			a.fail("env", "%s is no variable; names have no = and no NUL, and values are at most %d bytes long",
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) ||
+			len(value) > maxEntry {
+			a.fail("env",
+				"%s is no variable; names have no = and no NUL, and values are at most %d bytes long",
 				syntax.QuoteFlag(name), maxEntry)
 		}
 		flags = append(flags, "--env="+name+"="+value)
@@ -238,8 +239,8 @@ func (a *arguments) environment() (flags []string) {
 	return flags
 }
 
-// permissions adds the flags for what a model asks for beyond the sandbox. Nothing of it opens anything without
-// an answer.
+// permissions adds the flags for what a model asks for beyond the sandbox. Nothing of it opens anything
+// without an answer.
 func (a *arguments) permissions(x *execution) {
 	var more struct{ Read, Write, Hosts []string }
 	if value, ok := a.from["additional_permissions"]; ok {
@@ -252,13 +253,15 @@ func (a *arguments) permissions(x *execution) {
 	asked := len(more.Read) + len(more.Write) + len(more.Hosts)
 	switch how := a.text("sandbox_permissions"); {
 	case how == "with_additional_permissions" && asked == 0:
-		a.fail("sandbox_permissions", "with_additional_permissions needs additional_permissions with read, write or hosts")
+		a.fail("sandbox_permissions",
+			"with_additional_permissions needs additional_permissions with read, write or hosts")
 	case how != "with_additional_permissions" && asked > 0:
 		a.fail("additional_permissions", `it needs sandbox_permissions "with_additional_permissions"`)
 	case how == "require_escalated":
 		x.flags = append(x.flags, "--escalate")
 	case how != "" && how != "use_default" && how != "with_additional_permissions":
-		a.fail("sandbox_permissions", "unknown word %s; use use_default, require_escalated or with_additional_permissions",
+		a.fail("sandbox_permissions",
+			"unknown word %s; use use_default, require_escalated or with_additional_permissions",
 			syntax.QuoteFlag(how))
 	}
 	if asked > maxEntries {

@@ -99,7 +99,8 @@ func (s *Server) find(c *call) (*runs.Run, error) {
 	if err != nil {
 		var own *runs.Error
 		if errors.As(err, &own) && own.Reason == runs.Unknown {
-			return nil, fmt.Errorf("unknown session_id %s; list shows the sessions", text.Word(shortened(id, 80)))
+			return nil, fmt.Errorf("unknown session_id %s; list shows the sessions", text.Word(shortened(id,
+				80)))
 		}
 		return nil, err
 	}

@@ -28,13 +28,16 @@ import (
 // TestCanceled: a canceled exec ends its processes, and a canceled wait ends nothing but itself.
 func TestCanceled(t *testing.T) {
 	c := open(t, nil)
-	id := c.call("exec", members{"cmd": "echo up; read x", "keep_stdin": true, "wait_for": []string{"match=up"}}).ok(t).SessionID
+	id := c.call("exec", members{"cmd": "echo up; read x", "keep_stdin": true,
+		"wait_for": []string{"match=up"}}).ok(t).SessionID
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "wait", Arguments: members{"session_id": id}}); err == nil {
+	if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "wait",
+		Arguments: members{"session_id": id}}); err == nil {
 		t.Error("the wait was answered")
 	}
-	c.call("write", members{"session_id": id, "chars": "\n", "wait_for": []string{"exit"}, "yield_time_ms": 30_000}).exits(t, 0)
+	c.call("write", members{"session_id": id, "chars": "\n", "wait_for": []string{"exit"},
+		"yield_time_ms": 30_000}).exits(t, 0)
 
 	pipe := filepath.Join(c.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -44,7 +47,8 @@ func TestCanceled(t *testing.T) {
 	defer stop()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "exec", Arguments: members{"cmd": "exec sleep 600 > pipe", "timeout_ms": 600_000}})
+		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "exec",
+			Arguments: members{"cmd": "exec sleep 600 > pipe", "timeout_ms": 600_000}})
 		answered <- err
 	}()
 	f, err := os.Open(pipe) // when the command has opened it
@@ -64,7 +68,8 @@ func TestCanceled(t *testing.T) {
 // TestConcurrent: a call that waits blocks no other one.
 func TestConcurrent(t *testing.T) {
 	c := open(t, nil)
-	id := c.call("exec", members{"cmd": "read x; echo got $x", "keep_stdin": true, "yield_time_ms": 250}).ok(t).SessionID
+	id := c.call("exec", members{"cmd": "read x; echo got $x", "keep_stdin": true,
+		"yield_time_ms": 250}).ok(t).SessionID
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() { c.call("wait", members{"session_id": id, "timeout_ms": 60_000}).exits(t, 0) })
@@ -81,7 +86,8 @@ func TestProgress(t *testing.T) {
 	var seen []float64
 	var said []string
 	began := time.Now()
-	c := open(t, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+	c := open(t, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+		r *sdk.ProgressNotificationClientRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(seen) == 0 && time.Since(began) > 2*time.Second {
@@ -89,7 +95,8 @@ func TestProgress(t *testing.T) {
 		}
 		seen, said = append(seen, r.Params.Progress), append(said, r.Params.Message)
 	}})
-	id := c.call("exec", members{"cmd": "echo step one; sleep 60", "wait_for": []string{"match=one"}}).ok(t).SessionID
+	id := c.call("exec", members{"cmd": "echo step one; sleep 60",
+		"wait_for": []string{"match=one"}}).ok(t).SessionID
 	p := &sdk.CallToolParams{Name: "wait", Arguments: members{"session_id": id, "timeout_ms": 6000}}
 	p.SetProgressToken("token")
 	if _, err := c.CallTool(context.Background(), p); err != nil {
@@ -108,7 +115,8 @@ func TestOneWait(t *testing.T) {
 	f := c.call("exec", members{"cmd": "read x; echo over", "keep_stdin": true, "yield_time_ms": 250}).ok(t)
 	done := make(chan *facts, 1)
 	go func() { done <- c.call("wait", members{"session_id": f.SessionID, "timeout_ms": 300_000}) }()
-	c.call("write", members{"session_id": f.SessionID, "chars": "\n", "yield_time_ms": 1, "max_output_tokens": 0}).ok(t)
+	c.call("write", members{"session_id": f.SessionID, "chars": "\n", "yield_time_ms": 1,
+		"max_output_tokens": 0}).ok(t)
 	if got := (<-done).exits(t, 0); got.Reason != "exit" {
 		t.Errorf("%+v", got)
 	}
@@ -132,7 +140,8 @@ func TestResources(t *testing.T) {
 		if err != nil || len(templates.ResourceTemplates) != 1 {
 			t.Errorf("%+v, %v", templates, err)
 		}
-		for _, bad := range []string{"sallyport://runs/999999/output", "sallyport://other", "file:///etc/passwd"} {
+		for _, bad := range []string{"sallyport://runs/999999/output", "sallyport://other",
+			"file:///etc/passwd"} {
 			_, err = c.ReadResource(context.Background(), &sdk.ReadResourceParams{URI: bad})
 			var wire *jsonrpc.Error
 			if !errors.As(err, &wire) || wire.Code != code {
@@ -144,14 +153,14 @@ func TestResources(t *testing.T) {
 
 // A lineClient speaks in lines.
 type lineClient struct {
-	t    *testing.T
+	t    testing.TB
 	in   *io.PipeWriter
 	out  *bufio.Scanner
 	done chan error
 }
 
 // speak begins to serve lines.
-func speak(t *testing.T) (*lineClient, string) {
+func speak(t testing.TB) (*lineClient, string) {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	dir := t.TempDir()
@@ -164,7 +173,8 @@ func speak(t *testing.T) (*lineClient, string) {
 		c.done <- server.ServeLines(context.Background(), in, out)
 		_ = out.Close()
 	}()
-	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	contains(t, c.next(), `"protocolVersion":"2025-03-26"`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c, dir
@@ -188,7 +198,8 @@ func (c *lineClient) next() string {
 // exec sends a call.
 func (c *lineClient) exec(id int, args members) {
 	c.t.Helper()
-	data, _ := json.Marshal(members{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": members{"name": "exec", "arguments": args}})
+	data, _ := json.Marshal(members{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+		"params": members{"name": "exec", "arguments": args}})
 	c.send(string(data))
 }
 
@@ -217,8 +228,8 @@ func TestNoAnswerAfterCancel(t *testing.T) {
 	}
 }
 
-// TestEndOfInput: the end of the connection ends all sessions, also in the middle of a wait, and what was asked
-// before is answered.
+// TestEndOfInput: the end of the connection ends all sessions, also in the middle of a wait, and what was
+// asked before is answered.
 func TestEndOfInput(t *testing.T) {
 	c, dir := speak(t)
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {

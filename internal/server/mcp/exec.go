@@ -19,8 +19,8 @@ import (
 // newRevision is the revision of the protocol from which on servers ask in answers, and not by requests.
 const newRevision = "2026-07-28"
 
-// asksBy returns how a client can be asked: within a call, or in the answer to one. Both are nil where calls are
-// repeated with an approval_id.
+// asksBy returns how a client can be asked: within a call, or in the answer to one. Both are nil where
+// calls are repeated with an approval_id.
 func (s *Server) asksBy(req *sdk.CallToolRequest) (within *sdk.ServerSession, inAnswer bool) {
 	caps := req.ClientCapabilities()
 	if s.opts.ByCall || caps == nil || caps.Elicitation == nil ||
@@ -124,7 +124,8 @@ func (st *start) outcome(c *call, x *execution, left time.Duration, known *quest
 	switch {
 	case st.err != nil:
 		return nil, st.err
-	case st.result != nil && (st.result.End == sallyport.EndUnavailable || st.result.End == sallyport.EndFailed):
+	case st.result != nil && (st.result.End == sallyport.EndUnavailable ||
+		st.result.End == sallyport.EndFailed):
 		return nil, errors.New(st.result.Error)
 	case st.result != nil:
 		return notRun(st.run.ID(), st.result, x.tokens)
@@ -193,7 +194,8 @@ func await(ctx context.Context, r *runs.Run, until *runs.Conditions, longest tim
 	a.show(r, from, tokens)
 	if got.Result == nil {
 		a.facts["cwd"] = r.Info().Dir
-		a.say("running (%s); session_id %s, cursor %s: call wait, write, read or signal", a.facts["reason"], r.ID(),
+		a.say("running (%s); session_id %s, cursor %s: call wait, write, read or signal", a.facts["reason"],
+			r.ID(),
 			a.facts["cursor"])
 	}
 	return a, nil
@@ -209,10 +211,12 @@ var reasons = map[sallyport.Reason]string{
 // needed returns the answer that a question is open.
 func (st *start) needed(q *question, inAnswer bool) *answer {
 	r := q.request
-	a := &answer{facts: map[string]any{"state": stateApproval, "exit_code": nil, "output": "", "truncated": false,
+	a := &answer{facts: map[string]any{"state": stateApproval, "exit_code": nil, "output": "",
+		"truncated":     false,
 		"omitted_bytes": 0, "original_token_count": 0, "denials": []string{},
 		"approval": map[string]any{"id": r.ID, "kind": r.Kind, "reason": shortened(r.Reason, maxFacts/4),
-			"requires": few(r.Requires), "offers": offered(r), "expires": q.expires.UTC().Format(time.RFC3339)}}}
+			"requires": few(r.Requires), "offers": offered(r),
+			"expires": q.expires.UTC().Format(time.RFC3339)}}}
 	if inAnswer {
 		a.input, a.state = form(r), r.ID
 		return a

@@ -21,40 +21,47 @@ func TestExec(t *testing.T) {
 		code int
 		out  string
 	}{
-		"output and code":      {members{"cmd": "echo out; echo err >&2; exit 7"}, 7, "out\nerr\n"},
-		"killed by a signal":   {members{"cmd": "kill -TERM $$"}, 143, ""},
-		"not found":            {members{"cmd": "exec /nowhere/x 2>/dev/null"}, 127, ""},
-		"working directory":    {members{"cmd": "pwd", "workdir": "sub"}, 0, filepath.Join(c.dir, "sub") + "\n"},
-		"absolute directory":   {members{"cmd": "pwd", "workdir": "/usr"}, 0, "/usr\n"},
-		"no input":             {members{"cmd": "cat; echo end"}, 0, "end\n"},
-		"input":                {members{"cmd": "cat", "stdin": "a\nb"}, 0, "a\nb"},
-		"empty input":          {members{"cmd": "cat; echo end", "stdin": ""}, 0, "end\n"},
-		"variables":            {members{"cmd": "echo $A-$B", "env": members{"A": "x y", "B": "=-"}}, 0, "x y-=-\n"},
-		"terminal":             {members{"cmd": "test -t 0 && test -t 1 && stty size", "tty": true}, 0, "24 80\n"},
-		"time limit":           {members{"cmd": "sleep 60", "timeout_ms": 100}, 124, ""},
-		"another shell":        {members{"cmd": "echo ${0##*/}", "shell": "sh"}, 0, "sh\n"},
-		"script like a flag":   {members{"cmd": "-x || echo no"}, 0, "/bin/bash: line 1: -x: command not found\nno\n"},
-		"redraws":              {members{"cmd": `printf '1%%\r2%%\r3%%\rdone\n'`}, 0, "done\n"},
-		"colors":               {members{"cmd": `printf '\033[31mred\033[0m\n'`}, 0, "red\n"},
-		"characters":           {members{"cmd": `printf 'h\303\251\377\n'`}, 0, "hé\ufffd\n"},
-		"numbers in any form":  {members{"cmd": "echo x", "yield_time_ms": 1e4, "max_output_tokens": nil}, 0, "x\n"},
-		"core environment":     {members{"cmd": "echo ${XDG_STATE_HOME:-none}"}, 0, "none\n"},
-		"waits for a match":    {members{"cmd": "echo ready", "wait_for": []string{"match=nothing"}}, 0, "ready\n"},
+		"output and code":    {members{"cmd": "echo out; echo err >&2; exit 7"}, 7, "out\nerr\n"},
+		"killed by a signal": {members{"cmd": "kill -TERM $$"}, 143, ""},
+		"not found":          {members{"cmd": "exec /nowhere/x 2>/dev/null"}, 127, ""},
+		"working directory": {members{"cmd": "pwd", "workdir": "sub"}, 0, filepath.Join(c.dir, "sub") +
+			"\n"},
+		"absolute directory": {members{"cmd": "pwd", "workdir": "/usr"}, 0, "/usr\n"},
+		"no input":           {members{"cmd": "cat; echo end"}, 0, "end\n"},
+		"input":              {members{"cmd": "cat", "stdin": "a\nb"}, 0, "a\nb"},
+		"empty input":        {members{"cmd": "cat; echo end", "stdin": ""}, 0, "end\n"},
+		"variables": {members{"cmd": "echo $A-$B", "env": members{"A": "x y", "B": "=-"}}, 0,
+			"x y-=-\n"},
+		"terminal": {members{"cmd": "test -t 0 && test -t 1 && stty size", "tty": true}, 0,
+			"24 80\n"},
+		"time limit":    {members{"cmd": "sleep 60", "timeout_ms": 100}, 124, ""},
+		"another shell": {members{"cmd": "echo ${0##*/}", "shell": "sh"}, 0, "sh\n"},
+		"script like a flag": {members{"cmd": "-x || echo no"}, 0,
+			"/bin/bash: line 1: -x: command not found\nno\n"},
+		"redraws":    {members{"cmd": `printf '1%%\r2%%\r3%%\rdone\n'`}, 0, "done\n"},
+		"colors":     {members{"cmd": `printf '\033[31mred\033[0m\n'`}, 0, "red\n"},
+		"characters": {members{"cmd": `printf 'h\303\251\377\n'`}, 0, "hé\ufffd\n"},
+		"numbers in any form": {members{"cmd": "echo x", "yield_time_ms": 1e4, "max_output_tokens": nil},
+			0, "x\n"},
+		"core environment": {members{"cmd": "echo ${XDG_STATE_HOME:-none}"}, 0, "none\n"},
+		"waits for a match": {members{"cmd": "echo ready", "wait_for": []string{"match=nothing"}}, 0,
+			"ready\n"},
 		"prefix rule is quiet": {members{"cmd": "echo x", "prefix_rule": []string{"echo", "-x"}}, 0, "x\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.call("exec", test.args).exits(t, test.code)
 			equal(t, "output", f.Output, test.out)
 			equal(t, "tokens", f.Truncated, false)
-			if f.Run == "" || f.SessionID != "" || f.Reason != "exit" || !strings.HasPrefix(f.Cursor, f.Run+".") {
+			if f.Run == "" || f.SessionID != "" || f.Reason != "exit" || !strings.HasPrefix(f.Cursor,
+				f.Run+".") {
 				t.Errorf("%+v", f)
 			}
 		})
 	}
 }
 
-// TestWorkspace: the directory that a model chooses opens nothing, and the workspace stays open wherever a command
-// runs.
+// TestWorkspace: the directory that a model chooses opens nothing, and the workspace stays open wherever
+// a command runs.
 func TestWorkspace(t *testing.T) {
 	c := open(t, nil, "-a", "never")
 	outside := outside(t)
@@ -68,7 +75,8 @@ func TestWorkspace(t *testing.T) {
 	}
 	c.call("exec", members{"cmd": "echo x > ../top && echo x > own", "workdir": "sub"}).exits(t, 0)
 	for _, dir := range []string{outside, "link", "sub"} {
-		f := c.call("exec", members{"cmd": "echo x > " + outside + "/file || echo x > ../.git/hooks/h || echo x > .git/hooks/h",
+		f := c.call("exec", members{"cmd": "echo x > " + outside +
+			"/file || echo x > ../.git/hooks/h || echo x > .git/hooks/h",
 			"workdir": dir}).ok(t)
 		if *f.ExitCode == 0 {
 			t.Errorf("workdir %s: something outside was written: %s", dir, f.text)
@@ -82,9 +90,11 @@ func TestWorkspace(t *testing.T) {
 // TestSession: a command that takes longer goes on, and is written to, waited for, read and ended.
 func TestSession(t *testing.T) {
 	c := open(t, nil)
-	f := c.call("exec", members{"cmd": "echo begin; read a; echo got $a; read b; echo end", "keep_stdin": true,
-		"wait_for": []string{"match=begin"}}).ok(t)
-	if f.State != "running" || f.SessionID != f.Run || f.ExitCode != nil || f.Reason != "match" || f.Output != "begin\n" {
+	f := c.call("exec", members{"cmd": "echo begin; read a; echo got $a; read b; echo end",
+		"keep_stdin": true,
+		"wait_for":   []string{"match=begin"}}).ok(t)
+	if f.State != "running" || f.SessionID != f.Run || f.ExitCode != nil || f.Reason != "match" ||
+		f.Output != "begin\n" {
 		t.Fatalf("%+v", f)
 	}
 	id := f.SessionID
@@ -94,23 +104,27 @@ func TestSession(t *testing.T) {
 		t.Errorf("%+v", list.Sessions)
 	}
 	cursor := f.Cursor
-	f = c.call("write", members{"session_id": id, "chars": "x\n", "wait_for": []string{"match=got x"}, "yield_time_ms": 10_000}).ok(t)
+	f = c.call("write", members{"session_id": id, "chars": "x\n", "wait_for": []string{"match=got x"},
+		"yield_time_ms": 10_000}).ok(t)
 	equal(t, "what was written", f.Output, "got x\n")
 	for range 2 { // the same cursor gives the same bytes
-		equal(t, "from a cursor", c.call("wait", members{"session_id": id, "cursor": cursor, "timeout_ms": 1}).ok(t).Output, "got x\n")
+		equal(t, "from a cursor", c.call("wait", members{"session_id": id, "cursor": cursor,
+			"timeout_ms": 1}).ok(t).Output, "got x\n")
 	}
 	f = c.call("wait", members{"session_id": id, "timeout_ms": 1}).ok(t)
 	if f.Reason != "time" || f.Output != "" || f.State != "running" {
 		t.Errorf("%+v", f)
 	}
-	f = c.call("write", members{"session_id": id, "chars": "y\n", "close_stdin": true, "wait_for": []string{"exit"},
+	f = c.call("write", members{"session_id": id, "chars": "y\n", "close_stdin": true,
+		"wait_for":      []string{"exit"},
 		"yield_time_ms": 10_000}).exits(t, 0)
 	equal(t, "the rest", f.Output, "end\n")
 	equal(t, "the whole", c.call("read", members{"session_id": id}).exits(t, 0).Output, "begin\ngot x\nend\n")
 	if list = c.call("list", nil).ok(t); len(list.Sessions) != 0 {
 		t.Errorf("%+v", list.Sessions)
 	}
-	if list = c.call("list", members{"all": true}).ok(t); len(list.Sessions) != 1 || *list.Sessions[0].Code != 0 {
+	if list = c.call("list", members{"all": true}).ok(t); len(list.Sessions) != 1 ||
+		*list.Sessions[0].Code != 0 {
 		t.Errorf("%+v", list.Sessions)
 	}
 	f = c.call("write", members{"session_id": id, "chars": "late"}).exits(t, 0)
@@ -139,16 +153,19 @@ func TestSignal(t *testing.T) {
 // TestScreen: the terminal of a session.
 func TestScreen(t *testing.T) {
 	c := open(t, nil)
-	f := c.call("exec", members{"cmd": `printf '\033]0;title\007\033[?1049h\033[2J\033[3;5Hhere'; read x`, "tty": true,
+	f := c.call("exec", members{"cmd": `printf '\033]0;title\007\033[?1049h\033[2J\033[3;5Hhere'; read x`,
+		"tty":      true,
 		"wait_for": []string{"match=here"}}).ok(t)
 	s := c.call("screen", members{"session_id": f.SessionID}).ok(t)
-	if s.Rows != 24 || s.Cols != 80 || len(s.Lines) != 24 || s.Lines[2] != "    here" || !s.Alternate || s.Title != "title" ||
+	if s.Rows != 24 || s.Cols != 80 || len(s.Lines) != 24 || s.Lines[2] != "    here" || !s.Alternate ||
+		s.Title != "title" ||
 		s.Position.Row != 2 || s.Position.Col != 8 || !s.Position.Visible {
 		t.Errorf("%+v", s)
 	}
 	contains(t, s.text, "here")
 	plain := c.call("exec", members{"cmd": "true"}).exits(t, 0)
-	if bad := c.call("screen", members{"session_id": plain.Run}); !bad.failed || !strings.Contains(bad.text, "tty") {
+	if bad := c.call("screen", members{"session_id": plain.Run}); !bad.failed || !strings.Contains(bad.text,
+		"tty") {
 		t.Errorf("%+v", bad)
 	}
 }
@@ -162,7 +179,8 @@ func TestDenied(t *testing.T) {
 	}
 	c := open(t, nil, "-a", "never")
 	f := c.call("exec", members{"cmd": "echo x > " + file}).exits(t, 1)
-	if len(f.Denials) != 1 || f.Denials[0].Op != "write" || f.Denials[0].Path != file || f.Denials[0].Grant != "--rw "+file {
+	if len(f.Denials) != 1 || f.Denials[0].Op != "write" || f.Denials[0].Path != file ||
+		f.Denials[0].Grant != "--rw "+file {
 		t.Errorf("%+v", f.Denials)
 	}
 	contains(t, f.text, "blocked: write "+file, "--rw "+file)
@@ -185,7 +203,8 @@ func TestCheckTool(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(c.dir, "made")); err == nil {
 		t.Error("the command ran")
 	}
-	if f = c.call("check", members{"cmd": "ls", "sandbox_permissions": "require_escalated"}).ok(t); f.Decision != "prompt" {
+	if f = c.call("check", members{"cmd": "ls", "sandbox_permissions": "require_escalated"}).ok(
+		t); f.Decision != "prompt" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -193,12 +212,15 @@ func TestCheckTool(t *testing.T) {
 // TestPatchTool: all of a patch or nothing of it.
 func TestPatchTool(t *testing.T) {
 	c := open(t, nil)
-	f := c.call("patch", members{"patch": "*** Begin Patch\n*** Add File: a/new\n+text\n*** End Patch\n"}).ok(t)
+	f := c.call("patch", members{
+		"patch": "*** Begin Patch\n*** Add File: a/new\n+text\n*** End Patch\n"}).ok(t)
 	if !f.Applied || len(f.Files) != 1 || f.Files[0].Path != "a/new" || f.Files[0].Action != "add" ||
 		!strings.Contains(f.Summary, "A a/new") {
 		t.Errorf("%+v", f)
 	}
-	f = c.call("patch", members{"workdir": "a", "patch": "*** Begin Patch\n*** Update File: new\n*** Move to: other\n@@\n-text\n+more\n*** End Patch\n"}).ok(t)
+	f = c.call("patch", members{"workdir": "a",
+		"patch": "*** Begin Patch\n*** Update File: new\n*** Move to: other\n" +
+			"@@\n-text\n+more\n*** End Patch\n"}).ok(t)
 	if !f.Applied || len(f.Files) != 1 || f.Files[0].Action != "move" {
 		t.Errorf("%+v", f)
 	}

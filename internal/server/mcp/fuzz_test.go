@@ -24,8 +24,10 @@ func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
 		`{"cmd":"x"}`, `{"cmd":"--rw=/","workdir":"../..","env":{"A":"--rw=/"},"shell":"sh --rw=/"}`,
 		`{"cmd":"x","prefix_rule":["a","--","--rw","/"]}`, `{"cmd":"x","justification":"--rw /"}`,
-		`{"cmd":"x","sandbox_permissions":"with_additional_permissions","additional_permissions":{"read":["-s"],"write":["../x","~/y"],"hosts":["a:1"]}}`,
-		`{"cmd":"x","timeout_ms":1e3,"yield_time_ms":-5,"max_output_tokens":1e9,"wait_for":["match=a,b","quiet=1s"]}`,
+		`{"cmd":"x","sandbox_permissions":"with_additional_permissions",` +
+			`"additional_permissions":{"read":["-s"],"write":["../x","~/y"],"hosts":["a:1"]}}`,
+		`{"cmd":"x","timeout_ms":1e3,"yield_time_ms":-5,"max_output_tokens":1e9,` +
+			`"wait_for":["match=a,b","quiet=1s"]}`,
 		`{"cmd":"x","cmd":"y"}`, `[]`, `{"cmd":null}`, "{\"cmd\":\"\xff\"}",
 	} {
 		f.Add([]byte(seed))
@@ -49,7 +51,8 @@ func FuzzArguments(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(words) > 0 || len(o.Local) > 0 || len(o.Writable)+len(o.Readable)+len(o.Denied)+len(o.Grants) > 0 ||
+		if len(words) > 0 || len(o.Local) > 0 || len(o.Writable)+len(o.Readable)+len(o.Denied)+len(
+			o.Grants) > 0 ||
 			o.Sandbox != "" || o.Dir != "" || o.Config != "" || o.NoConfig || len(o.Cmd.Allow) > 0 {
 			t.Errorf("%q: %q opens something", data, x.flags)
 		}
@@ -58,7 +61,8 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q sets %s", data, name)
 			}
 		}
-		if x.workdir != "" && !strings.HasPrefix(x.workdir, "/") || x.yield < 250e6 || x.yield > 300e9 || x.tokens < 0 {
+		if x.workdir != "" && !strings.HasPrefix(x.workdir, "/") || x.yield < 250e6 || x.yield > 300e9 ||
+			x.tokens < 0 {
 			t.Errorf("%+v", x)
 		}
 	})
@@ -93,7 +97,8 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cut uint) {
 		i := int(cut % uint(len(data)+1)) //nolint:gosec // it is small
 		whole, parts := all(data), all(data[:i], data[i:])
-		if !slices.Equal(whole, parts) || slices.Contains(whole, "out of order") || slices.Contains(whole, "beyond the end") {
+		if !slices.Equal(whole, parts) || slices.Contains(whole, "out of order") || slices.Contains(whole,
+			"beyond the end") {
 			t.Errorf("%q cut at %d: %q, whole %q", data, i, parts, whole)
 		}
 		for _, l := range whole {
@@ -123,7 +128,8 @@ func FuzzQuoted(f *testing.F) {
 
 // FuzzHost: only the listener itself is named by what is let in.
 func FuzzHost(f *testing.F) {
-	for _, seed := range []string{"127.0.0.1:80", "localhost:80", "[::1]:80", "evil.example:80", "127.0.0.1.evil:80", ":80", "0:80"} {
+	for _, seed := range []string{"127.0.0.1:80", "localhost:80", "[::1]:80", "evil.example:80",
+		"127.0.0.1.evil:80", ":80", "0:80"} {
 		f.Add(seed)
 	}
 	at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
@@ -132,7 +138,8 @@ func FuzzHost(f *testing.F) {
 			return
 		}
 		name, _, err := net.SplitHostPort(host)
-		if ip := net.ParseIP(strings.Split(name, "%")[0]); err != nil || name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if ip := net.ParseIP(strings.Split(name, "%")[0]); err != nil || name != "localhost" &&
+			(ip == nil || !ip.IsLoopback()) {
 			t.Errorf("%q is let in", host)
 		}
 	})

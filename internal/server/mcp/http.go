@@ -35,8 +35,8 @@ const (
 	tokenMode = 0o600
 )
 
-// Token returns the token in a file, and makes the file with a new one if it is missing. A file that others can
-// read, or that is no regular file, is an error.
+// Token returns the token in a file, and makes the file with a new one if it is missing. A file that
+// others can read, or that is no regular file, is an error.
 func Token(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, tokenMode)
 	switch {
@@ -73,8 +73,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// Listen returns a listener for an address "HOST:PORT"; port 0 is a free one. One that other machines reach is an
-// error unless insecure is set.
+// Listen returns a listener for an address "HOST:PORT"; port 0 is a free one. One that other machines
+// reach is an error unless insecure is set.
 func Listen(address string, insecure bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -84,8 +84,9 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 		host = "127.0.0.1"
 	}
 	if addr, err := netip.ParseAddr(host); !insecure && (err != nil || !addr.Unmap().IsLoopback()) {
-		return nil, fmt.Errorf("other machines reach %s, and could run commands here with the token in plain text; "+
-			"use 127.0.0.1, or --insecure if that is intended", text.Word(address))
+		return nil, fmt.Errorf(
+			"other machines reach %s, and could run commands here with the token in plain text; "+
+				"use 127.0.0.1, or --insecure if that is intended", text.Word(address))
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -99,9 +100,11 @@ const path = "/mcp"
 
 // ServeHTTP serves clients that have a token on a listener, which it closes, until ctx ends. Then it ends all
 // runs. Ready is called with the URL.
-func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, token string, ready func(string) error) error {
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, token string,
+	ready func(string) error) error {
 	defer s.Close()
-	h := &http.Server{Handler: s.guarded(l.Addr(), token), MaxHeaderBytes: maxHead, ReadHeaderTimeout: headTime}
+	h := &http.Server{Handler: s.guarded(l.Addr(), token), MaxHeaderBytes: maxHead,
+		ReadHeaderTimeout: headTime}
 	if err := ready("http://" + l.Addr().String() + path); err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -134,7 +137,8 @@ func (s *Server) guarded(address net.Addr, token string) http.Handler {
 			http.Error(w, "the header Host does not name this server", http.StatusForbidden)
 		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "missing or invalid token; send Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			http.Error(w, "missing or invalid token; send Authorization: Bearer TOKEN",
+				http.StatusUnauthorized)
 		case r.URL.Path != path:
 			http.NotFound(w, r)
 		case r.Header.Get("Mcp-Protocol-Version") >= newRevision:
@@ -160,8 +164,8 @@ func near(origins []string) bool {
 	return true
 }
 
-// listens reports whether a Host names a listener: else a page of another site may have had its name resolved to
-// this machine.
+// listens reports whether a Host names a listener: else a page of another site may have had its name
+// resolved to this machine.
 func listens(address net.Addr, host string) bool {
 	own, ok := address.(*net.TCPAddr)
 	name, port, err := net.SplitHostPort(host)

@@ -73,7 +73,10 @@ func dial(t *testing.T, url, revision string, o *sdk.ClientOptions) *client {
 // TestHTTP: sessions outlive a connection, for each revision, and clients are asked.
 func TestHTTP(t *testing.T) {
 	url := serveHTTP(t)
-	asked := answers(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) { return accept("approved"), nil })
+	asked := answers(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult,
+		error) {
+		return accept("approved"), nil
+	})
 	for _, revision := range []string{"2025-03-26", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			c := dial(t, url, revision, asked)
@@ -85,7 +88,8 @@ func TestHTTP(t *testing.T) {
 			c.call("exec", escalated("true")).exits(t, 0)
 			_ = c.Close()
 			again := dial(t, url, revision, asked)
-			f := again.call("write", members{"session_id": id, "chars": "y\n", "wait_for": []string{"exit"}, "yield_time_ms": 30_000}).exits(t, 0)
+			f := again.call("write", members{"session_id": id, "chars": "y\n", "wait_for": []string{"exit"},
+				"yield_time_ms": 30_000}).exits(t, 0)
 			equal(t, "output", f.Output, "got y\n")
 		})
 	}
@@ -184,7 +188,8 @@ func TestToken(t *testing.T) {
 
 // TestListenAddress: only loopback, unless that is said.
 func TestListenAddress(t *testing.T) {
-	for address, ok := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true, "0.0.0.0:0": false, ":0": false,
+	for address, ok := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true,
+		"0.0.0.0:0": false, ":0": false,
 		"[::]:0": false, "example.com:0": false, "127.0.0.1": false, "": false, "127.0.0.1:99999": false} {
 		l, err := mcp.Listen(address, false)
 		if (err == nil) != ok && !strings.HasPrefix(address, "[::1]") {

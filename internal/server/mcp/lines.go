@@ -25,7 +25,8 @@ type lineTransport struct {
 // Connect implements [sdk.Transport].
 func (t *lineTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	c, err := t.Transport.Connect(ctx)
-	t.conn = &lineConnection{Connection: c, ended: t.ended, asked: make(map[jsonrpc.ID]bool), none: make(chan struct{})}
+	t.conn = &lineConnection{Connection: c, ended: t.ended, asked: make(map[jsonrpc.ID]bool),
+		none: make(chan struct{})}
 	close(t.conn.none)
 	return t.conn, err
 }

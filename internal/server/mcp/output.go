@@ -90,8 +90,8 @@ func (l *lineReader) finish(whole bool, end uint64) {
 // everyStream reads the output of all streams.
 const everyStream = "output"
 
-// lines calls yield with the lines of what a stream has printed from an offset to another one, and returns the
-// bytes of it, and how many of them are not retained any more. It does not wait.
+// lines calls yield with the lines of what a stream has printed from an offset to another one, and
+// returns the bytes of it, and how many of them are not retained any more. It does not wait.
 func lines(r *runs.Run, stream string, from, to uint64, yield func(line) bool) (total, missing uint64) {
 	l := lineReader{plain: text.Plain{Returns: true}, start: from, yield: yield}
 	for at := from; at < to && !l.done; {
@@ -156,7 +156,8 @@ func excerptOf(r *runs.Run, from, to uint64, most int) excerpt {
 	e := excerpt{bytes: total, omitted: left + missing, truncated: true}
 	if most > 0 {
 		hidden := count - strings.Count(h, "\n") - strings.Count(t, "\n")
-		e.text = fmt.Sprintf("%s\n[%d bytes, %d lines left out; read them with read and search, or start_line]\n%s",
+		e.text = fmt.Sprintf(
+			"%s\n[%d bytes, %d lines left out; read them with read and search, or start_line]\n%s",
 			strings.TrimSuffix(h, "\n"), e.omitted, max(hidden, 0), t)
 	}
 	return e

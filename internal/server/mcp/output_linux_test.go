@@ -17,20 +17,25 @@ import (
 )
 
 // buildLog prints about 5 MB with one error in the middle.
-const buildLog = `of='[%.0f/80000] compiling a package of the very long build, which is fine so far'; seq -f "$of" 0 39999; ` +
+const buildLog = `of='[%.0f/80000] compiling a package of the very long build, which is fine so far'; ` +
+	`seq -f "$of" 0 39999; ` +
 	`echo "main.c:17: error: undeclared name frobnicate"; seq -f "$of" 40000 79999; exit 2`
 
-// TestBuildLog: the bar of the issue: an answer about 5 MB has at most 4 000 tokens, and one read finds the error.
+// TestBuildLog: the bar of the issue: an answer about 5 MB has at most 4 000 tokens, and one read finds
+// the error.
 func TestBuildLog(t *testing.T) {
 	c := open(t, nil)
 	f := c.call("exec", members{"cmd": buildLog, "yield_time_ms": 60_000}).exits(t, 2)
 	if len(f.text) > 16_000 || f.size > 16_000 || !f.Truncated || f.Omitted < 4<<20 || f.Tokens < 1<<20 {
-		t.Errorf("%d bytes of text, %d of JSON, %d omitted, %d tokens", len(f.text), f.size, f.Omitted, f.Tokens)
+		t.Errorf("%d bytes of text, %d of JSON, %d omitted, %d tokens", len(f.text), f.size, f.Omitted,
+			f.Tokens)
 	}
-	contains(t, f.Output, "[0/80000]", "[79999/80000]", "bytes, ", " lines left out; read them with read and search")
+	contains(t, f.Output, "[0/80000]", "[79999/80000]", "bytes, ",
+		" lines left out; read them with read and search")
 	equal(t, "links", f.links, []string{"sallyport://runs/" + f.Run + "/output"})
 	found := c.call("read", members{"session_id": f.Run, "search": "error:"}).ok(t)
-	if len(found.Matches) != 1 || found.Matches[0].Line != 40_001 || found.Total != 1 || found.LinesTotal != 80_001 {
+	if len(found.Matches) != 1 || found.Matches[0].Line != 40_001 || found.Total != 1 ||
+		found.LinesTotal != 80_001 {
 		t.Errorf("%+v", found)
 	}
 	contains(t, found.Output, "40000- ", "40001: main.c:17: error: undeclared name frobnicate", "40003- ")
@@ -62,7 +67,8 @@ func TestBudget(t *testing.T) {
 				f := c.call(tool, args).ok(t)
 				run = f.Run
 				if most := 4*tokens + 4096; len(f.text) > most || f.size > most {
-					t.Errorf("%d tokens: %d bytes of text, %d of JSON, want at most %d", tokens, len(f.text), f.size, most)
+					t.Errorf("%d tokens: %d bytes of text, %d of JSON, want at most %d", tokens,
+						len(f.text), f.size, most)
 				}
 				if tokens == 0 && (f.Output != "" || f.Tokens == 0) {
 					t.Errorf("%+v", f)
@@ -89,15 +95,18 @@ func TestRead(t *testing.T) {
 		last  int
 		total int
 	}{
-		"from a line":   {members{"start_line": 3, "max_lines": 2}, "out 2\nerr 2\n", 3, 4, 200},
-		"from the end":  {members{"start_line": -1}, "err 100\n", 200, 200, 200},
-		"a stream":      {members{"stream": "stderr", "start_line": 99}, "err 99\nerr 100\n", 99, 100, 100},
-		"beyond":        {members{"start_line": 1000}, "", 0, 0, 200},
-		"few lines":     {members{"max_lines": 1}, "out 1\n", 1, 1, 200},
-		"search":        {members{"search": `^out 5$`, "context": 1}, "8- err 4\n9: out 5\n10- err 5\n", 8, 10, 200},
-		"two places":    {members{"search": `^out (5|50)$`, "context": 0}, "9: out 5\n--\n99: out 50\n", 9, 99, 200},
-		"no match":      {members{"search": "none"}, "", 0, 0, 200},
-		"search stdout": {members{"search": "100", "stream": "stdout", "context": 1}, "99- out 99\n100: out 100\n", 99, 100, 100},
+		"from a line":  {members{"start_line": 3, "max_lines": 2}, "out 2\nerr 2\n", 3, 4, 200},
+		"from the end": {members{"start_line": -1}, "err 100\n", 200, 200, 200},
+		"a stream":     {members{"stream": "stderr", "start_line": 99}, "err 99\nerr 100\n", 99, 100, 100},
+		"beyond":       {members{"start_line": 1000}, "", 0, 0, 200},
+		"few lines":    {members{"max_lines": 1}, "out 1\n", 1, 1, 200},
+		"search": {members{"search": `^out 5$`, "context": 1}, "8- err 4\n9: out 5\n10- err 5\n", 8,
+			10, 200},
+		"two places": {members{"search": `^out (5|50)$`, "context": 0}, "9: out 5\n--\n99: out 50\n", 9,
+			99, 200},
+		"no match": {members{"search": "none"}, "", 0, 0, 200},
+		"search stdout": {members{"search": "100", "stream": "stdout", "context": 1},
+			"99- out 99\n100: out 100\n", 99, 100, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.args["session_id"] = run; test.args["stream"] != nil {
@@ -150,7 +159,8 @@ func TestTools(t *testing.T) {
 		tool.OutputSchema = nil
 	}
 	run, look := hints{false, true, false, true}, hints{true, false, true, false}
-	equal(t, "annotations", got, map[string]hints{"exec": run, "write": run, "signal": run, "patch": {false, true, false, false},
+	equal(t, "annotations", got, map[string]hints{"exec": run, "write": run, "signal": run, "patch": {false,
+		true, false, false},
 		"wait": look, "read": look, "screen": look, "list": look, "check": look})
 	data, err := json.Marshal(list)
 	if err != nil || len(data) > 16_000 {
@@ -180,14 +190,16 @@ func TestSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	session := c.call("exec", members{"cmd": "echo up; read x", "tty": true, "wait_for": []string{"match=up"}}).ok(t).SessionID
+	session := c.call("exec", members{"cmd": "echo up; read x", "tty": true,
+		"wait_for": []string{"match=up"}}).ok(t).SessionID
 	for i, one := range []struct {
 		tool string
 		args members
 	}{
 		{"exec", members{"cmd": "echo x; exit 1"}}, {"exec", members{"cmd": "sleep 60", "timeout_ms": 50}},
 		{"exec", members{"cmd": "true", "sandbox_permissions": "require_escalated"}},
-		{"exec", members{"cmd": "sleep 1", "yield_time_ms": 250}}, {"wait", members{"session_id": session, "timeout_ms": 10}},
+		{"exec", members{"cmd": "sleep 1", "yield_time_ms": 250}}, {"wait", members{"session_id": session,
+			"timeout_ms": 10}},
 		{"write", members{"session_id": session, "chars": ""}}, {"read", members{"session_id": session}},
 		{"read", members{"session_id": session, "search": "u"}}, {"screen", members{"session_id": session}},
 		{"list", members{"all": true}}, {"check", members{"cmd": "ls"}},

@@ -31,11 +31,13 @@ func (s *Server) patch(c *call) (*answer, error) {
 	summary := fmt.Sprint(a.facts["output"])
 	applied := a.facts["state"] == stateEnded && string(asJSON(a.facts["exit_code"])) == "0"
 	if a.facts["state"] == stateEnded && string(asJSON(a.facts["exit_code"])) == "1" {
-		return nil, errors.New("the patch does not apply, and nothing was changed: " + strings.TrimSpace(summary))
+		return nil, errors.New("the patch does not apply, and nothing was changed: " +
+			strings.TrimSpace(summary))
 	}
 	files := []map[string]string{}
 	for _, h := range changes.Hunks {
-		action := map[patch.Kind]string{patch.Add: "add", patch.Delete: "delete", patch.Update: "update"}[h.Kind]
+		action := map[patch.Kind]string{patch.Add: "add", patch.Delete: "delete",
+			patch.Update: "update"}[h.Kind]
 		file := map[string]string{"path": h.Path, "action": action}
 		if h.To != "" {
 			file["action"], file["to"] = "move", h.To

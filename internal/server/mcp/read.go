@@ -66,8 +66,10 @@ func (s *Server) read(c *call) (*answer, error) {
 
 // reading reads the arguments of read.
 func (a *arguments) reading(r *runs.Run) *reading {
-	q := &reading{stream: a.text("stream"), start: a.whole("start_line", 1), most: a.within("max_lines", 0, 0, 1<<30),
-		context: a.within("context", 2, 0, 100), matches: a.within("max_matches", 20, 0, 1000), tokens: a.tokens()}
+	q := &reading{stream: a.text("stream"), start: a.whole("start_line", 1), most: a.within("max_lines", 0,
+		0, 1<<30),
+		context: a.within("context", 2, 0, 100), matches: a.within("max_matches", 20, 0, 1000),
+		tokens: a.tokens()}
 	_, started := a.from["start_line"]
 	_, goesOn := a.from["cursor"]
 	if q.ranged = started || goesOn; goesOn {
@@ -137,7 +139,8 @@ func (q *reading) inRange(a *answer, r *runs.Run) {
 	q.start = begin
 	left := q.to - min(q.to, max(q.end, q.from))
 	a.facts["output"], a.facts["cursor"] = q.out.String(), cursorOf(r, q.end)
-	a.facts["truncated"], a.facts["original_token_count"] = q.full, text.TokenCount(int(shown+left)) //nolint:gosec // retained
+	a.facts["truncated"], a.facts["original_token_count"] = q.full,
+		text.TokenCount(int(shown+left)) //nolint:gosec // retained
 	a.shown = q.out.String()
 	if q.full {
 		a.facts["omitted_bytes"] = left
@@ -203,4 +206,7 @@ func (q *reading) find(a *answer, r *runs.Run) {
 	a.facts["original_token_count"], a.facts["cursor"] = text.TokenCount(q.out.Len()), cursorOf(r, q.to)
 	a.shown = q.out.String()
 	a.say("%d of %d matching lines", len(found), total)
+	if q.full {
+		a.links = append(a.links, linkTo(r))
+	}
 }

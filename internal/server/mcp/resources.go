@@ -27,7 +27,8 @@ const (
 
 // addResources serves the output of runs.
 func (s *Server) addResources() {
-	s.mcp.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: outputPrefix + "{run}" + outputSuffix, Name: "output",
+	s.mcp.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: outputPrefix + "{run}" + outputSuffix,
+		Name:  "output",
 		Title: "Output of a run", Description: "All bytes that are retained of the output of a run.",
 		MIMEType: plainText}, s.readOutput)
 	s.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
@@ -41,7 +42,8 @@ func (s *Server) addResources() {
 				}
 			}
 			var wire *jsonrpc.Error
-			if method == "resources/read" && errors.As(err, &wire) && wire.Code == jsonrpc.CodeInvalidParams &&
+			if method == "resources/read" && errors.As(err, &wire) &&
+				wire.Code == jsonrpc.CodeInvalidParams &&
 				revisionOf(req) < newRevision {
 				const notFound = -32002 // of the revisions before
 				older := *wire
@@ -75,17 +77,20 @@ func resourceOf(r *runs.Run, info *runs.Info) *sdk.Resource {
 func linkTo(r *runs.Run) sdk.Content {
 	total, _ := r.Size()
 	size := int64(min(total, math.MaxInt64))
-	return &sdk.ResourceLink{URI: addressOf(r), Name: "output of run " + r.ID(), MIMEType: plainText, Size: &size}
+	return &sdk.ResourceLink{URI: addressOf(r), Name: "output of run " + r.ID(), MIMEType: plainText,
+		Size: &size}
 }
 
 // readOutput returns the output of a run.
-func (s *Server) readOutput(_ context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+func (s *Server) readOutput(_ context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult,
+	error) {
 	uri := req.Params.URI
 	id := strings.TrimSuffix(strings.TrimPrefix(uri, outputPrefix), outputSuffix)
 	r, err := s.runs.Find(owner, id)
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: fmt.Sprintf("unknown resource %s; resources/list has those that there are", text.Word(shortened(uri, 200)))}
+			Message: fmt.Sprintf("unknown resource %s; resources/list has those that there are",
+				text.Word(shortened(uri, 200)))}
 	}
 	var all []byte
 	to, _ := r.Size()

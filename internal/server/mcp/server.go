@@ -83,15 +83,15 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// ServeLines speaks with one client, in messages of a line, until the client sends no more or ctx ends. Then it
-// ends all runs, and answers what was asked before. It closes in.
+// ServeLines speaks with one client, in messages of a line, until the client sends no more or ctx ends.
+// Then it ends all runs, and answers what was asked before. It closes in.
 func (s *Server) ServeLines(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	defer s.Close()
 	return s.Serve(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: maxMessage})
 }
 
-// Serve speaks with one client until its connection or ctx ends. Then it ends all runs, which are still known,
-// and answers what was asked before.
+// Serve speaks with one client until its connection or ctx ends. Then it ends all runs, which are still
+// known, and answers what was asked before.
 func (s *Server) Serve(ctx context.Context, of sdk.Transport) error {
 	t := &lineTransport{Transport: of, ended: s.stop}
 	err := s.mcp.Run(ctx, t)

@@ -101,7 +101,8 @@ func (s *Server) signal(c *call) (*answer, error) {
 	}
 	number := process.SignalNumber("SIG" + strings.TrimPrefix(name, "SIG"))
 	if number == 0 {
-		c.args.fail("signal", "unknown signal %s; use a name such as TERM, INT, KILL or HUP", syntax.QuoteFlag(name))
+		c.args.fail("signal", "unknown signal %s; use a name such as TERM, INT, KILL or HUP",
+			syntax.QuoteFlag(name))
 	}
 	yield, tokens := c.args.milliseconds("yield_time_ms", 500, 1, longestWait), c.args.tokens()
 	if c.args.err != nil {
@@ -142,7 +143,8 @@ func (s *Server) screen(c *call) (*answer, error) {
 	a.facts = map[string]any{"rows": v.Rows, "cols": v.Cols, "lines": rows, "alternate": v.Alternate,
 		"title":    shortened(text.Line(v.Title), maxFacts/4),
 		"position": map[string]any{"row": v.Row, "col": v.Col, "visible": !v.Hidden}}
-	a.say("screen of session %s: %d rows, %d columns, cursor at row %d, column %d", r.ID(), v.Rows, v.Cols, v.Row, v.Col)
+	a.say("screen of session %s: %d rows, %d columns, cursor at row %d, column %d", r.ID(), v.Rows, v.Cols,
+		v.Row, v.Col)
 	a.shown = strings.TrimRight(strings.Join(rows, "\n"), "\n")
 	return a, nil
 }

@@ -259,15 +259,17 @@ func (s *Server) recall(id, identity string) (*start, error) {
 	st, ok := s.starts.Find(id)
 	s.mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("unknown approval_id %s; call exec without it to ask", text.Word(shortened(id, 100)))
+		return nil, fmt.Errorf("unknown approval_id %s; call exec without it to ask",
+			text.Word(shortened(id, 100)))
 	}
 	st.mu.Lock()
 	expired := st.expired
 	st.mu.Unlock()
 	switch {
 	case st.identity != identity:
-		return nil, fmt.Errorf("the arguments are not those of approval %s, which stays open; repeat them, or "+
-			"call without approval_id", text.Word(id))
+		return nil, fmt.Errorf(
+			"the arguments are not those of approval %s, which stays open; repeat them, or "+
+				"call without approval_id", text.Word(id))
 	case expired:
 		return nil, fmt.Errorf("approval %s: %w", text.Word(id), errExpired)
 	}

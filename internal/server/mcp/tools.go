@@ -42,7 +42,8 @@ type schema struct {
 func functions() map[string]func(*Server, *call) (*answer, error) {
 	return map[string]func(*Server, *call) (*answer, error){
 		"exec": (*Server).exec, "write": (*Server).write, "wait": (*Server).wait, "read": (*Server).read,
-		"screen": (*Server).screen, "signal": (*Server).signal, "list": (*Server).list, "patch": (*Server).patch,
+		"screen": (*Server).screen, "signal": (*Server).signal, "list": (*Server).list,
+		"patch": (*Server).patch,
 		"check": (*Server).check,
 	}
 }

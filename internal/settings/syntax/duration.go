@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ParseDuration reads a duration such as "30s", "5m" or "1h30m"; a number alone counts seconds. The error is a
-// sentence.
+// ParseDuration reads a duration such as "30s", "5m" or "1h30m"; a number alone counts seconds. The error
+// is a sentence.
 func ParseDuration(s string) (time.Duration, error) {
 	unit := ""
 	if strings.Trim(s, "0123456789.") == "" {

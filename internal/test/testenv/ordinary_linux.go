@@ -24,7 +24,7 @@ const ordinaryID = 65534
 // runAsOrdinary is RunAsOrdinary for Linux.
 func runAsOrdinary(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 || !IsLong() || os.Getenv("SALLYPORT_TEST_ORDINARY") == "elsewhere" {
+	if !IsRoot() || !IsLong() || os.Getenv("SALLYPORT_TEST_ORDINARY") == "elsewhere" {
 		return
 	}
 	name := t.Name()

@@ -30,6 +30,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -66,13 +67,27 @@ func Facts() []Fact {
 }
 
 // NeedUserNS skips t unless this process can start a program in new user, network
-// and mount namespaces and change a mount in there. It starts a short program.
+// and mount namespaces and change a mount in there. The first call starts a short program.
 func NeedUserNS(t testing.TB) {
 	t.Helper()
-	if err := probeUserNS(); err != nil {
+	if err := userNS(); err != nil {
 		Lack(t, UserNS, "no user namespaces here: "+err.Error())
 	}
 }
+
+// userNS is probeUserNS, tried once: where a namespace is refused, os/exec leaves two descriptors open.
+var userNS = sync.OnceValue(probeUserNS)
+
+// SkipExamples leaves out the examples of a package, which run commands in a sandbox and cannot skip
+// themselves, where [NeedUserNS] would skip a test. TestMain calls it.
+func SkipExamples() {
+	if f := flag.Lookup("test.skip"); f != nil && !HasUserNS() {
+		_ = f.Value.Set("^Example") // every text is a valid value
+	}
+}
+
+// HasUserNS reports whether [NeedUserNS] would let a test run.
+func HasUserNS() bool { return userNS() == nil }
 
 // NeedLandlock skips t unless the kernel offers at least version abi of the
 // Landlock interface. An abi of 0 or less asks only that Landlock exists.
@@ -112,15 +127,18 @@ func NeedInotify(t testing.TB) {
 	}
 }
 
-// NeedRoot skips t unless the effective user is root. Nothing turns this skip
-// into a failure: a complete run of the tests is one as root and one as an
-// ordinary user.
+// NeedRoot skips t unless [IsRoot]. Nothing turns this skip into a failure: a complete run of the
+// tests is one as root and one as an ordinary user.
 func NeedRoot(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if !IsRoot() {
 		t.Skip("needs root; the run as root covers it")
 	}
 }
+
+// IsRoot reports whether the effective user is root and may do what root may: root of a container may
+// give no file to users that it does not map, and mount nothing.
+func IsRoot() bool { return os.Geteuid() == 0 && wholeRoot() }
 
 // NeedFile skips t where an ordinary user cannot reach a file outside of the package's
 // directory: the second run of [RunAsOrdinary] may have a copy of that directory only.

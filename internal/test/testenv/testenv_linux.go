@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -30,6 +31,22 @@ func probeUserNS() error {
 		Unshareflags: unix.CLONE_NEWNS,
 	}
 	return cmd.Run()
+}
+
+// wholeRoot reports whether root maps the ordinary user, and has the capabilities for mounts and for the
+// memory of other processes.
+func wholeRoot() bool {
+	mapped := false
+	maps, err := os.ReadFile("/proc/self/uid_map")
+	for line := range strings.Lines(string(maps)) {
+		var first, outside, count int
+		if _, err := fmt.Sscan(line, &first, &outside, &count); err == nil {
+			mapped = mapped || first <= ordinaryID && ordinaryID-first < count
+		}
+	}
+	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	const needed = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_PTRACE
+	return err == nil && mapped && unix.Capget(&head, &data[0]) == nil && data[0].Effective&needed == needed
 }
 
 // landlockABI asks for the version: landlock_create_ruleset(2) without attributes

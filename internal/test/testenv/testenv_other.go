@@ -15,6 +15,8 @@ var errNotLinux = errors.New("this system is not Linux")
 
 func probeUserNS() error { return errNotLinux }
 
+func wholeRoot() bool { return true }
+
 func landlockABI() (int, error) { return 0, errNotLinux }
 
 func probeSeccomp() error { return errNotLinux }

@@ -86,4 +86,6 @@ assert.match(await call("exec", { cmmd: "true" }), /cmd/);
 assert.match(await call("wait", { session_id: "99" }), /99/);
 r = await call("patch", { patch: "*** Begin Patch\n*** Add File: new.txt\n+line\n*** End Patch" });
 assert.equal(r.applied, true);
+assert.equal((await call("check", { cmd: "ls" })).decision, "allow");
+await assert.rejects(client.readResource({ uri: "sallyport://runs/99/output" }), { code: -32002 });
 await client.close();
