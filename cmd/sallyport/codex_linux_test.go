@@ -26,8 +26,8 @@ type codexHome struct {
 	model *testenv.Model
 }
 
-// newCodex makes the settings of Codex for a model, with which it asks nobody.
-func newCodex(t *testing.T) codexHome {
+// newCodex makes the settings of Codex for a model with a script.
+func newCodex(t *testing.T, script []modelStep) codexHome {
 	t.Helper()
 	codex := testenv.NeedPeer(t, "codex")
 	testenv.NeedUserNS(t)
@@ -37,7 +37,7 @@ func newCodex(t *testing.T) codexHome {
 		t.Fatal(err)
 	}
 	s.path += ":" + filepath.Dir(node)
-	c := codexHome{s, codex, &testenv.Model{}}
+	c := codexHome{s, codex, &testenv.Model{Script: script}}
 	api := httptest.NewServer(c.model)
 	t.Cleanup(api.Close)
 	c.settings(t, fmt.Sprintf("model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\n"+
@@ -78,20 +78,17 @@ func (c codexHome) answers(t *testing.T, mode string) []string {
 	return said
 }
 
+// A modelStep is a call of the model, by the outputs of those before.
+type modelStep = func(outputs []string) (tool string, arguments map[string]any)
+
 // codexCall is a call of a tool without regard to what was before.
-func codexCall(tool string, arguments map[string]any) func([]string) (string, map[string]any) {
+func codexCall(tool string, arguments map[string]any) modelStep {
 	return func([]string) (string, map[string]any) { return tool, arguments }
 }
 
 // TestPeerCodexMCP: the real Codex client, set up by mcp install, runs commands by the tools of the server.
 func TestPeerCodexMCP(t *testing.T) {
-	c := newCodex(t)
-	if out, err := c.command(t, "sallyport", "mcp", "install", "codex").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	// Without it, codex exec refuses tools that may destroy.
-	c.settings(t, "default_tools_approval_mode = \"approve\"\n")
-	session := func(tool string, more map[string]any) func([]string) (string, map[string]any) {
+	session := func(tool string, more map[string]any) modelStep {
 		return func(outputs []string) (string, map[string]any) {
 			found := regexp.MustCompile(`session_id\\+":\\+"(\d+)`).FindStringSubmatch(strings.Join(outputs, ""))
 			if found == nil {
@@ -102,10 +99,10 @@ func TestPeerCodexMCP(t *testing.T) {
 			return tool, more
 		}
 	}
-	c.model.Script = []func([]string) (string, map[string]any){
+	script := []modelStep{
 		codexCall("mcp__sallyport.exec", map[string]any{"cmd": "echo hello; echo x >../out || echo denied; exit 7"}),
 		codexCall("mcp__sallyport.exec", map[string]any{"cmd": "pwd; read x; echo got $x; read x; exit 3",
-			"keep_stdin": true, "wait_for": []string{"quiet=100ms"}}),
+			"keep_stdin": true, "wait_for": []string{"match=/w\n"}}),
 		session("mcp__sallyport.write", map[string]any{"chars": "ping\n", "wait_for": []string{"match=got ping"}}),
 		session("mcp__sallyport.write", map[string]any{"chars": "", "close_stdin": true}),
 		session("mcp__sallyport.wait", map[string]any{"timeout_ms": 60_000}),
@@ -113,10 +110,16 @@ func TestPeerCodexMCP(t *testing.T) {
 			"justification": "it must"}), // nobody is there: the client declines
 		codexCall("mcp__sallyport.exec", map[string]any{"cmmd": "true"}),
 	}
+	c := newCodex(t, script)
+	if out, err := c.command(t, "sallyport", "mcp", "install", "codex").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// Without it, codex exec refuses tools that may destroy.
+	c.settings(t, "default_tools_approval_mode = \"approve\"\n")
 	said := c.answers(t, "workspace-write")
 	for i, wants := range [][]string{
 		{`"exit_code":7`, `hello\n`, `denied\n`, `"state":"ended"`},
-		{c.work, `"state":"running"`, `"reason":"quiet"`, `"exit_code":null`},
+		{c.work, `"state":"running"`, `"reason":"match"`, `"exit_code":null`},
 		{`got ping\n`, `"reason":"match"`},
 		{`"run":`},
 		{`"exit_code":3`, `"state":"ended"`},
@@ -137,7 +140,11 @@ func TestPeerCodexMCP(t *testing.T) {
 // TestPeerCodexHook: a command of the real Codex client's own tool runs in our sandbox after hook install and
 // after the hook is trusted, and not before.
 func TestPeerCodexHook(t *testing.T) {
-	c := newCodex(t)
+	script := []modelStep{
+		codexCall("exec_command", map[string]any{"cmd": `echo "it's [$SALLYPORT]"; echo x >../out || echo denied`}),
+		codexCall("exec_command", map[string]any{"cmd": "git push"}),
+	}
+	c := newCodex(t, script)
 	if out, err := c.command(t, "sallyport", "hook", "install", "codex", "--", "--deny-host", "x.example").
 		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -148,10 +155,6 @@ func TestPeerCodexHook(t *testing.T) {
 		[]byte(`prefix_rule(pattern=["git", "push"], decision="forbidden", justification="no pushes")`), 0o600),
 		os.WriteFile(filepath.Join(c.home, ".profile"), []byte("PATH='"+c.path+"'\n"), 0o600)); err != nil {
 		t.Fatal(err)
-	}
-	c.model.Script = []func([]string) (string, map[string]any){
-		codexCall("exec_command", map[string]any{"cmd": `echo "it's [$SALLYPORT]"; echo x >../out || echo denied`}),
-		codexCall("exec_command", map[string]any{"cmd": "git push"}),
 	}
 	said := c.answers(t, "danger-full-access")
 	if !strings.Contains(said[0], "it's []") {
