@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// A Model answers a client of the Responses API with the calls of a script, one a request, and then with a
-// message. It keeps what the client says that the calls returned. The zero value calls nothing.
+// A Model answers a client of the Responses API with the calls of a script, one a request, and then
+// with a message. It keeps what the client says that the calls returned. The zero value calls nothing.
 type Model struct {
-	// Script are the calls. Each gets the outputs of those before it, in JSON, and returns the name of a tool
-	// and its arguments. A name "space.tool" is that of a tool in a name space.
+	// Script are the calls. Each gets the outputs of those before it, in JSON, and returns the name of
+	// a tool and its arguments. A name "space.tool" is that of a tool in a name space.
 	Script []func(outputs []string) (tool string, arguments map[string]any)
 
 	mu   sync.Mutex
@@ -56,8 +56,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if n := len(m.said); n < len(m.Script) {
 		tool, arguments := m.Script[n](m.said)
 		text, _ := json.Marshal(arguments)
-		item = map[string]any{"type": "function_call", "name": tool, "call_id": fmt.Sprintf("call_%d", n),
-			"arguments": string(text)}
+		item = map[string]any{"type": "function_call", "name": tool,
+			"call_id": fmt.Sprintf("call_%d", n), "arguments": string(text)}
 		if space, name, ok := strings.Cut(tool, "."); ok {
 			item["namespace"], item["name"] = space, name
 		}

@@ -219,12 +219,12 @@ func NeedPeer(t testing.TB, name string) string {
 	return path
 }
 
-// ModulesVar names the environment variable with the absolute path of a node_modules directory, in which peers
-// from npm are.
+// ModulesVar names the environment variable with the absolute path of a node_modules directory, in
+// which peers from npm are.
 const ModulesVar = "SALLYPORT_TEST_MODULES"
 
-// NeedNodeModule returns the directory that [ModulesVar] names, and skips t unless it has the package. As with
-// [NeedPeer], it is never required.
+// NeedNodeModule returns the directory that [ModulesVar] names, and skips t unless it has the
+// package. As with [NeedPeer], it is never required.
 func NeedNodeModule(t testing.TB, name string) string {
 	t.Helper()
 	modules := os.Getenv(ModulesVar)
