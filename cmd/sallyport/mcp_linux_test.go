@@ -39,8 +39,8 @@ type mcpAnswer struct {
 	}
 }
 
-// mcp starts the server with flags, for a client without elicitation.
-func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
+// mcpServer starts the server with flags.
+func (s seat) mcpServer(t *testing.T, flags ...string) *mcpClient {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	c := &mcpClient{t: t, cmd: s.command(t, append([]string{"sallyport", "mcp"}, flags...)...)}
@@ -59,6 +59,13 @@ func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	return c
+}
+
+// mcp starts the server with flags, for a client without elicitation.
+func (s seat) mcp(t *testing.T, flags ...string) *mcpClient {
+	t.Helper()
+	c := s.mcpServer(t, flags...)
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
 		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	if !c.out.Scan() {
@@ -210,24 +217,5 @@ func TestMCPHTTP(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
-	}
-}
-
-// mcpModules names the node_modules that have @modelcontextprotocol/sdk, for the test with it.
-const mcpModules = "SALLYPORT_TEST_MCP_MODULES"
-
-// TestMCPTypeScript: a client in another language calls every tool, and is asked.
-func TestMCPTypeScript(t *testing.T) {
-	testenv.NeedUserNS(t)
-	modules := os.Getenv(mcpModules) // npm install @modelcontextprotocol/sdk makes it, with this program
-	testenv.NeedPeer(t, filepath.Join(modules, ".bin", "node-which"))
-	node, s := testenv.NeedPeer(t, "node"), newSeat(t)
-	script, err := filepath.Abs("testdata/mcp/client.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := s.command(t, node, script, modules, s.program("sallyport"), s.work)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
 	}
 }

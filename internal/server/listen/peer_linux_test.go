@@ -6,14 +6,12 @@ package listen
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
 	"image/png"
 	"io"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -26,55 +24,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
-
-// A model answers a client of its API with the calls of a script, one a request, and keeps what
-// the client says that they returned.
-type model struct {
-	mu     sync.Mutex
-	script []func(outputs []string) (tool string, arguments map[string]any)
-	said   []string // the outputs in the newest request
-}
-
-// ServeHTTP implements http.Handler with the part of the API that clients need.
-func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		Input []struct {
-			Type   string
-			Output json.RawMessage
-		}
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil || !strings.HasSuffix(r.URL.Path, "/responses") || json.Unmarshal(body, &request) != nil {
-		http.NotFound(w, r)
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.said = nil
-	for _, item := range request.Input {
-		if item.Type == "function_call_output" {
-			m.said = append(m.said, string(item.Output))
-		}
-	}
-	item := map[string]any{"type": "message", "role": "assistant",
-		"content": []any{map[string]any{"type": "output_text", "text": "done"}}}
-	if n := len(m.said); n < len(m.script) {
-		tool, arguments := m.script[n](m.said)
-		text, _ := json.Marshal(arguments)
-		item = map[string]any{"type": "function_call", "name": tool, "call_id": fmt.Sprintf("call_%d", n),
-			"arguments": string(text)}
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	usage := map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-	for _, event := range []map[string]any{
-		{"type": "response.created", "response": map[string]any{"id": "r"}},
-		{"type": "response.output_item.done", "item": item},
-		{"type": "response.completed", "response": map[string]any{"id": "r", "usage": usage}},
-	} {
-		text, _ := json.Marshal(event)
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], text)
-	}
-}
 
 // command returns a step that runs a command.
 func command(text string, tty bool) func([]string) (string, map[string]any) {
@@ -172,7 +121,7 @@ func converse(t *testing.T, codex, mode, url string) []string {
 	outside, err = filepath.Abs(outside)
 	check(t, err)
 	r := newRelay(t, strings.TrimPrefix(url, "ws://"))
-	m := &model{script: steps(filepath.Join(outside, "o"), r.cut)}
+	m := &testenv.Model{Script: steps(filepath.Join(outside, "o"), r.cut)}
 	api := httptest.NewServer(m)
 	defer api.Close()
 	config := fmt.Sprintf("model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = %q\nwire_api = \"responses\"\n[features]\nunified_exec = true\n", api.URL+"/v1")
@@ -193,10 +142,9 @@ func converse(t *testing.T, codex, mode, url string) []string {
 	if r.total < 2 {
 		t.Error("the connection was never cut")
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	told := make([]string, len(m.said))
-	for i, s := range m.said {
+	said := m.Said()
+	told := make([]string, len(said))
+	for i, s := range said {
 		s = strings.ReplaceAll(s, ws, "WS")
 		told[i] = regexp.MustCompile(`Chunk ID: \w+|Wall time: [\d.]+|session ID \d+`).ReplaceAllString(s, "...")
 	}

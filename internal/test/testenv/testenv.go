@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -216,6 +217,21 @@ func NeedPeer(t testing.TB, name string) string {
 		t.Skipf("the peer %s is not installed: %v", name, err)
 	}
 	return path
+}
+
+// ModulesVar names the environment variable with the absolute path of a node_modules directory, in
+// which peers from npm are.
+const ModulesVar = "SALLYPORT_TEST_MODULES"
+
+// NeedNodeModule returns the directory that [ModulesVar] names, and skips t unless it has the
+// package. As with [NeedPeer], it is never required.
+func NeedNodeModule(t testing.TB, name string) string {
+	t.Helper()
+	modules := os.Getenv(ModulesVar)
+	if _, err := os.Stat(filepath.Join(modules, name)); modules == "" || err != nil {
+		t.Skipf("the peer %s is not in the directory that %s names (%q)", name, ModulesVar, modules)
+	}
+	return modules
 }
 
 // Lack ends t because the machine lacks a fact: skipped with the reason why, or
