@@ -239,6 +239,9 @@ func (a *arguments) environment() (flags []string) {
 	return flags
 }
 
+// escalate is the flag of a command that asks to leave the sandbox.
+const escalate = "--escalate"
+
 // permissions adds the flags for what a model asks for beyond the sandbox. Nothing of it opens anything
 // without an answer.
 func (a *arguments) permissions(x *execution) {
@@ -258,7 +261,7 @@ func (a *arguments) permissions(x *execution) {
 	case how != "with_additional_permissions" && asked > 0:
 		a.fail("additional_permissions", `it needs sandbox_permissions "with_additional_permissions"`)
 	case how == "require_escalated":
-		x.flags = append(x.flags, "--escalate")
+		x.flags = append(x.flags, escalate)
 	case how != "" && how != "use_default" && how != "with_additional_permissions":
 		a.fail("sandbox_permissions",
 			"unknown word %s; use use_default, require_escalated or with_additional_permissions",

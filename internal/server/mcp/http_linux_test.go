@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,7 +29,12 @@ func serveHTTP(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := mcp.New(options(t, t.TempDir()))
+	o := options(t, t.TempDir())
+	o.Hidden = []string{filepath.Join(t.TempDir(), "token")}
+	if err := os.WriteFile(o.Hidden[0], []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := mcp.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	url, done := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -73,8 +79,10 @@ func dial(t *testing.T, url, revision string, o *sdk.ClientOptions) *client {
 // TestHTTP: sessions outlive a connection, for each revision, and clients are asked.
 func TestHTTP(t *testing.T) {
 	url := serveHTTP(t)
+	var questions atomic.Int32
 	asked := answers(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult,
 		error) {
+		questions.Add(1)
 		return accept("approved"), nil
 	})
 	for _, revision := range []string{"2025-03-26", "2025-11-25", "2026-07-28"} {
@@ -85,7 +93,10 @@ func TestHTTP(t *testing.T) {
 			}
 			id := c.call("exec", members{"cmd": "echo up; read x; echo got $x", "keep_stdin": true,
 				"wait_for": []string{"match=up"}}).ok(t).SessionID
-			c.call("exec", escalated("true")).exits(t, 0)
+			before := questions.Load()
+			if c.call("exec", escalated("true")).exits(t, 0); questions.Load() != before+1 {
+				t.Errorf("%d questions", questions.Load()-before)
+			}
 			_ = c.Close()
 			again := dial(t, url, revision, asked)
 			f := again.call("write", members{"session_id": id, "chars": "y\n", "wait_for": []string{"exit"},

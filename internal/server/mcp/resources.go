@@ -107,6 +107,6 @@ func (s *Server) readOutput(_ context.Context, req *sdk.ReadResourceRequest) (*s
 		}
 		at = page.Next
 	}
-	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: plainText,
-		Text: text.Decode(all)}}}, nil
+	return &sdk.ReadResourceResult{Cacheable: sdk.Cacheable{CacheScope: "private"},
+		Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: plainText, Text: text.Decode(all)}}}, nil
 }

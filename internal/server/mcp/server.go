@@ -32,7 +32,8 @@ type Options struct {
 	Check func(ctx context.Context, r *runs.Request) (any, error)
 	// ByCall has all clients repeat a call after an approval, also those that can be asked within one.
 	ByCall bool
-	// Hidden are absolute paths that no command in a sandbox reads.
+	// Hidden are absolute paths that no command in a sandbox reads. One that asks to leave it has them: under
+	// a policy that denies paths nothing may leave.
 	Hidden []string
 }
 
@@ -57,7 +58,7 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{opts: opts, starts: process.Recent[*start]{Most: maxStarts}, shell: sync.OnceValue(shell)}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.runs = runs.New(opts.Prepare, opts.Number, opts.Hidden, nil, func(int) {})
+	s.runs = runs.New(opts.Prepare, opts.Number, nil, nil, func(int) {})
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "sallyport", Version: opts.Version},
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}})

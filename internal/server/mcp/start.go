@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,6 +65,9 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	st.cancel = cancel
 	q := &runs.Request{Args: x.flags, Dir: s.opts.Dir, Workdir: x.workdir, Environ: s.opts.Environ,
 		Patch: x.patch, OpenStdin: x.opens, Approver: approval.Func(st.approve)}
+	if !slices.Contains(x.flags, escalate) {
+		q.Hidden = s.opts.Hidden
+	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true
 	}
