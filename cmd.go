@@ -136,6 +136,9 @@ type Cmd struct {
 	// Justification is the caller's reason, shown to the approver.
 	Unsandboxed   bool
 	Justification string
+	// Stays says that no rule leads the command outside of the sandbox: others than who wrote the rules chose
+	// something about it that rules do not see, such as its variables. Unsandboxed has no effect then.
+	Stays bool
 
 	// AskFor is what the command asks for beyond its policy, inside of the sandbox. That needs an
 	// approval. Where the sandbox is not ours, or there is none, it has no effect; nil asks for

@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/patch"
-	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -42,11 +41,12 @@ const patchName = "apply_patch"
 // patching returns the patch that the command applies, or nil.
 func (x *execution) patching() (*patching, error) {
 	call, says := &patch.Call{Text: x.cmd.Patch}, ""
-	switch {
-	case x.cmd.Patch != "" && !x.host.Local:
+	_, performs := executor.As[performer](x.runner.executor())
+	switch performs = performs && x.host.Local; {
+	case x.cmd.Patch != "" && !performs:
 		return nil, &CmdError{Field: "Patch",
 			Reason: "patches are applied on this machine only, and the executor is another one"}
-	case !x.host.Local:
+	case !performs:
 		return nil, nil //nolint:nilnil // an ordinary command
 	case x.cmd.Patch == "":
 		says = "apply_patch verification failed: "
@@ -189,9 +189,9 @@ func (x *execution) bareSpec() *executor.Spec {
 // closes returns what says why the sandbox of a command would close a file: by a plan of it where the
 // executor makes one, else by the policy.
 func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, error) {
-	planner, ok := x.runner.executor().(interface {
+	planner, ok := executor.As[interface {
 		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
-	})
+	}](x.runner.executor())
 	if ok {
 		closes, err := planner.Opens(ctx, x.bareSpec())
 		return closes, noSandbox(err)
@@ -237,8 +237,8 @@ func (p *patching) applied() (string, error) {
 	return plan.Summary(), nil
 }
 
-// perform starts the patch in the place of a process.
-func (x *execution) perform(spec *executor.Spec) executor.Process {
-	in := executor.Sandbox{Level: "none", Mechanism: []string{"sallyport"}}
-	return process.Perform(spec, in, x.patch.apply)
+// A performer is an executor that applies patches. Others, such as one that only hears what is decided, do not:
+// nothing is changed behind their back.
+type performer interface {
+	Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) (code int)) (executor.Process, error)
 }

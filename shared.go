@@ -191,7 +191,11 @@ func (s *Sandbox) enter() (leave func(), err error) {
 // launch starts a process of the run, in its shared sandbox if it has one.
 func (x *execution) launch(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
 	if x.patch != nil {
-		return x.perform(spec), nil
+		by, ok := executor.As[performer](x.runner.executor())
+		if !ok {
+			return nil, errors.ErrUnsupported // patching has looked
+		}
+		return by.Perform(spec, x.patch.apply)
 	}
 	s := x.sandbox
 	x.apart = ""

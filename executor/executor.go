@@ -540,3 +540,18 @@ func (e *RootError) Error() string {
 	}
 	return text.Line(s)
 }
+
+// As returns the first of an executor, and those that it stands in front of by a method Unwrap, that is a T.
+func As[T any](e Executor) (found T, ok bool) {
+	for e != nil {
+		if found, ok = e.(T); ok {
+			return found, true
+		}
+		w, wraps := e.(interface{ Unwrap() Executor })
+		if !wraps {
+			break
+		}
+		e = w.Unwrap()
+	}
+	return found, false
+}

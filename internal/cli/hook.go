@@ -17,6 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/agents/hooks"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/strict"
@@ -269,6 +271,10 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 	if in.Dir = call.Dir; !filepath.IsAbs(in.Dir) && h.env.Dir != "" {
 		in.Dir = filepath.Join(h.env.Dir, call.Dir)
 	}
+	if outside := apart(in.Dir, call.Roots, h.env.Dir); outside != "" {
+		return call.Encode(hooks.Answer{Reason: "sallyport: it would run in " + text.Word(outside) +
+			", outside of the workspace; run it there, and change the directory within the command"}), nil
+	}
 	h.run.Cmd.Script, h.run.HasScript = call.Command, true
 	dir, e, err := h.run.Settings(&in.Env)
 	if err != nil {
@@ -291,6 +297,21 @@ func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
 		return nil, err
 	}
 	return call.Encode(h.decide(x, contained, program, call.Command)), nil
+}
+
+// apart returns the directory of a command, without links, if it lies in none of the roots; with none, that is
+// where the hook runs.
+func apart(dir string, roots []string, here string) string {
+	real := hostfacts.RealPath(dir)
+	for _, root := range roots {
+		if safefile.Within(real, hostfacts.RealPath(root)) {
+			return ""
+		}
+	}
+	if len(roots) == 0 && safefile.Within(real, hostfacts.RealPath(here)) {
+		return ""
+	}
+	return real
 }
 
 // decide makes an answer of an explanation.

@@ -301,3 +301,50 @@ func TestHookUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestHookDirectory: a directory that the model names is no workspace that the user has not opened, whatever
+// links lead there.
+func TestHookDirectory(t *testing.T) {
+	root, home := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Mkdir(root+"/sub", 0o755), os.Symlink(home, root+"/way")); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		agent, event string
+		denied       bool
+	}{
+		{"gemini", `"cwd":"ROOT","tool_input":{"command":"ls","dir_path":"sub"}`, false},
+		{"gemini", `"cwd":"ROOT","tool_input":{"command":"ls","dir_path":"HOME"}`, true},
+		{"gemini", `"cwd":"ROOT","tool_input":{"command":"ls","dir_path":"way"}`, true},
+		{"gemini", `"cwd":"ROOT","tool_input":{"command":"ls","dir_path":"sub/../.."}`, true},
+		{"cursor", `"cwd":"ROOT","tool_input":{"command":"ls","working_directory":"HOME"}`, true},
+		{"cursor", `"cwd":"HOME","workspace_roots":["ROOT"],"tool_input":{"command":"ls"}`, true},
+		{"cursor", `"cwd":"","workspace_roots":["HOME","ROOT"],"tool_input":{"command":"ls",` +
+			`"working_directory":"ROOT/sub"}`, false},
+	} {
+		names := map[string]string{"gemini": `"hook_event_name":"BeforeTool","tool_name":"run_shell_command",`,
+			"cursor": `"hook_event_name":"preToolUse","tool_name":"Shell",`}
+		event := "{" + names[test.agent] + strings.NewReplacer("ROOT", root, "HOME", home).Replace(test.event) + "}"
+		env, said := aHook(t, root, "sallyport", event)
+		code := Main([]string{"hook", test.agent}, env)
+		out, errs := said()
+		if code != 0 || errs != "" || strings.Contains(out, `"deny"`) != test.denied {
+			t.Errorf("%s: exit code %d, %q, %q", event, code, out, errs)
+		}
+	}
+}
+
+// TestHookPatch: a patch is judged, and not applied.
+func TestHookPatch(t *testing.T) {
+	dir := t.TempDir()
+	call := `apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\nEOF`
+	env, said := aHook(t, dir, "sallyport", `{"hook_event_name":"BeforeTool","tool_name":"run_shell_command",`+
+		`"cwd":"`+dir+`","tool_input":{"command":"`+call+`"}}`)
+	code := Main([]string{"hook", "gemini"}, env)
+	if out, errs := said(); code != 0 || !strings.HasPrefix(rewritten(t, out), "sallyport run -c 'apply_patch ") {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if _, err := os.Lstat(dir + "/made"); err == nil {
+		t.Error("it was applied")
+	}
+}

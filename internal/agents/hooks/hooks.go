@@ -75,6 +75,9 @@ type Call struct {
 	// Dir is where it would run. Where the event does not say, it is relative to where the agent called its
 	// hook; empty is that directory.
 	Dir string
+	// Roots are the directories that the user works in, in one of which Dir has to be: the model may have
+	// chosen it, and a contained command may write to where it runs. Empty is where the agent called its hook.
+	Roots []string
 
 	agent *Agent
 	input map[string]json.RawMessage // of the tool
@@ -106,23 +109,28 @@ func (a *Agent) Decode(data []byte) (*Call, error) {
 	if c.Command, err = member(c.input, "command"); err != nil {
 		return nil, err
 	}
-	if c.Dir, err = a.directory(event, c.input); err != nil {
+	if c.Dir, c.Roots, err = a.directory(event, c.input); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// directory returns where the command of an event would run.
-func (a *Agent) directory(event, input map[string]json.RawMessage) (string, error) {
-	dir, err := optional(event, "cwd")
-	if roots := event["workspace_roots"]; dir == "" && err == nil && roots != nil {
-		var all []string
-		if json.Unmarshal(roots, &all) == nil && len(all) > 0 { // of cursor, which sends an empty cwd as well
-			dir = all[0]
-		}
+// directory returns where the command of an event would run, and where the user works.
+func (a *Agent) directory(event, input map[string]json.RawMessage) (dir string, roots []string, err error) {
+	dir, err = optional(event, "cwd")
+	if all := event["workspace_roots"]; err == nil && all != nil && json.Unmarshal(all, &roots) != nil {
+		roots = nil
 	}
-	if err == nil && dir != "" && !filepath.IsAbs(dir) {
-		err = fmt.Errorf("the directory of the event is not absolute: %s", text.Word(dir))
+	switch {
+	case dir == "" && len(roots) > 0: // of cursor, which sends an empty cwd as well
+		dir = roots[0]
+	case dir != "" && len(roots) == 0:
+		roots = []string{dir}
+	}
+	for _, name := range append([]string{dir}, roots...) {
+		if err == nil && name != "" && !filepath.IsAbs(name) {
+			err = fmt.Errorf("the directory of the event is not absolute: %s", text.Word(name))
+		}
 	}
 	if a.dir != "" && err == nil {
 		var below string
@@ -132,7 +140,7 @@ func (a *Agent) directory(event, input map[string]json.RawMessage) (string, erro
 			dir = filepath.Join(dir, below)
 		}
 	}
-	return dir, err
+	return dir, roots, err
 }
 
 var errNoText = errors.New("it is not a string")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -107,6 +108,15 @@ func (x *rehearsal) Start(_ context.Context, spec *executor.Spec) (executor.Proc
 	x.spec = spec
 	return nil, errRehearsed
 }
+
+// Perform is Start for a patch.
+func (x *rehearsal) Perform(spec *executor.Spec, _ func(stdout, stderr io.Writer) int) (executor.Process, error) {
+	x.spec = spec
+	return nil, errRehearsed
+}
+
+// Unwrap returns the executor that plans.
+func (x *rehearsal) Unwrap() executor.Executor { return x.Executor }
 
 // Places implements [executor.Executor].
 func (x *rehearsal) Places(ctx context.Context, dir string, env []string,

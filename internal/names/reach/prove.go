@@ -101,17 +101,9 @@ func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
 
 // proof is nil where nothing is known of what a sandbox would enforce. Each of its plans is made once.
 func (r *DeniedRun) proof() proof {
-	behind := r.Executor
-	for {
-		w, ok := behind.(interface{ Unwrap() executor.Executor })
-		if !ok {
-			break
-		}
-		behind = w.Unwrap()
-	}
-	e, ok := behind.(interface {
+	e, ok := executor.As[interface {
 		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
-	})
+	}](r.Executor)
 	if !ok || r.Spec == nil || r.files == nil || r.Policy.Mode() != sandbox.Managed {
 		return nil
 	}

@@ -53,6 +53,8 @@ type Request struct {
 	// Unattended says that no person answers questions, so that none is asked unless the Request asks
 	// for that.
 	Unattended bool
+	// Stays is that of the Cmd.
+	Stays bool
 	// Named is the sandbox that the run joins; nil for one of its own.
 	Named *Named
 	// Reader has the command wait for a reader of its output: see [Run.Taken]. False never does.

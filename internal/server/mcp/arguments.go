@@ -155,6 +155,7 @@ type execution struct {
 	flags    []string // of run, the script included
 	patch    string   // in the place of a script; empty for none
 	workdir  string   // absolute; empty for the workspace
+	env      bool     // it has variables of its own
 	tty      bool
 	stdin    string
 	opens    bool // its standard input
@@ -205,7 +206,11 @@ func (a *arguments) execution(s *Server) *execution {
 	} else if ms < 0 {
 		a.fail("timeout_ms", "it must not be negative; leave it out for no limit")
 	}
+	_, x.env = a.from["env"]
 	a.permissions(x)
+	if x.env && slices.Contains(x.flags, escalate) {
+		a.fail("env", "a question about leaving the sandbox does not show it; write NAME=value into cmd")
+	}
 	if script != "" {
 		x.flags = append(x.flags, "--command="+script)
 	}
@@ -283,9 +288,44 @@ func (a *arguments) permissions(x *execution) {
 		}
 		x.flags = append(x.flags, "--ask-for="+host)
 	}
-	if why := a.text("justification"); why != "" {
+	wish := asked > 0 || slices.Contains(x.flags, escalate)
+	if wish && len(x.stdin) > maxShown {
+		a.fail("stdin", "it has more than %d bytes, too many to be shown in a question; write it to a file", maxShown)
+	}
+	why := a.text("justification")
+	if more := x.given(); more != "" {
+		why = strings.TrimPrefix(why+" "+more, " ")
+	}
+	if why != "" {
 		x.flags = append(x.flags, "--justification="+why)
 	}
+}
+
+// maxShown is how many bytes of standard input a question shows.
+const maxShown = 2000
+
+// given says what a command gets beside its script, for those who are asked about it: an approval covers what
+// was shown.
+func (x *execution) given() string {
+	var all []string
+	for _, f := range x.flags {
+		if v, ok := strings.CutPrefix(f, "--env="); ok && x.env {
+			all = append(all, "with the variable "+text.Word(v))
+		}
+	}
+	switch {
+	case len(x.stdin) > maxShown:
+		all = append(all, fmt.Sprintf("with %d bytes of standard input", len(x.stdin)))
+	case x.stdin != "":
+		all = append(all, "with the standard input "+text.Word(x.stdin))
+	}
+	if x.keeps || x.tty {
+		all = append(all, "with input that the agent sends later")
+	}
+	if all == nil {
+		return ""
+	}
+	return "(" + strings.Join(all, ", ") + ")"
 }
 
 // place returns a path that --ask-for takes for one.

@@ -66,7 +66,7 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	q := &runs.Request{Args: x.flags, Dir: s.opts.Dir, Workdir: x.workdir, Environ: s.opts.Environ,
 		Patch: x.patch, OpenStdin: x.opens, Approver: approval.Func(st.approve)}
 	if !slices.Contains(x.flags, escalate) {
-		q.Hidden = s.opts.Hidden
+		q.Hidden, q.Stays = s.opts.Hidden, x.env
 	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true

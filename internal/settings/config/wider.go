@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// opensNothing are the settings and the flags of one run that open nothing, whatever their value.
+// opensNothing are the settings and the flags of one run that open nothing, whatever their value. Variables
+// are none of them: where a rule leads a command outside, they can have it run other programs.
 var opensNothing = []string{
-	"approval_wait", "environment.set", "login", "max_output", "quiet", "shell", "tty", "verbose",
+	"approval_wait", "login", "max_output", "quiet", "shell", "tty", "verbose",
 	"--command", "--interactive", "--json", "--jsonl", "--jsonl-drop", "--justification", "--prefix-rule",
 }
 
@@ -53,6 +54,8 @@ func (e *Effective) wider(k *Key, than *Effective) bool {
 		return !covers(than.Base, e.Base)
 	case slices.Equal(got.Texts(), bound.Texts()):
 		return false
+	case k.Name == "read" && slices.ContainsFunc(bound.Texts(), missing(got)):
+		return true // it is a bound for writing, too
 	case k.Order == Opens:
 		return slices.ContainsFunc(got.Texts(), missing(bound))
 	case k.Order == Narrows && k.Name != "rules": // rules can lead outside
