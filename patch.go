@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/patch"
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -207,14 +208,23 @@ func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, err
 // apply applies the patch, and returns the exit code.
 func (p *patching) apply(stdout, stderr io.Writer) int {
 	summary, err := p.applied()
-	if err != nil {
-		_, _ = io.WriteString(stderr, p.says+err.Error()+"\n")
+	if err != nil { // names are those of the model
+		_, _ = io.WriteString(stderr, p.says+printed(err.Error())+"\n")
 		return 1
 	}
-	if _, err := io.WriteString(stdout, summary); err != nil {
+	if _, err := io.WriteString(stdout, printed(summary)); err != nil {
 		return 1
 	}
 	return 0
+}
+
+// printed escapes what a terminal would obey.
+func printed(s string) string {
+	parts := strings.Split(s, "\t")
+	for i := range parts {
+		parts[i] = text.Lines(parts[i])
+	}
+	return strings.Join(parts, "\t")
 }
 
 func (p *patching) applied() (string, error) {

@@ -122,6 +122,19 @@ func killed(t *testing.T, tree, journals string, at int, more ...string) bool {
 	return err != nil
 }
 
+// TestDamagedJournal: what is no journal of ours is named, and nothing is done because of it.
+func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", `{"ID":`, `{"ID":"x","Steps":[{"Path":"file"}]}`,
+		`{"ID":"x","Dirs":["d"],"Steps":[{"Path":"/x"}]}`} {
+		journals := testenv.RealTemp(t)
+		put(t, filepath.Join(journals, "a.undo"), content)
+		if err := Recover(journals); err == nil || !strings.Contains(err.Error(), "a.undo, is damaged") {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
 // TestKilled kills a patch at each change to a file system, and the repair at each change of its own.
 func TestKilled(t *testing.T) {
 	t.Parallel()

@@ -238,14 +238,41 @@ func recoverAll(dir *os.Root, step func()) error {
 	return errors.Join(errs...)
 }
 
-func recoverOne(dir *os.Root, name string, step func()) error {
+// readJournal reads what was written in one step; nothing else is obeyed.
+func readJournal(dir *os.Root, name string) (*journal, error) {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	content, err := dir.ReadFile(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j := &journal{}
 	if err := json.Unmarshal(content, j); err != nil {
-		return err
+		return nil, err
+	}
+	for _, s := range j.Steps {
+		if !filepath.IsAbs(s.Path) {
+			return nil, errors.New("it has a name that is not absolute")
+		}
+	}
+	for _, name := range j.Dirs {
+		if !filepath.IsAbs(name) {
+			return nil, errors.New("it has a name that is not absolute")
+		}
+	}
+	return j, nil
+}
+
+func recoverOne(dir *os.Root, name string, step func()) error {
+	j, err := readJournal(dir, name)
+	if err != nil {
+		return fmt.Errorf("the journal of a patch, %s, is damaged: %w; look for what it left (.sallyport-patch-*), "+
+			"and remove it", filepath.Join(dir.Name(), name), err)
 	}
 	if len(j.Steps) == 0 {
 		return dir.Remove(name)

@@ -140,7 +140,7 @@ func strange(info fs.FileInfo) string {
 		return whyLink
 	case !info.IsDir():
 		return whyNone
-	case foreign(info):
+	case IsForeign(info):
 		return whyForeign
 	}
 	return ""

@@ -15,7 +15,10 @@ import (
 const NoWait = 0
 
 // The profile of a user is closed to others here, and modes say nothing.
-func foreign(fs.FileInfo) bool { return false }
+
+// IsForeign reports whether a file belongs to another user than that of this process. Where files have no
+// owners, none does.
+func IsForeign(fs.FileInfo) bool { return false }
 
 func closed(fs.FileInfo) bool { return true }
 

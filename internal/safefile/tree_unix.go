@@ -17,7 +17,9 @@ import (
 // then makes one call to find that out, and not five.
 const NoWait = syscall.O_NONBLOCK
 
-func foreign(info fs.FileInfo) bool {
+// IsForeign reports whether a file belongs to another user than that of this process. Where files have no
+// owners, none does.
+func IsForeign(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(st.Uid) != euid()
 }

@@ -170,11 +170,11 @@ func TestTwice(t *testing.T) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	for agent, txt := range map[string]string{
-		Claude: "{\n  \"mcpServers\": {\n    \"sallyport\": {\"command\": \"x\", \"args\": [\"y\"]},\n    " +
+		Claude: "{\n  \"mcpServers\": {\n    \"sallyport\": {\"command\": \"x\", \"args\": [\"mcp\"]},\n    " +
 			"\"z\": {}\n  }\n}\n",
 		Cursor: "{\"mcpServers\": {\"sallyport\": 1}}\n",
 		VSCode: "{\"servers\": {\"sallyport\": {\"url\": \"https://example.com\"}}}\n",
-		Codex:  "[mcp_servers.sallyport]\nurl = \"https://example.com\"\n\n[b]\nc = 1\n",
+		Codex:  "[mcp_servers.sallyport]\ncommand = \"/x/example\"\nargs = [\"mcp\"] # keep\n\n[b]\nc = 1\n",
 	} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()

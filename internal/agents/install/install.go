@@ -8,7 +8,7 @@
 // before, so that a person can look at [Change.Diff] first.
 //
 // The files belong to others. An entry is added as text, and all other bytes stay, with comments, order
-// and layout. What is ours is told by its form, its name or program, or because the file did not have it
+// and layout. What is ours is told by its form and program, or because the file did not have it
 // before the first change, which a backup keeps. Removing cuts the entry out, and what is empty then and was
 // not there before; if the rest says what the backup says, the result is the backup, byte for byte.
 //
@@ -116,7 +116,7 @@ func (e entry) shaped() bool { return e.Command != "" && len(e.Args) > 0 && e.Ar
 
 // isOurs reports whether a server is ours.
 func (w *work) isOurs(name string, e entry) bool {
-	if !e.shaped() || name == DefaultName || w.isOwn(e.Command) {
+	if !e.shaped() || w.isOwn(e.Command) {
 		return e.shaped()
 	}
 	was, err := w.servers(w.before)
@@ -313,7 +313,7 @@ func (w *work) has(txt []byte, part Part, all bool) (bool, error) {
 		servers, err := w.servers(txt)
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			e := servers[name]
-			own := e.shaped() && (name == DefaultName || w.isOwn(e.Command))
+			own := e.shaped() && w.isOwn(e.Command)
 			if name == w.Name && w.isOurs(name, e) || all && own {
 				return true, err
 			}

@@ -51,7 +51,6 @@ func TestWider(t *testing.T) {
 		{"", "", "--level landlock", "level"},
 		{"", "", "-e K=V", "environment.set"},
 		{"", "--ro /usr", "", "read"},
-		{"", "--ro /usr", "--ro /usr", ""},
 		{"", "", "-e KEY", "environment.pass"},
 		{"", "", "--env-inherit none", ""},
 		{"environment.inherit = 'core'", "", "--env-inherit all", "environment.inherit"},

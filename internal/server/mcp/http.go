@@ -64,6 +64,10 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("the token file %s can be read by others (mode %04o); run chmod 600 on it",
 			text.Word(path), info.Mode().Perm())
 	}
+	if safefile.IsForeign(info) {
+		return "", fmt.Errorf("the token file %s belongs to another user, who has the token; use a file of your own",
+			text.Word(path))
+	}
 	data := make([]byte, maxToken)
 	n, _ := f.Read(data) // an error leaves no token
 	token := strings.TrimSpace(string(data[:n]))

@@ -5,6 +5,7 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -181,6 +182,15 @@ func TestToken(t *testing.T) {
 	}
 	if _, err := mcp.Token(file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Error(err)
+	}
+	if testenv.IsRoot() {
+		theirs := filepath.Join(dir, "theirs")
+		if err := errors.Join(os.WriteFile(theirs, []byte("token\n"), 0o600), os.Chown(theirs, 65534, -1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mcp.Token(theirs); err == nil || !strings.Contains(err.Error(), "another user") {
+			t.Error(err)
+		}
 	}
 	empty := filepath.Join(dir, "empty")
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
