@@ -53,7 +53,7 @@ func (x *execution) patching() (*patching, error) {
 		says = "apply_patch verification failed: "
 		var err error
 		if call, err = patch.CallOf(x.args); err != nil {
-			return &patching{says: says, err: err}, nil
+			return &patching{says: says, err: err}, nil //nolint:nilerr // it is told as the command's
 		} else if call == nil {
 			return nil, nil //nolint:nilnil // an ordinary command
 		}
@@ -66,7 +66,7 @@ func (x *execution) patching() (*patching, error) {
 	default:
 		p.names, p.err = p.patch.Names(p.dir)
 	}
-	return p, nil
+	return p, nil //nolint:nilerr // likewise
 }
 
 // authorizePatch is authorize for a patch: rules play no part. Files that the sandbox of a command would
@@ -236,7 +236,7 @@ func (p *patching) applied() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer plan.Close()
+	defer func() { _ = plan.Close() }() // what is open has no more to say
 	state, err := dirs.Dir()
 	if err != nil {
 		return "", err

@@ -82,7 +82,8 @@ func commandIn(t *testing.T, answer []byte) string {
 			if token, err = d.Token(); err != nil {
 				t.Fatal(err)
 			}
-			return token.(string)
+			command, _ := token.(string)
+			return command
 		}
 	}
 }

@@ -182,7 +182,8 @@ type hook struct {
 // hookAnswer reads an event and prints the answer. Every error has the exit code that blocks.
 func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, words []string) error {
 	h := &hook{env: env, agent: agent, run: &o.run, mode: o.mode}
-	answer, err := []byte(nil), error(nil)
+	var answer []byte
+	var err error
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
 	} else if answer, err = within(eventTime, "the event does not end", h.read); err == nil {

@@ -42,24 +42,24 @@ func (pl *Plan) applyIn(dir *os.Root, step func()) error {
 	if len(t.entries) == 0 {
 		return nil
 	}
-	if err := t.journal.write(dir, step); err != nil {
+	if err := t.write(dir, step); err != nil {
 		return err
 	}
-	undo, done := t.journal.ID+undoSuffix, t.journal.ID+doneSuffix
+	undo, done := t.ID+undoSuffix, t.ID+doneSuffix
 	err := t.run()
 	if err == nil {
 		step()
 		err = dir.Rename(undo, done)
 	}
 	if err != nil {
-		undone := t.journal.undo(t.tree, step)
+		undone := t.undo(t.tree, step)
 		if undone == nil {
 			undone = dir.Remove(undo)
 		}
 		return errors.Join(err, undone)
 	}
 	// It is done: what cannot be removed now is removed by the next patch.
-	if t.journal.clean(t.tree, step) == nil {
+	if t.clean(t.tree, step) == nil {
 		step()
 		_ = dir.Remove(done)
 	}

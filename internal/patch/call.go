@@ -73,8 +73,8 @@ func document(script string) *Call {
 	c := &Call{}
 	first = strings.Trim(first, " \t\r")
 	if rest, ok := strings.CutPrefix(first, "cd "); ok {
-		dir, rest, ok := strings.Cut(rest, "&&")
-		if c.Dir, ok = plainWord(strings.Trim(dir, " \t")); !ok {
+		dir, rest, joined := strings.Cut(rest, "&&")
+		if c.Dir, ok = plainWord(strings.Trim(dir, " \t")); !ok || !joined {
 			return nil
 		}
 		first = strings.TrimLeft(rest, " \t")

@@ -123,7 +123,7 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 		return true, nil // it was to be made
 	}
 	if err != nil {
-		return false, nil // something else was put on the way, which must not stop all later patches
+		return false, nil //nolint:nilerr // what was put on the way must not stop all later patches
 	}
 	name, was, next := filepath.Base(s.Path), j.beside(i, "old"), j.beside(i, "new")
 	before, err := d.Lstat(was)

@@ -97,8 +97,8 @@ func (a *arguments) within(name string, usual, least, most int) int {
 	return min(max(a.whole(name, usual), least), most)
 }
 
-func (a *arguments) milliseconds(name string, usual, least, most int) time.Duration {
-	return time.Duration(a.within(name, usual, least, most)) * time.Millisecond
+func (a *arguments) milliseconds(name string, usual, least int) time.Duration {
+	return time.Duration(a.within(name, usual, least, longestWait)) * time.Millisecond
 }
 
 // The budget of an answer, in tokens of four bytes.
@@ -172,7 +172,7 @@ func (a *arguments) execution(s *Server) *execution {
 	script := a.text("cmd")
 	x := &execution{patch: a.text("patch"), tty: a.truth("tty"), stdin: a.text("stdin"),
 		keeps: a.truth("keep_stdin"),
-		yield: a.milliseconds("yield_time_ms", 10_000, 250, 300_000), until: a.conditions(),
+		yield: a.milliseconds("yield_time_ms", 10_000, 250), until: a.conditions(),
 		tokens:   a.tokens(),
 		approval: a.text("approval_id")}
 	switch {

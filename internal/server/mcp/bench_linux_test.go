@@ -38,5 +38,7 @@ func BenchmarkMCPExec(b *testing.B) {
 	b.ReportMetric(float64(theirs[len(theirs)/2].Microseconds()), "us/bwrap-p50")
 	b.ReportMetric(float64(ours[len(ours)/2])/float64(theirs[len(theirs)/2]), "ratio")
 	_ = c.in.Close()
-	<-c.done
+	if err := <-c.done; err != nil {
+		b.Error(err)
+	}
 }

@@ -216,7 +216,7 @@ func TestNoAnswerAfterCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`) //nolint:misspell // its name
 	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}

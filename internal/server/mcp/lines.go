@@ -79,7 +79,7 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 			c.none = make(chan struct{})
 		}
 		c.asked[req.ID] = false
-	case req.Method == "notifications/cancelled":
+	case req.Method == "notifications/cancelled": //nolint:misspell // its name
 		var p struct {
 			RequestID any `json:"requestId"`
 		}

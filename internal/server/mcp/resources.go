@@ -47,7 +47,7 @@ func (s *Server) addResources() {
 				revisionOf(req) < newRevision {
 				const notFound = -32002 // of the revisions before
 				older := *wire
-				older.Code, err = notFound, &older
+				older.Code = notFound
 				return nil, &older
 			}
 			return res, err

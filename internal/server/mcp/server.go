@@ -97,7 +97,7 @@ func (s *Server) Serve(ctx context.Context, of sdk.Transport) error {
 	t := &lineTransport{Transport: of, ended: s.stop}
 	err := s.mcp.Run(ctx, t)
 	if ctx.Err() != nil || t.over() {
-		return nil
+		return nil //nolint:nilerr // that is how it ends
 	}
 	return err
 }

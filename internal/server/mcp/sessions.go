@@ -30,7 +30,7 @@ func (s *Server) write(c *call) (*answer, error) {
 	if chars == "" {
 		usual = 5000
 	}
-	yield, until := c.args.milliseconds("yield_time_ms", usual, 1, longestWait), c.args.conditions()
+	yield, until := c.args.milliseconds("yield_time_ms", usual, 1), c.args.conditions()
 	if len(chars) > maxInput {
 		c.args.fail("chars", "it has more than %d bytes; write it in parts", maxInput)
 	}
@@ -77,7 +77,7 @@ func (s *Server) wait(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	until, longest := c.args.conditions(), c.args.milliseconds("timeout_ms", 45_000, 1, longestWait)
+	until, longest := c.args.conditions(), c.args.milliseconds("timeout_ms", 45_000, 1)
 	from, tokens := c.args.offset(r), c.args.tokens()
 	if c.args.err != nil {
 		return nil, c.args.err
@@ -104,7 +104,7 @@ func (s *Server) signal(c *call) (*answer, error) {
 		c.args.fail("signal", "unknown signal %s; use a name such as TERM, INT, KILL or HUP",
 			syntax.QuoteFlag(name))
 	}
-	yield, tokens := c.args.milliseconds("yield_time_ms", 500, 1, longestWait), c.args.tokens()
+	yield, tokens := c.args.milliseconds("yield_time_ms", 500, 1), c.args.tokens()
 	if c.args.err != nil {
 		return nil, c.args.err
 	}

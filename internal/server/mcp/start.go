@@ -75,7 +75,7 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 		defer cancel()
 		st.result, st.err = run.Start(life, q)
 		if st.result == nil && st.err == nil {
-			st.err = st.feed(x)
+			st.feed(x)
 		}
 		close(st.settled)
 	})
@@ -83,14 +83,13 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 }
 
 // feed gives the command its input.
-func (st *start) feed(x *execution) error {
+func (st *start) feed(x *execution) {
 	if x.stdin != "" {
 		_, _ = st.run.Write("", []byte(x.stdin)) // a command that reads less of it is none the worse
 	}
 	if x.opens && !x.keeps {
 		_, _ = st.run.CloseInput()
 	}
-	return nil
 }
 
 // stop ends what was begun: it does not start any more, or is terminated.
