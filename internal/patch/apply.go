@@ -11,7 +11,7 @@ import (
 )
 
 // Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, it undoes;
-// where the process is killed, [Recover] or the next patch does.
+// where the process is killed, the next patch does.
 //
 // Files are replaced, and not written in place: one with several names is a new file under this one.
 // Nothing is forced to disk, so a machine that loses its power may leave a mixture.

@@ -122,6 +122,15 @@ func killed(t *testing.T, tree, journals string, at int, more ...string) bool {
 	return err != nil
 }
 
+// recoverIn is what a patch does first with the directory of its journals.
+func recoverIn(path string) error {
+	dir, unlock, err := openJournals(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(recoverAll(dir, func() {}), unlock())
+}
+
 // TestDamagedJournal: what is no journal of ours is named, and nothing is done because of it.
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
@@ -129,7 +138,7 @@ func TestDamagedJournal(t *testing.T) {
 		`{"ID":"x","Dirs":["d"],"Steps":[{"Path":"/x"}]}`} {
 		journals := testenv.RealTemp(t)
 		put(t, filepath.Join(journals, "a.undo"), content)
-		if err := Recover(journals); err == nil || !strings.Contains(err.Error(), "a.undo, is damaged") {
+		if err := recoverIn(journals); err == nil || !strings.Contains(err.Error(), "a.undo, is damaged") {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
@@ -158,7 +167,7 @@ func TestKilled(t *testing.T) {
 				continue
 			}
 		}
-		if err := Recover(journals); err != nil {
+		if err := recoverIn(journals); err != nil {
 			t.Fatalf("at %d: %v", at, err)
 		}
 		got := testenv.Contents(t, tree)

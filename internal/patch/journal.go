@@ -210,16 +210,8 @@ func openJournals(path string) (dir *os.Root, unlock func() error, err error) {
 	return dir, func() error { return errors.Join(f.Close(), dir.Close()) }, nil
 }
 
-// Recover undoes patches that a killed process left half done, and removes what is left of those that
-// were done. Journals lie in the directory path, which is sallyport's own; [Plan.Apply] calls it first.
-func Recover(path string) error {
-	dir, unlock, err := openJournals(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(recoverAll(dir, func() {}), unlock())
-}
-
+// recoverAll undoes patches that a killed process left half done, and removes what is left of those that were
+// done.
 func recoverAll(dir *os.Root, step func()) error {
 	d, err := dir.Open(".")
 	if err != nil {

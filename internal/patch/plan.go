@@ -115,17 +115,6 @@ func (pl *Plan) Summary() string {
 	return b.String()
 }
 
-// Paths returns the absolute names without links of all files that change, for questions.
-func (pl *Plan) Paths() []string {
-	var paths []string
-	for _, e := range pl.entries {
-		if e.changes() {
-			paths = append(paths, e.path)
-		}
-	}
-	return paths
-}
-
 func (e *entry) changes() bool {
 	if !e.now.exists || e.before == nil {
 		return e.now.exists != (e.before != nil)
