@@ -86,7 +86,7 @@ func TestSwappedLinks(t *testing.T) {
 					break
 				}
 				restore()
-				err = errors.Join(os.RemoveAll(filepath.Join(dir, "sub")), Recover(journals))
+				err = errors.Join(os.RemoveAll(filepath.Join(dir, "sub")), recoverIn(journals))
 				if err != nil {
 					t.Fatal(err)
 				}
