@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestRefusedText has texts that are not what they seem.
@@ -236,7 +238,7 @@ func TestModeAndOwner(t *testing.T) {
 	if err := os.Chmod(path, 0o664); err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() == 0 {
+	if testenv.IsRoot() {
 		if err := os.Chown(path, 1234, 4321); err != nil {
 			t.Fatal(err)
 		}
