@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
-
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
