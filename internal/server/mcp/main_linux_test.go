@@ -136,7 +136,7 @@ func connect(t testing.TB, server *mcp.Server, dir, revision string, opts *sdk.C
 	}
 	t.Cleanup(func() {
 		_ = session.Close() // the server sees the end
-		_ = <-served        // what matters was answered
+		<-served            //nolint:errcheck // what matters was answered
 		server.Close()
 		cancel()
 	})
