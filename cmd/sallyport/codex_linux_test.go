@@ -107,7 +107,7 @@ func TestPeerCodexMCP(t *testing.T) {
 		session("mcp__sallyport.write", map[string]any{"chars": "", "close_stdin": true}),
 		session("mcp__sallyport.wait", map[string]any{"timeout_ms": 60_000}),
 		codexCall("mcp__sallyport.exec", map[string]any{"cmd": "echo out", "sandbox_permissions": "require_escalated",
-			"justification": "it must"}), // nobody is there: the client declines
+			"justification": "it must"}), // the user is absent: the client declines
 		codexCall("mcp__sallyport.exec", map[string]any{"cmmd": "true"}),
 	}
 	c := newCodex(t, script)
