@@ -152,10 +152,9 @@ func TestJoinAsks(t *testing.T) {
 func TestJoinSignals(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	testenv.NeedProgram(t, "bash")
-	const script = `trap 'echo "got USR1"' USR1; trap 'echo "got INT"' INT; echo $$ up; while :; do sleep 600 & wait; done`
+	const script = `trap 'echo "got USR1"' USR1; trap 'echo "got INT"' INT; echo $$ up; ` + idles
 	start := func() (*bufio.Scanner, func(os.Signal), func() int) {
-		cmd := d.command(t, "sallyport", "run", "--join", "n", "--", "bash", "-c", script)
+		cmd := d.command(t, "sallyport", "run", "--join", "n", "--", "sh", "-c", script)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -211,7 +210,7 @@ func commandOf(t *testing.T, script string) int {
 	for _, p := range all {
 		pid, err := strconv.Atoi(p.Name())
 		line, _ := os.ReadFile("/proc/" + p.Name() + "/cmdline") // it may have ended
-		if err != nil || !bytes.HasPrefix(line, []byte("bash\x00-c\x00")) ||
+		if err != nil || !bytes.HasPrefix(line, []byte("sh\x00-c\x00")) ||
 			!bytes.Contains(line, []byte(script)) {
 			continue
 		}

@@ -74,9 +74,8 @@ func TestRemoteTerminal(t *testing.T) {
 func TestRemoteSignal(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	testenv.NeedProgram(t, "bash")
-	cmd := d.command(t, "sallyport", "run", "--remote", d.server(t), "-C", d.work, "--", "bash", "-c",
-		`trap 'echo "got INT"; exit 9' INT; echo up; while :; do sleep 600 & wait; done`)
+	cmd := d.command(t, "sallyport", "run", "--remote", d.server(t), "-C", d.work, "--", "sh", "-c",
+		`trap 'echo "got INT"; exit 9' INT; echo up; `+idles)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -339,7 +339,7 @@ func TestAttachAsks(t *testing.T) {
 func TestAttachPipe(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	id := d.start(t, "--", "bash", "-c", `trap 'echo "got INT"; exit 9' INT; echo up; echo down >&2; while :; do sleep 600 & wait; done`)
+	id := d.start(t, "--", "sh", "-c", `trap 'echo "got INT"; exit 9' INT; echo up; echo down >&2; `+idles)
 	x := d.attach(t, id)
 	x.Expect("up\r\n")
 	x.Send("abc\x1c")

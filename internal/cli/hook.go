@@ -183,14 +183,17 @@ type hook struct {
 func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, words []string) error {
 	h := &hook{env: env, agent: agent, run: &o.run, mode: o.mode}
 	var answer []byte
+	var call *hooks.Call
 	var err error
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
-	} else if answer, err = within(eventTime, "the event does not end", h.read); err == nil {
-		event := answer
+	} else {
+		call, err = within(eventTime, "the event does not end", h.read)
+	}
+	if err == nil && call != nil { // nil is no opinion
 		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
 			h.flags = runFlagsOf(o)
-			return h.answer(ctx, event)
+			return h.answer(ctx, call)
 		})
 	}
 	if err == nil && len(answer) > 0 {
@@ -221,9 +224,9 @@ func runFlagsOf(o *options) (words []string) {
 }
 
 // within returns what f does, or an error if that takes longer, or f panics. Then f goes on.
-func within(limit time.Duration, late string, f func() ([]byte, error)) ([]byte, error) {
+func within[T any](limit time.Duration, late string, f func() (T, error)) (T, error) {
 	type result struct {
-		out []byte
+		out T
 		err error
 	}
 	done := make(chan result, 1)
@@ -238,12 +241,13 @@ func within(limit time.Duration, late string, f func() ([]byte, error)) ([]byte,
 	case r := <-done:
 		return r.out, r.err
 	case <-timer.C:
-		return nil, fmt.Errorf("%s (%s)", late, limit)
+		var none T
+		return none, fmt.Errorf("%s (%s)", late, limit)
 	}
 }
 
 // read reads the event.
-func (h *hook) read() ([]byte, error) {
+func (h *hook) read() (*hooks.Call, error) {
 	if h.env.Stdin == nil {
 		return nil, errors.New("no event: standard input is closed")
 	}
@@ -254,15 +258,11 @@ func (h *hook) read() ([]byte, error) {
 	case len(event) > hooks.MaxEvent:
 		return nil, fmt.Errorf("the event has more than %d bytes", hooks.MaxEvent)
 	}
-	return event, nil
+	return h.agent.Decode(event)
 }
 
-// answer judges the command of an event; nil is no opinion.
-func (h *hook) answer(ctx context.Context, event []byte) ([]byte, error) {
-	call, err := h.agent.Decode(event)
-	if call == nil || err != nil {
-		return nil, err
-	}
+// answer judges the command of an event.
+func (h *hook) answer(ctx context.Context, call *hooks.Call) ([]byte, error) {
 	if strings.ContainsRune(call.Command, 0) {
 		return call.Encode(hooks.Answer{Reason: "sallyport: the command has a NUL character"}), nil
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
@@ -289,6 +290,15 @@ func (r *Run) Info() Info {
 func (r *Run) asks() bool {
 	q := r.prepared.Questions
 	return q != nil && len(q.Open.Pending()) > 0
+}
+
+// Answer answers the open question with an ID. Of several answers the first one counts; the error for a
+// later one is an [approval.ErrUnknown].
+func (r *Run) Answer(id string, d approval.Decision) error {
+	if q := r.prepared.Questions; q != nil {
+		return q.Open.Answer(id, d)
+	}
+	return approval.ErrUnknown
 }
 
 // Result returns the Result of a run that has ended. The error is an *Error with the reason

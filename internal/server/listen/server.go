@@ -63,6 +63,7 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 	defer pass(nil)
 	listens := p.open() // before the terminal shows the question: who sees it there can answer it elsewhere
 	beside := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		p.posted(ctx, r.ID, nil)
 		d, err := p.Beside.Approve(ctx, r)
 		if !errors.Is(err, approval.ErrPass) {
 			return d, err
@@ -83,13 +84,7 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 			return d, context.Cause(ctx)
 		}
 	})
-	elsewhere := approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
-		if !listens {
-			return approval.Decision{}, approval.ErrPass
-		}
-		return p.questions.Approve(ctx, r)
-	})
-	return approval.First(beside, elsewhere).Approve(ctx, r)
+	return approval.First(beside, &p.questions).Approve(ctx, r)
 }
 
 // Alone returns an Approver that asks a, which may take long: others who look for the question do
@@ -140,19 +135,24 @@ func (p *QuestionServer) await(ctx context.Context) {
 	known := maps.Clone(p.known)
 	p.mu.Unlock()
 	for id, settled := range known {
-		for open := false; !open; {
-			changed := p.questions.Changed()
-			if slices.ContainsFunc(p.questions.Pending(),
-				func(r *approval.Request) bool { return r.ID == id }) {
-				break
-			}
-			select {
-			case <-changed:
-			case <-settled:
-				open = true
-			case <-ctx.Done():
-				return
-			}
+		p.posted(ctx, id, settled)
+	}
+}
+
+// posted returns when a question is asked, or settled, or ctx ends.
+func (p *QuestionServer) posted(ctx context.Context, id string, settled <-chan struct{}) {
+	for {
+		changed := p.questions.Changed()
+		if slices.ContainsFunc(p.questions.Pending(),
+			func(r *approval.Request) bool { return r.ID == id }) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-settled:
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }

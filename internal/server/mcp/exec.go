@@ -69,14 +69,20 @@ func (s *Server) perform(c *call, x *execution) (*answer, error) {
 	return a, err
 }
 
-// answered gives the answer that comes with a repeated call, and reports whether there was an earlier one.
+// answered gives the answer that comes with a repeated call, and reports whether it does not count, for there
+// was an earlier one. What is not on offer was made a denial before.
 func (s *Server) answered(c *call, st *start, id string) (lost bool) {
 	res, ok := c.req.Params.InputResponses[askedInput].(*sdk.ElicitResult)
 	if !ok {
 		return false
 	}
 	q, _ := st.asks()
-	return q == nil || q.request.ID != id || !st.decide(decision(res, q.request))
+	if q == nil || q.request.ID != id {
+		return true
+	}
+	err := st.run.Answer(id, decision(res, q.request))
+	st.close(q)
+	return err != nil
 }
 
 // follow waits for a start as a call says, and returns the answer.

@@ -46,11 +46,10 @@ type start struct {
 	within  context.Context //nolint:containedctx // of the call in which the client is asked
 }
 
-// A question is one that waits for a call with the answer, or for an answer from elsewhere.
+// A question is one that a call answers, or someone elsewhere.
 type question struct {
 	request *approval.Request
 	expires time.Time
-	answer  chan approval.Decision // takes one
 }
 
 // begin starts what a call asks for. Elicits is nil where the client is not asked within a call.
@@ -108,15 +107,13 @@ func (st *start) approve(ctx context.Context, r *approval.Request) (approval.Dec
 	if st.elicits != nil {
 		return st.elicit(ctx, r)
 	}
-	q := &question{request: r, expires: time.Now().Add(questionTime), answer: make(chan approval.Decision, 1)}
+	q := &question{request: r, expires: time.Now().Add(questionTime)}
 	st.server.remember(r.ID, st)
 	st.open(q)
 	defer st.close(q)
 	timer := time.NewTimer(questionTime)
 	defer timer.Stop()
 	select {
-	case d := <-q.answer:
-		return d, nil
 	case <-timer.C:
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -148,18 +145,6 @@ func (st *start) asks() (*question, <-chan struct{}) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.asked, st.changed
-}
-
-// decide gives the answer to the open question, and reports whether it was the first one.
-func (st *start) decide(d approval.Decision) bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.asked == nil {
-		return false
-	}
-	st.asked.answer <- d
-	st.asked = nil
-	return true
 }
 
 // elicit asks the client within a call. The end of ctx withdraws the question.
