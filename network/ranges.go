@@ -6,6 +6,7 @@ package network
 import (
 	"encoding/binary"
 	"net/netip"
+	"sync"
 )
 
 // protected are the ranges that no public service has: a host in them is on this machine, in its
@@ -27,24 +28,29 @@ var metadata = prefixes(
 	"fd00:a9fe:a9fe::1/128", "fd00:100::100:200/128",
 )
 
-// carriers are the IPv6 ranges whose addresses lead to an IPv4 address, and where it is.
-var carriers = []struct {
+// A carrier is a range of IPv6 whose addresses lead to an IPv4 address.
+type carrier struct {
 	prefix netip.Prefix
 	at     [4]int // its bytes
 	hidden bool   // its bits are inverted
-}{
-	{netip.MustParsePrefix("::/96"), lastBytes, false},           // compatible
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes, false}, // translated
-	{netip.MustParsePrefix("64:ff9b::/96"), lastBytes, false},    // NAT64
-	// NAT64 with a prefix of its own, of any length (RFC 8215); byte 8 is 0 (RFC 6052).
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}, false},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}, false},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}, false},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), lastBytes, false},
-	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}, false}, // 6to4
-	{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}, false}, // the server of Teredo
-	{netip.MustParsePrefix("2001::/32"), lastBytes, true},           // its client
 }
+
+// carriers are the IPv6 ranges whose addresses lead to an IPv4 address, and where it is.
+var carriers = sync.OnceValue(func() []carrier {
+	return []carrier{
+		{netip.MustParsePrefix("::/96"), lastBytes, false},           // compatible
+		{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes, false}, // translated
+		{netip.MustParsePrefix("64:ff9b::/96"), lastBytes, false},    // NAT64
+		// NAT64 with a prefix of its own, of any length (RFC 8215); byte 8 is 0 (RFC 6052).
+		{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}, false},
+		{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}, false},
+		{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}, false},
+		{netip.MustParsePrefix("64:ff9b:1::/48"), lastBytes, false},
+		{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}, false}, // 6to4
+		{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}, false}, // the server of Teredo
+		{netip.MustParsePrefix("2001::/32"), lastBytes, true},           // its client
+	}
+})
 
 var lastBytes = [4]int{12, 13, 14, 15}
 
@@ -54,12 +60,15 @@ func isISATAP(b *[16]byte) bool {
 	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-func prefixes(texts ...string) []netip.Prefix {
-	list := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		list[i] = netip.MustParsePrefix(text)
-	}
-	return list
+// prefixes returns a function that reads ranges at its first call.
+func prefixes(texts ...string) func() []netip.Prefix {
+	return sync.OnceValue(func() []netip.Prefix {
+		list := make([]netip.Prefix, len(texts))
+		for i, text := range texts {
+			list[i] = netip.MustParsePrefix(text)
+		}
+		return list
+	})
 }
 
 // A guard says what it takes to reach an address. Greater is harder.
@@ -82,9 +91,9 @@ func guardOf(addr netip.Addr) guard {
 
 func rangeGuard(addr netip.Addr) guard {
 	switch {
-	case within(metadata, addr):
+	case within(metadata(), addr):
 		return guardMetadata
-	case within(protected, addr):
+	case within(protected(), addr):
 		return guardPrivate
 	}
 	return guardNone
@@ -102,7 +111,7 @@ func within(ranges []netip.Prefix, addr netip.Addr) bool {
 // isProtectedRange reports whether a range lies in one of those that are protected, so that who
 // names it knows what it opens. "0.0.0.0/0" does not.
 func isProtectedRange(p netip.Prefix) bool {
-	for _, q := range protected {
+	for _, q := range protected() {
 		if q.Bits() <= p.Bits() && q.Contains(p.Addr()) {
 			return true
 		}
@@ -126,7 +135,7 @@ func carriedBy(addr netip.Addr) func(yield func(netip.Addr) bool) {
 		if isISATAP(&bytes) && !yield(netip.AddrFrom4(pick(lastBytes))) {
 			return
 		}
-		for _, c := range carriers {
+		for _, c := range carriers() {
 			if !c.prefix.Contains(addr) {
 				continue
 			}

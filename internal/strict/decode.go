@@ -57,8 +57,6 @@ type plan struct {
 	fields []field
 }
 
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
-
 // plans are those of all structures that were decoded, by their types.
 var plans sync.Map
 
@@ -82,7 +80,8 @@ func (p *plan) add(t reflect.Type, at []int) {
 			p.add(f.Type, index)
 			continue
 		}
-		to := field{name: name, index: index, own: reflect.PointerTo(f.Type).Implements(unmarshaler)}
+		to := field{name: name, index: index,
+			own: reflect.PointerTo(f.Type).Implements(reflect.TypeFor[json.Unmarshaler]())}
 		if f.Name != "_" || len(at) == 0 { // what a structure is in errors is no matter of its parts
 			to.rule(f.Tag.Get("rule"), p)
 		}

@@ -218,7 +218,7 @@ func scoreSign(text []rune, i int) float64 {
 // A script has the frequency of the letters of a few languages that share an
 // alphabet.
 type script struct {
-	table *unicode.RangeTable
+	table **unicode.RangeTable // a pointer to a variable needs no work when the program starts
 	// groups of lower-case letters with the value of each letter.
 	groups []group
 	other  float64 // what any other letter of the alphabet is worth
@@ -237,33 +237,33 @@ type group struct {
 // of the languages; the values are roughly the logarithm of a letter's
 // frequency over that of a random letter.
 var (
-	western = script{table: unicode.Latin, latin: true, other: -1, groups: []group{
+	western = script{table: &unicode.Latin, latin: true, other: -1, groups: []group{
 		{"éäöüßàèçáíóúñãõâêîôûåøæ", 1},
 		{"ëïùìòœýÿðþšžƒªº", -0.3},
 	}}
-	central = script{table: unicode.Latin, latin: true, other: -1, groups: []group{
+	central = script{table: &unicode.Latin, latin: true, other: -1, groups: []group{
 		{"áéíóúýčďěňřšťůžąćęłńśźżőűöüăâî", 1},
 		{"äôľĺŕđţş", 0.3},
 		{"ß", -0.3},
 	}}
-	turkish = script{table: unicode.Latin, latin: true, other: -1, groups: []group{
+	turkish = script{table: &unicode.Latin, latin: true, other: -1, groups: []group{
 		{"ğışiöüç", 1},
 		{"âîûéäàèêëïôáíóúñß", 0},
 	}}
-	cyrillic = script{table: unicode.Cyrillic, other: -1.5, extra: cyrillicPairs, groups: []group{
+	cyrillic = script{table: &unicode.Cyrillic, other: -1.5, extra: cyrillicPairs, groups: []group{
 		{"оеаинтср", 1},
 		{"влкмдпуя", 0.2},
 		{"ыьгзбчйхжі", -0.4},
 		{"шюцщэфъё", -2},
 		{"їєґўјљњћђџ", -1.2},
 	}}
-	greek = script{table: unicode.Greek, other: -1.5, extra: greekAccent, groups: []group{
+	greek = script{table: &unicode.Greek, other: -1.5, extra: greekAccent, groups: []group{
 		{"αοιετσςν", 1},
 		{"άέήίόύώ", 0.6},
 		{"ηυρπκμλ", 0.2},
 		{"ωδγχθφβ", -0.5},
 	}}
-	hebrew = script{table: unicode.Hebrew, other: -1.5, extra: hebrewFinal, groups: []group{
+	hebrew = script{table: &unicode.Hebrew, other: -1.5, extra: hebrewFinal, groups: []group{
 		{"יוהלאתמרבש", 0.7},
 		{"נדעכחקפםןץףך", 0},
 		{"צסגטז", -0.6},
@@ -274,7 +274,7 @@ var (
 func (s *script) score(text []rune, i int) float64 {
 	const strange = -2
 	r := text[i]
-	if !unicode.Is(s.table, r) {
+	if !unicode.Is(*s.table, r) {
 		return strange
 	}
 	prev, next := neighbors(text, i)
@@ -300,7 +300,7 @@ func (s *script) score(text []rune, i int) float64 {
 			value += 0.25
 		case s.latin: // two accents side by side
 			value -= 0.7
-		case !unicode.Is(s.table, n): // letters of two alphabets in one word
+		case !unicode.Is(*s.table, n): // letters of two alphabets in one word
 			value += strange
 		}
 	}

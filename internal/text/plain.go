@@ -52,10 +52,7 @@ const (
 	maxPlainSpaces  = 256
 )
 
-var (
-	plainBreak  = []byte{'\n'}
-	plainSpaces = bytes.Repeat([]byte{' '}, maxPlainSpaces)
-)
+var plainBreak = []byte{'\n'}
 
 // Next takes bytes from the beginning of p, which must not be empty, and returns how many, and the text that
 // they end with. With same the text is the last of these bytes; otherwise it stands for them, and is valid
@@ -177,11 +174,11 @@ func (t *Plain) move(final byte) []byte {
 		if t.param <= 1 {
 			return plainBreak
 		}
-		return plainSpaces[:1]
+		return []byte{' '}
 	case 'I':
-		return plainSpaces[:1]
+		return []byte{' '}
 	case 'C', 'a':
-		return plainSpaces[:max(t.param, 1)]
+		return bytes.Repeat([]byte{' '}, max(t.param, 1))
 	}
 	return nil
 }

@@ -36,24 +36,24 @@ func Drawn(s string) string {
 
 // blank are characters that Unicode counts as letters, marks or symbols, and that have no picture
 // of their own: two texts that look the same may differ in them.
-var blank = []*unicode.RangeTable{
-	unicode.Other_Default_Ignorable_Code_Point, // fillers of Hangul, Khmer vowels, the grapheme joiner
-	unicode.Variation_Selector,                 // which say how the character before them looks
-	{R16: []unicode.Range16{
-		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // the Braille pattern without dots
-		{Lo: 0x2d7f, Hi: 0x2d7f, Stride: 1}, // the joiner of Tifinagh
-	}, R32: []unicode.Range32{
-		{Lo: 0x1107f, Hi: 0x1107f, Stride: 1}, // the joiner of Brahmi numbers
-		{Lo: 0x13440, Hi: 0x13440, Stride: 1}, // marks of hieroglyphs that only change others
-		{Lo: 0x13447, Hi: 0x13455, Stride: 1},
-		{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // the filler of Khitan
-		{Lo: 0x1d159, Hi: 0x1d159, Stride: 1}, // the musical note without a head
-	}},
-}
+var blank = unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // the Braille pattern without dots
+	{Lo: 0x2d7f, Hi: 0x2d7f, Stride: 1}, // the joiner of Tifinagh
+}, R32: []unicode.Range32{
+	{Lo: 0x1107f, Hi: 0x1107f, Stride: 1}, // the joiner of Brahmi numbers
+	{Lo: 0x13440, Hi: 0x13440, Stride: 1}, // marks of hieroglyphs that only change others
+	{Lo: 0x13447, Hi: 0x13455, Stride: 1},
+	{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // the filler of Khitan
+	{Lo: 0x1d159, Hi: 0x1d159, Stride: 1}, // the musical note without a head
+}}
 
 // Visible reports whether a character shows itself: it prints ([unicode.IsPrint]) and is not blank.
 // The only blank one that counts is the space of ASCII.
-func Visible(r rune) bool { return unicode.IsPrint(r) && (r < 0x80 || !unicode.In(r, blank...)) }
+func Visible(r rune) bool {
+	return unicode.IsPrint(r) && (r < 0x80 || !unicode.In(r, &blank,
+		unicode.Other_Default_Ignorable_Code_Point, // fillers of Hangul, Khmer vowels, the grapheme joiner
+		unicode.Variation_Selector))                // which say how the character before them looks
+}
 
 // escape escapes characters, and bytes that are none.
 func escape(s string, hidden func(rune) bool) string {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
@@ -17,7 +18,9 @@ import (
 const sshFailed = 255
 
 // sshPlace is what git, scp and rsync reach by ssh: ssh://HOST/DIR, git+ssh://HOST/DIR or USER@HOST:DIR.
-var sshPlace = regexp.MustCompile(`^([a-z+]*ssh://.|[\w.-]+@[\w.-]+:([^0-9]|[0-9]+[^0-9]))`)
+var sshPlace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z+]*ssh://.|[\w.-]+@[\w.-]+:([^0-9]|[0-9]+[^0-9]))`)
+})
 
 // gitRemote are the commands of git that reach the remotes which a repository's configuration names.
 var gitRemote = []string{"clone", "fetch", "pull", "push", "ls-remote", "submodule", "remote"}
@@ -32,7 +35,7 @@ func (r *DeniedRun) keyless(store *grants.Store, exit int) bool {
 	for _, arg := range r.Args {
 		for _, word := range pathsIn(arg) {
 			switch name := path.Base(word); {
-			case sshPlace.MatchString(word), name == "sftp", name == "ssh" && exit == sshFailed:
+			case sshPlace().MatchString(word), name == "sftp", name == "ssh" && exit == sshFailed:
 				return true
 			case name == "git":
 				git = true
@@ -53,7 +56,7 @@ func remoteBySSH(dir string) bool {
 		for line := range strings.Lines(string(config)) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-			if strings.HasSuffix(key, "url") && sshPlace.MatchString(value) {
+			if strings.HasSuffix(key, "url") && sshPlace().MatchString(value) {
 				return true
 			}
 		}

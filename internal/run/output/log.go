@@ -121,7 +121,9 @@ func (l *Log) beyond() tail {
 }
 
 // streamBytes are written to Log.streams.
-var streamBytes = [2][]byte{make([]byte, 4<<10), bytes.Repeat([]byte{byte(executor.Stderr)}, 4<<10)}
+var streamBytes = sync.OnceValue(func() [2][]byte {
+	return [2][]byte{make([]byte, 4<<10), bytes.Repeat([]byte{byte(executor.Stderr)}, 4<<10)}
+})
 
 // Write takes p as the next bytes of the stream s; any value but Stderr counts as
 // Stdout. It keeps no reference to p and does not fail. It waits for no reader, but for
@@ -155,8 +157,8 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 		l.streams = l.kept.zeros()
 	}
 	for left := len(p); l.streams != nil && left > 0; {
-		n := min(left, len(streamBytes[s]))
-		l.streams.push(streamBytes[s][:n])
+		n := min(left, len(streamBytes()[s]))
+		l.streams.push(streamBytes()[s][:n])
 		left -= n
 	}
 	l.kept.push(p)

@@ -18,7 +18,7 @@ import (
 const maxGrace = 24 * time.Hour
 
 // canTerminate reports whether processes of this system can be asked to end.
-var canTerminate = signalNumber("SIGTERM") != 0
+func canTerminate() bool { return signalNumber("SIGTERM") != 0 }
 
 // signalNumber returns the number of a signal by the name that clients use; 0 for none.
 func signalNumber(name string) int {
@@ -44,7 +44,7 @@ func (c *connection) terminateProcess(id wire.ID, t *wire.Terminate) {
 	running := false
 	if p := c.process(t.ProcessID); p != nil {
 		grace := time.Duration(min(t.GraceMs, uint64(maxGrace/time.Millisecond))) * time.Millisecond
-		if grace == 0 || !canTerminate {
+		if grace == 0 || !canTerminate() {
 			running = p.stop()
 		} else {
 			running = p.terminate(grace)

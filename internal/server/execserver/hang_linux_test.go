@@ -26,14 +26,14 @@ func hangs(t *testing.T) (begun chan struct{}, release func()) {
 	t.Helper()
 	begun = make(chan struct{}, 2*maxLeft)
 	answers := make(chan struct{})
-	methods["test/hang"] = on("filesystem", wire.DecodeNothing, func(c *connection, id wire.ID, _ struct{}) {
+	methods()["test/hang"] = on("filesystem", wire.DecodeNothing, func(c *connection, id wire.ID, _ struct{}) {
 		c.files.add(id, &files.Request{Perform: func(context.Context, *files.Server) (any, error) {
 			begun <- struct{}{}
 			<-answers
 			return struct{}{}, nil
 		}})
 	})
-	t.Cleanup(func() { delete(methods, "test/hang") })
+	t.Cleanup(func() { delete(methods(), "test/hang") })
 	return begun, func() { close(answers) }
 }
 

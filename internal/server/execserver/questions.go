@@ -6,6 +6,7 @@ package execserver
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -23,11 +24,13 @@ const (
 
 // questionMethods are methods about the open questions of the client's runs, or of a server that
 // has [Options.Questions]. They are for clients that ask for extension methods.
-var questionMethods = map[string]method{
-	"question/list":   on("question", wire.DecodeNothing, (*connection).listQuestions),
-	"question/answer": on("question", wire.Decode[wire.QuestionAnswer], (*connection).answerQuestion),
-	"question/forget": on("question", wire.Decode[wire.QuestionID], (*connection).forgetApproval),
-}
+var questionMethods = sync.OnceValue(func() map[string]method {
+	return map[string]method{
+		"question/list":   on("question", wire.DecodeNothing, (*connection).listQuestions),
+		"question/answer": on("question", wire.Decode[wire.QuestionAnswer], (*connection).answerQuestion),
+		"question/forget": on("question", wire.Decode[wire.QuestionID], (*connection).forgetApproval),
+	}
+})
 
 // answerWord returns the answer that a client has given as a word.
 func answerWord(word string) (answer approval.Answer, err error) {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
@@ -30,22 +31,24 @@ const maxRunWords = 2 << 20
 const maxRunHidden = 64
 
 // runMethods are methods about runs, for clients that ask for extension methods.
-var runMethods = map[string]method{
-	"run/start":      on("run", wire.Decode[wire.RunStart], (*connection).startRun),
-	"run/list":       on("run", wire.DecodeNothing, (*connection).listRuns),
-	"run/read":       on("run", wire.Decode[wire.RunRead], (*connection).readRun),
-	"run/write":      on("run", wire.Decode[wire.RunWrite], (*connection).writeRun),
-	"run/closeStdin": on("run", wire.DecodeRunID, (*connection).closeRunInput),
-	"run/wait":       on("run", wire.Decode[wire.RunWait], (*connection).waitRun),
-	"run/screen":     on("run", wire.DecodeRunID, (*connection).runScreen),
-	"run/resize":     on("run", wire.Decode[wire.RunResize], (*connection).resizeRun),
-	"run/signal":     on("run", decodeRunSignal, (*connection).signalRun),
-	"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
-	"run/result":     on("run", wire.Decode[wire.RunResultOf], (*connection).runResult),
-	"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
-	"sandbox/list":   on("sandbox", wire.DecodeNothing, (*connection).listNamed),
-	"sandbox/stop":   on("sandbox", wire.DecodeSandboxName, (*connection).stopNamed),
-}
+var runMethods = sync.OnceValue(func() map[string]method {
+	return map[string]method{
+		"run/start":      on("run", wire.Decode[wire.RunStart], (*connection).startRun),
+		"run/list":       on("run", wire.DecodeNothing, (*connection).listRuns),
+		"run/read":       on("run", wire.Decode[wire.RunRead], (*connection).readRun),
+		"run/write":      on("run", wire.Decode[wire.RunWrite], (*connection).writeRun),
+		"run/closeStdin": on("run", wire.DecodeRunID, (*connection).closeRunInput),
+		"run/wait":       on("run", wire.Decode[wire.RunWait], (*connection).waitRun),
+		"run/screen":     on("run", wire.DecodeRunID, (*connection).runScreen),
+		"run/resize":     on("run", wire.Decode[wire.RunResize], (*connection).resizeRun),
+		"run/signal":     on("run", decodeRunSignal, (*connection).signalRun),
+		"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
+		"run/result":     on("run", wire.Decode[wire.RunResultOf], (*connection).runResult),
+		"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
+		"sandbox/list":   on("sandbox", wire.DecodeNothing, (*connection).listNamed),
+		"sandbox/stop":   on("sandbox", wire.DecodeSandboxName, (*connection).stopNamed),
+	}
+})
 
 // decodeRunSignal reads the parameters of run/signal.
 func decodeRunSignal(params json.RawMessage) (*wire.RunSignal, error) {

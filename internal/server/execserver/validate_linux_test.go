@@ -216,12 +216,12 @@ func TestSchemaIsServed(t *testing.T) {
 	c, defs := loadSchema(t)
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		t.Run(name, func(t *testing.T) {
-			known, ok := methods[name]
+			known, ok := methods()[name]
 			if !ok {
-				known, ok = runMethods[name]
+				known, ok = runMethods()[name]
 			}
 			if !ok {
-				known, ok = questionMethods[name]
+				known, ok = questionMethods()[name]
 			}
 			if !ok {
 				known, _ = fileMethod(name)

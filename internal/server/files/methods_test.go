@@ -15,7 +15,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range decoders {
+	for name := range decoders() {
 		if !bytes.Contains(text, []byte(`"`+name+`"`)) {
 			t.Errorf("%s is not in the schema", name)
 		}

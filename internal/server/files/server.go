@@ -40,13 +40,13 @@ const (
 
 // Has reports whether there is a method, and whether it is none of the protocol.
 func Has(method string) (known, extension bool) {
-	_, known = decoders[method]
+	_, known = decoders()[method]
 	return known, extensions[method]
 }
 
 // Decode reads the parameters of a request with a method that there is.
 func Decode(method string, params json.RawMessage) (*Request, error) {
-	r, err := decoders[method](params)
+	r, err := decoders()[method](params)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *Server) answer(m *wire.Message) []byte {
 }
 
 func (s *Server) perform(name string, params json.RawMessage) (any, error) {
-	decode, ok := decoders[name]
+	decode, ok := decoders()[name]
 	if !ok {
 		return nil, refuse("there is no method " + name)
 	}
