@@ -5,6 +5,9 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -85,5 +88,112 @@ func TestBadArguments(t *testing.T) {
 	}
 	if f := c.call("exec", members{"cmd": "echo still here"}).exits(t, 0); f.Output != "still here\n" {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestBadLines: what is no message is answered with an error of JSON-RPC, and the next line is read.
+func TestBadLines(t *testing.T) {
+	const ping, pong = `{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"jsonrpc":"2.0","id":"p","result":{}}`
+	failure := func(code int, id string) members {
+		return members{"code": float64(code), "id": id}
+	}
+	parse, invalid := failure(-32700, "null"), failure(-32600, "null")
+	known := failure(-32600, "7")
+	c, _ := speak(t)
+	for name, test := range map[string]struct {
+		line string
+		want []members // nil is no answer
+	}{
+		"nothing":         {"", nil},
+		"spaces":          {" \t\r", nil},
+		"no JSON":         {"x", []members{parse}},
+		"half a message":  {`{"jsonrpc":"2.0","id":7,"method"`, []members{parse}},
+		"two in a line":   {`{"jsonrpc":"2.0","id":7,"method":"ping"} {}`, []members{parse}},
+		"not UTF-8":       {"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"\xff\"}", []members{parse}},
+		"NUL":             {"\x00", []members{parse}},
+		"a number":        {"5", []members{invalid}},
+		"null":            {"null", []members{invalid}},
+		"a string":        {`"ping"`, []members{invalid}},
+		"nothing in it":   {"{}", []members{invalid}},
+		"empty batch":     {"[]", []members{invalid}},
+		"id is a list":    {`{"jsonrpc":"2.0","id":[7],"method":"ping"}`, []members{invalid}},
+		"id is an object": {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, []members{invalid}},
+		"id is true":      {`{"jsonrpc":"2.0","id":true,"method":"ping"}`, []members{invalid}},
+		"id is null":      {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, []members{invalid}},
+		"id is a fraction": {`{"jsonrpc":"2.0","id":7.5,"method":"ping"}`,
+			[]members{invalid}},
+		"id is beyond what is exact": {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
+			[]members{invalid}},
+		"two ids":     {`{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}`, []members{invalid}},
+		"three ids":   {`{"id":7,"jsonrpc":"2.0","id":7,"id":7,"method":"ping"}`, []members{invalid}},
+		"two methods": {`{"jsonrpc":"2.0","id":7,"method":"ping","method":"x"}`, []members{known}},
+		"two escaped": {`{"jsonrpc":"2.0","id":7,"method":"ping","m\u0065thod":"x"}`, []members{known}},
+		"two params": {`{"jsonrpc":"2.0","id":7,"method":"ping","params":{},"params":{}}`,
+			[]members{known}},
+		"no version":       {`{"id":7,"method":"ping"}`, []members{known}},
+		"another version":  {`{"jsonrpc":"1.0","id":7,"method":"ping"}`, []members{known}},
+		"method is number": {`{"jsonrpc":"2.0","id":7,"method":5}`, []members{known}},
+		"no method":        {`{"jsonrpc":"2.0","id":7}`, []members{known}},
+		"too deep": {`{"jsonrpc":"2.0","id":7,"method":"ping","params":` + strings.Repeat("[", 2000) +
+			strings.Repeat("]", 2000) + "}", []members{known}},
+		"answer to nothing":         {`{"jsonrpc":"2.0","id":7,"result":{}}`, nil},
+		"answer without id":         {`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, nil},
+		"answer with a bad error":   {`{"jsonrpc":"2.0","id":7,"error":"x"}`, nil},
+		"notification of nothing":   {`{"jsonrpc":"2.0","method":"notifications/x"}`, nil},
+		"cancels what is no id":     {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, nil}, //nolint:misspell // its name
+		"cancels without params":    {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, nil},                           //nolint:misspell // its name
+		"batch of one that is none": {`[5]`, []members{invalid}},
+		"batch, one is none": {`[{"jsonrpc":"2.0","id":7,"method":"ping"},{"jsonrpc":"2.0","id":{}}]`,
+			[]members{invalid, {"id": "7"}}},
+		"batch with an id twice": {`[{"jsonrpc":"2.0","id":7,"method":"ping"},` +
+			`{"jsonrpc":"2.0","id":7,"method":"ping"}]`, []members{known, {"id": "7"}}},
+		"batch of notifications": {`[{"jsonrpc":"2.0","method":"notifications/x"},` +
+			`{"jsonrpc":"2.0","method":"notifications/x"}]`, nil},
+		"batch in a batch": {`[[]]`, []members{invalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.t = t
+			c.send(test.line)
+			c.send(ping)
+			var got []members
+			for line := c.next(); line != pong; line = c.next() {
+				list := line
+				if !strings.HasPrefix(line, "[") {
+					list = "[" + line + "]"
+				}
+				var answers []struct {
+					ID    json.RawMessage
+					Error *struct {
+						Code    int
+						Message string
+					}
+				}
+				if err := json.Unmarshal([]byte(list), &answers); err != nil {
+					t.Fatalf("%v: %s", err, line)
+				}
+				for _, a := range answers {
+					if a.Error == nil {
+						got = append(got, members{"id": string(a.ID)})
+						continue
+					}
+					got = append(got, failure(a.Error.Code, string(a.ID)))
+					if a.Error.Message == "" {
+						t.Errorf("%s says nothing", line)
+					}
+				}
+			}
+			equal(t, "answers", got, test.want)
+		})
+	}
+	c.t = t
+	c.send("no end, no message")
+	contains(t, c.next(), "-32700")
+	if _, err := io.WriteString(c.in, "["); err != nil { // and no end of the line
+		t.Fatal(err)
+	}
+	_ = c.in.Close()
+	contains(t, c.next(), "-32700")
+	if err := <-c.done; err != nil && !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }

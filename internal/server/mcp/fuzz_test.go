@@ -4,12 +4,17 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
@@ -141,6 +146,78 @@ func FuzzHost(f *testing.F) {
 		if ip := net.ParseIP(strings.Split(name, "%")[0]); err != nil || name != "localhost" &&
 			(ip == nil || !ip.IsLoopback()) {
 			t.Errorf("%q is let in", host)
+		}
+	})
+}
+
+// FuzzMessages: whatever comes in lines, each line is a message or is answered, and only the end of the input
+// ends the connection.
+func FuzzMessages(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `x`, `[]`, `[{"jsonrpc":"2.0","id":1,"method":"ping"},5]`,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"error":"x"}`, `{"":[`,
+		"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}\n\r\n[[]]",
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, //nolint:misspell // its name
+	} {
+		f.Add([]byte(seed + "\n" + seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var out bytes.Buffer
+		ended, asked := false, 0
+		c := newConnection(io.NopCloser(bytes.NewReader(data)), unclosed{&out}, func() { ended = true })
+		defer c.Close()
+		for {
+			m, err := c.Read(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			req, ok := m.(*jsonrpc.Request)
+			if !ok || !req.IsCall() {
+				continue
+			}
+			asked++
+			if err := c.Write(t.Context(), &jsonrpc.Response{ID: req.ID, Result: []byte("{}")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !ended || c.open != 0 || len(c.asked) != 0 {
+			t.Errorf("%q: ended %v, %d open", data, ended, c.open)
+		}
+		refused := 0
+		for line := range bytes.Lines(out.Bytes()) {
+			list := line
+			if line[0] != '[' {
+				list = slices.Concat([]byte("["), line, []byte("]"))
+			}
+			var answers []struct {
+				Version string `json:"jsonrpc"`
+				Result  json.RawMessage
+				Error   *jsonrpc.Error
+			}
+			if err := json.Unmarshal(list, &answers); err != nil || len(answers) == 0 {
+				t.Fatalf("%q: %v", line, err)
+			}
+			for _, a := range answers {
+				if a.Version != "2.0" || (a.Error == nil) == (a.Result == nil) {
+					t.Errorf("%q", line)
+				}
+				if a.Error == nil {
+					asked--
+				} else if refused++; a.Error.Message == "" {
+					t.Errorf("%q says nothing", line)
+				}
+			}
+		}
+		for line := range bytes.Lines(data) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !json.Valid(line) {
+				refused--
+			}
+		}
+		if asked != 0 && !bytes.Contains(data, []byte("cancelled")) || refused < 0 { //nolint:misspell // its name
+			t.Errorf("%q: %d without answer, %d refusals: %q", data, asked, refused, out.Bytes())
 		}
 	})
 }

@@ -4,81 +4,200 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// A lineTransport has a connection on which a canceled request has no answer, and whose end waits for the
-// answers to what was asked before it.
-type lineTransport struct {
-	sdk.Transport
-	ended func() // is called at the end of the input, and ends what goes on
-	conn  *lineConnection
+// A connection is one with a message a line. Unlike the one of the SDK, which ends with the first line
+// that is no message, it answers such a line and goes on; a canceled request has no answer; and its end waits
+// for the answers to what was asked before it.
+type connection struct {
+	stream wire.Stream
+	ended  func() // is called at the end of the input, and ends what goes on
+	read   chan input
+	closed chan struct{}
+	close  func() error
+	queue  []jsonrpc.Message // that were read, and are not given to the SDK yet
+
+	mu    sync.Mutex
+	asked map[jsonrpc.ID]*asking // requests without an answer
+	open  int                    // how many of them have none, or one that is not written yet
+	none  chan struct{}          // closed while there are none of these
+	eof   bool
+
+	write sync.Mutex
+}
+
+// An input is what was read: a line, or why there is none.
+type input struct {
+	line []byte
+	err  error
+}
+
+// An asking is a request without an answer.
+type asking struct {
+	canceled bool
+	batch    *batch // that it came in; nil for none
+}
+
+// A batch collects the answers to the requests that came in one line. The revisions after 2025-03-26 have none.
+type batch struct {
+	open    int
+	answers []json.RawMessage
+}
+
+func newConnection(in io.ReadCloser, out io.WriteCloser, ended func()) *connection {
+	c := &connection{stream: wire.ShortLines(in, out, maxMessage), ended: ended, read: make(chan input),
+		closed: make(chan struct{}), asked: make(map[jsonrpc.ID]*asking), none: make(chan struct{})}
+	close(c.none)
+	c.close = sync.OnceValue(func() error {
+		close(c.closed)
+		return c.stream.Close()
+	})
+	go c.receive() // a read of standard input may not end with a close
+	return c
+}
+
+// receive reads lines until there are no more.
+func (c *connection) receive() {
+	for {
+		line, err := c.stream.Read()
+		select {
+		case c.read <- input{bytes.TrimSpace(line), err}:
+		case <-c.closed:
+			return
+		}
+		if err != nil && !errors.Is(err, wire.ErrTooLong) {
+			return
+		}
+	}
 }
 
 // Connect implements [sdk.Transport].
-func (t *lineTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := t.Transport.Connect(ctx)
-	t.conn = &lineConnection{Connection: c, ended: t.ended, asked: make(map[jsonrpc.ID]bool),
-		none: make(chan struct{})}
-	close(t.conn.none)
-	return t.conn, err
-}
+func (c *connection) Connect(context.Context) (sdk.Connection, error) { return c, nil }
+
+// SessionID implements [sdk.Connection].
+func (c *connection) SessionID() string { return "" }
+
+// Close implements [sdk.Connection].
+func (c *connection) Close() error { return c.close() }
 
 // over reports whether the client has ended the connection.
-func (t *lineTransport) over() bool {
-	if t.conn == nil {
-		return false
-	}
-	t.conn.mu.Lock()
-	defer t.conn.mu.Unlock()
-	return t.conn.eof
-}
-
-// A lineConnection is the connection of a lineTransport.
-type lineConnection struct {
-	sdk.Connection
-	ended func()
-
-	mu    sync.Mutex
-	asked map[jsonrpc.ID]bool // requests without an answer; true for those that were canceled
-	none  chan struct{}       // closed while there are none
-	eof   bool
+func (c *connection) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.eof
 }
 
 // Read implements [sdk.Connection].
-func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	m, err := c.Connection.Read(ctx)
-	if errors.Is(err, io.EOF) {
-		c.ended()
-		c.mu.Lock()
-		c.eof = true
-		none := c.none
-		c.mu.Unlock()
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for len(c.queue) == 0 {
 		select {
-		case <-none:
 		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.closed:
+			return nil, io.EOF
+		case got := <-c.read:
+			switch {
+			case errors.Is(got.err, wire.ErrTooLong):
+				c.put(refusal(nil, jsonrpc.CodeInvalidRequest,
+					fmt.Sprintf("the message has more than %d bytes", maxMessage)))
+			case got.err != nil:
+				c.finish(ctx, errors.Is(got.err, io.EOF))
+				return nil, got.err
+			case len(got.line) > 0:
+				c.take(got.line)
+			}
 		}
-		return nil, err
 	}
-	req, ok := m.(*jsonrpc.Request)
-	if !ok || err != nil {
-		return m, err
+	m := c.queue[0]
+	c.queue = c.queue[1:]
+	return m, nil
+}
+
+// finish waits, at the end of the input, for the answers to what was asked before.
+func (c *connection) finish(ctx context.Context, eof bool) {
+	if !eof {
+		return
+	}
+	c.ended()
+	c.mu.Lock()
+	c.eof = true
+	none := c.none
+	c.mu.Unlock()
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
+}
+
+// take queues the messages of a line, and answers what is none.
+func (c *connection) take(line []byte) {
+	if !json.Valid(line) || !utf8.Valid(line) {
+		c.put(refusal(nil, jsonrpc.CodeParseError, "the line is not one JSON text in UTF-8"))
+		return
+	}
+	if line[0] != '[' {
+		if refused := c.accept(line, nil); refused != nil {
+			c.put(refused)
+		}
+		return
+	}
+	b := &batch{open: 1} // until all of it is there
+	empty := true
+	for _, m := range strict.Members(line) {
+		empty = false
+		if refused := c.accept(m, b); refused != nil {
+			b.answers = append(b.answers, refused)
+		}
+	}
+	if empty {
+		c.put(refusal(nil, jsonrpc.CodeInvalidRequest, "the batch is empty"))
+		return
+	}
+	if all := c.collect(b, nil); all != nil {
+		c.put(all)
+	}
+}
+
+// accept queues a message, or returns the answer to what is none.
+func (c *connection) accept(data []byte, b *batch) (refused []byte) {
+	m, id, err := decode(data)
+	if err != nil {
+		return refusal(id, jsonrpc.CodeInvalidRequest, text.Line(shortened(err.Error(), maxFacts)))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	req, ok := m.(*jsonrpc.Request)
 	switch {
+	case m == nil:
+		return nil
+	case !ok:
 	case req.IsCall():
-		if len(c.asked) == 0 {
+		if c.asked[req.ID] != nil {
+			return refusal(id, jsonrpc.CodeInvalidRequest, "a request with this id has no answer yet")
+		}
+		if c.open++; c.open == 1 {
 			c.none = make(chan struct{})
 		}
-		c.asked[req.ID] = false
+		c.asked[req.ID] = &asking{batch: b}
+		if b != nil {
+			b.open++
+		}
 	case req.Method == "notifications/cancelled": //nolint:misspell // its name
 		var p struct {
 			RequestID any `json:"requestId"`
@@ -86,34 +205,129 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if json.Unmarshal(req.Params, &p) != nil {
 			break
 		}
-		if id, err := jsonrpc.MakeID(p.RequestID); err == nil {
-			if _, open := c.asked[id]; open {
-				c.asked[id] = true
-			}
+		if id, err := jsonrpc.MakeID(p.RequestID); err == nil && c.asked[id] != nil {
+			c.asked[id].canceled = true
 		}
 	}
-	return m, nil
+	c.queue = append(c.queue, m)
+	return nil
+}
+
+// decode reads a message. Nil is an answer to nothing, which has no answer either. The ID is that of a request
+// that is invalid, as far as it is known.
+func decode(data []byte) (m jsonrpc.Message, id json.RawMessage, err error) {
+	if data[0] != '{' {
+		return nil, nil, errors.New("a message must be an object, not " + strict.TypeName(data))
+	}
+	members := map[string]json.RawMessage{}
+	for key, value := range strict.Members(data) {
+		name := string(key)
+		if members[name] != nil {
+			err = fmt.Errorf("the member %s is there twice", strict.Quote(name))
+			if name == "id" {
+				value = []byte("null") // it is not known which
+			}
+		}
+		members[name] = value
+	}
+	if isID(members["id"]) {
+		id = members["id"]
+	}
+	answers := members["method"] == nil && (members["result"] != nil || members["error"] != nil)
+	switch {
+	case answers && id == nil:
+		return nil, nil, nil
+	case err != nil:
+	case string(members["jsonrpc"]) != `"2.0"`:
+		err = errors.New(`the member "jsonrpc" must be "2.0"`)
+	case !answers && (members["method"] == nil || members["method"][0] != '"'):
+		err = errors.New(`the member "method" must be a string`)
+	case id == nil && members["id"] != nil:
+		err = errors.New(`the member "id" must be a string or a whole number`)
+	default:
+		m, err = jsonrpc.DecodeMessage(data)
+	}
+	if answers && err != nil { // who asked hears of it
+		var v any
+		_ = json.Unmarshal(id, &v) // it is valid
+		asked, _ := jsonrpc.MakeID(v)
+		return &jsonrpc.Response{ID: asked, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: err.Error()}}, nil, nil
+	}
+	return m, id, err
+}
+
+// isID reports whether a JSON text is an ID: a string or a whole number that is read exactly.
+func isID(value []byte) bool {
+	const most = 1 << 53 // the SDK reads numbers as float64
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return bytes.HasPrefix(value, []byte(`"`)) || err == nil && n <= most && n >= -most
+}
+
+// refusal returns the answer to what is no message. Without an ID it is null.
+func refusal(id json.RawMessage, code int, why string) []byte {
+	return asJSON(map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": &jsonrpc.Error{Code: int64(code), Message: why}})
+}
+
+// put writes a message. A client that reads no more has no use for its error.
+func (c *connection) put(data []byte) { _ = c.send(data) }
+
+func (c *connection) send(data []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	return c.stream.Write(data)
 }
 
 // Write implements [sdk.Connection].
-func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
-	res, ok := m.(*jsonrpc.Response)
-	if !ok {
-		return c.Connection.Write(ctx, m)
+func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(m)
+	var a *asking
+	if res, ok := m.(*jsonrpc.Response); ok {
+		a = c.answer(res.ID)
 	}
-	c.mu.Lock()
-	canceled := c.asked[res.ID]
-	c.mu.Unlock()
-	var err error
-	if !canceled {
-		err = c.Connection.Write(ctx, m)
+	if a != nil {
+		if a.canceled {
+			data = nil
+		}
+		if a.batch != nil {
+			data = c.collect(a.batch, data)
+		}
+		defer c.answered()
 	}
+	if data == nil {
+		return err
+	}
+	return c.send(data)
+}
+
+// answer takes a request off those without an answer; nil is none.
+func (c *connection) answer(id jsonrpc.ID) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, open := c.asked[res.ID]; open {
-		if delete(c.asked, res.ID); len(c.asked) == 0 {
-			close(c.none)
-		}
+	a := c.asked[id]
+	delete(c.asked, id)
+	return a
+}
+
+// answered says that the answer to a request was written, or will not be.
+func (c *connection) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open--; c.open == 0 {
+		close(c.none)
 	}
-	return err
+}
+
+// collect adds an answer to a batch; nil is none. It returns all after the last one, else nil.
+func (c *connection) collect(b *batch, data []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if data != nil {
+		b.answers = append(b.answers, data)
+	}
+	if b.open--; b.open > 0 || len(b.answers) == 0 {
+		return nil
+	}
+	return asJSON(b.answers)
 }

@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -125,11 +126,12 @@ func outside(t testing.TB) string {
 // connect connects a client to a server, which is closed at the end of the test.
 func connect(t testing.TB, server *mcp.Server, dir, revision string, opts *sdk.ClientOptions) *client {
 	t.Helper()
-	near, far := sdk.NewInMemoryTransports()
+	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, far) }()
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(ctx, near,
+	go func() { served <- server.ServeLines(ctx, far, far) }()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(ctx,
+		&sdk.IOTransport{Reader: near, Writer: near},
 		&sdk.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)

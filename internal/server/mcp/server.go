@@ -85,18 +85,13 @@ func (s *Server) Close() {
 }
 
 // ServeLines speaks with one client, in messages of a line, until the client sends no more or ctx ends.
-// Then it ends all runs, and answers what was asked before. It closes in.
+// Then it ends all runs, and answers what was asked before. A line that is no message is answered with an
+// error. It closes in.
 func (s *Server) ServeLines(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	defer s.Close()
-	return s.Serve(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: maxMessage})
-}
-
-// Serve speaks with one client until its connection or ctx ends. Then it ends all runs, which are still
-// known, and answers what was asked before.
-func (s *Server) Serve(ctx context.Context, of sdk.Transport) error {
-	t := &lineTransport{Transport: of, ended: s.stop}
-	err := s.mcp.Run(ctx, t)
-	if ctx.Err() != nil || t.over() {
+	c := newConnection(in, unclosed{out}, s.stop)
+	err := s.mcp.Run(ctx, c)
+	if ctx.Err() != nil || c.over() {
 		return nil //nolint:nilerr // that is how it ends
 	}
 	return err

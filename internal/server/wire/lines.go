@@ -16,13 +16,14 @@ import (
 const MaxLine = 64 << 20
 
 // ErrTooLong is the error for a line that is longer than MaxLine, and a WebSocket message that is
-// longer than MaxFrame. The connection is over.
+// longer than MaxFrame. What comes behind that line can be read, behind that message nothing.
 var ErrTooLong = errors.New("a message is too long")
 
 // lines is a Stream of one message a line.
 type lines struct {
 	in    *bufio.Reader
-	most  int // bytes of a line
+	most  int  // bytes of a line
+	long  bool // the rest of a line that is too long comes next
 	out   io.Writer
 	close func() error
 	buf   []byte // of Write
@@ -32,6 +33,13 @@ type lines struct {
 // writes one a line to out. Empty lines are skipped. Its Close closes both.
 func Lines(in io.ReadCloser, out io.WriteCloser) Stream {
 	return newLines(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
+}
+
+// ShortLines is Lines for lines of at most so many bytes.
+func ShortLines(in io.ReadCloser, out io.WriteCloser, most int) Stream {
+	l := newLines(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
+	l.most = most
+	return l
 }
 
 // LinesOn is Lines for a connection, which is closed once.
@@ -58,7 +66,14 @@ func (l *lines) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.in.ReadSlice('\n')
-		if len(line)+len(part) > l.most {
+		switch {
+		case l.long:
+			l.long, part = errors.Is(err, bufio.ErrBufferFull), nil
+			if err == nil {
+				continue
+			}
+		case len(line)+len(part) > l.most:
+			l.long = errors.Is(err, bufio.ErrBufferFull)
 			return nil, ErrTooLong
 		}
 		line = append(line, part...)
