@@ -15,8 +15,8 @@ const (
 )
 
 // drawn is the DEC Special Graphics set from "_" to "~" (VT102 User Guide, table 5-13).
-var drawn = [...]rune{' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺',
-	'⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·'}
+var drawn = [...]rune{' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼',
+	'⎺', '⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·'}
 
 // translate returns what the character is in the set in use.
 func (c *cursor) translate(r rune) rune {

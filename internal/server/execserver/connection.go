@@ -227,22 +227,25 @@ func extension(m method) method {
 // methods are the methods that are served.
 var methods = sync.OnceValue(func() map[string]method {
 	return map[string]method{
-		"initialize":                 on("", wire.Decode[wire.Initialize], (*connection).initialize),
-		"environment/info":           on("environment info", wire.DecodeNothing, (*connection).environmentInfo),
-		"environment/status":         on("environment status", wire.DecodeNothing, (*connection).environmentStatus),
-		"fs/watchMissing":            on("filesystem", wire.Decode[wire.WatchMissing], (*connection).watchMissing),
-		"process/start":              on("exec", wire.Decode[wire.Start], (*connection).startProcess),
-		"process/read":               on("exec", wire.Decode[wire.Read], (*connection).readProcess),
-		"process/write":              on("exec", wire.Decode[wire.Write], (*connection).writeProcess),
-		"process/signal":             on("exec", decodeSignal, (*connection).signalProcess),
-		"process/terminate":          on("exec", wire.Decode[wire.Terminate], (*connection).terminateProcess),
-		"process/resize":             extension(on("exec", wire.Decode[wire.Resize], (*connection).resizeProcess)),
-		"process/closeStdin":         extension(on("exec", wire.Decode[wire.CloseStdin], (*connection).closeStdin)),
-		"process/awaitInput":         extension(on("exec", wire.Decode[wire.Await], (*connection).awaitInput)),
-		"process/list":               extension(on("exec", wire.DecodeNothing, (*connection).listProcesses)),
-		"http/request":               on("http", wire.Decode[wire.HTTPRequest], (*connection).requestHTTP),
-		"environmentConfig/read":     on("environment config", wire.Decode[wire.ReadConfig], (*connection).readConfig),
-		"capabilityRoots/discoverV1": on("capability discovery", wire.Decode[wire.Discover], (*connection).discover),
+		"initialize":         on("", wire.Decode[wire.Initialize], (*connection).initialize),
+		"environment/info":   on("environment info", wire.DecodeNothing, (*connection).environmentInfo),
+		"environment/status": on("environment status", wire.DecodeNothing, (*connection).environmentStatus),
+		"fs/watchMissing":    on("filesystem", wire.Decode[wire.WatchMissing], (*connection).watchMissing),
+		"process/start":      on("exec", wire.Decode[wire.Start], (*connection).startProcess),
+		"process/read":       on("exec", wire.Decode[wire.Read], (*connection).readProcess),
+		"process/write":      on("exec", wire.Decode[wire.Write], (*connection).writeProcess),
+		"process/signal":     on("exec", decodeSignal, (*connection).signalProcess),
+		"process/terminate":  on("exec", wire.Decode[wire.Terminate], (*connection).terminateProcess),
+		"process/resize":     extension(on("exec", wire.Decode[wire.Resize], (*connection).resizeProcess)),
+		"process/closeStdin": extension(on("exec", wire.Decode[wire.CloseStdin], (*connection).closeStdin)),
+		"process/awaitInput": extension(on("exec", wire.Decode[wire.Await], (*connection).awaitInput)),
+		"process/list":       extension(on("exec", wire.DecodeNothing, (*connection).listProcesses)),
+		"http/request":       on("http", wire.Decode[wire.HTTPRequest], (*connection).requestHTTP),
+
+		"environmentConfig/read": on("environment config", wire.Decode[wire.ReadConfig],
+			(*connection).readConfig),
+		"capabilityRoots/discoverV1": on("capability discovery", wire.Decode[wire.Discover],
+			(*connection).discover),
 	}
 })
 

@@ -28,7 +28,8 @@ func (s *Server) environment() *wire.Environment {
 			BinaryOutput: true, RequestCancel: true, SessionObserve: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
-			ProcessSignalNames: canTerminate(), ProcessTerminateGrace: canTerminate(), ProcessExitSignal: true,
+			ProcessSignalNames: canTerminate(), ProcessTerminateGrace: canTerminate(),
+			ProcessExitSignal: true,
 			Runs: s.runs != nil, RunSandboxes: s.runs != nil,
 		},
 	}

@@ -18,20 +18,24 @@ const maxReadFile = (wire.MaxFrame - 4<<10) / 4 * 3
 // decoders decode the parameters of requests, by method.
 var decoders = sync.OnceValue(func() map[string]func(json.RawMessage) (*Request, error) {
 	return map[string]func(json.RawMessage) (*Request, error){
-		"fs/readFile":        onFile(readFile),
-		"fs/getMetadata":     onFile(getMetadata),
-		"fs/canonicalize":    onFile(canonicalize),
-		"fs/readDirectory":   onFile(readDirectory),
-		"fs/writeFile":       onFile(writeFile),
-		"fs/createDirectory": changing(func(t Target, p *wire.CreateDirectory) error { return CreateDirectory(t, p.Recursive) }),
-		"fs/remove":          changing(func(t Target, p *wire.Remove) error { return Remove(t, p.Recursive, p.Force) }),
-		"fs/walk":            onFile(walkRequest),
-		"fs/copy":            decoded(copying),
-		"fs/rename":          decoded(renaming),
-		"fs/chmod":           changing(func(t Target, p *wire.Chmod) error { return Chmod(t, uint64(p.Mode)) }),
-		"fs/symlink":         changing(func(t Target, p *wire.Symlink) error { return Symlink(p.Target, t) }),
-		"fs/append":          changing(func(t Target, p *wire.Append) error { return Append(t, p.Data) }),
-		"fs/open":            decoded(opening),
+		"fs/readFile":      onFile(readFile),
+		"fs/getMetadata":   onFile(getMetadata),
+		"fs/canonicalize":  onFile(canonicalize),
+		"fs/readDirectory": onFile(readDirectory),
+		"fs/writeFile":     onFile(writeFile),
+		"fs/createDirectory": changing(func(t Target, p *wire.CreateDirectory) error {
+			return CreateDirectory(t, p.Recursive)
+		}),
+		"fs/remove": changing(func(t Target, p *wire.Remove) error {
+			return Remove(t, p.Recursive, p.Force)
+		}),
+		"fs/walk":    onFile(walkRequest),
+		"fs/copy":    decoded(copying),
+		"fs/rename":  decoded(renaming),
+		"fs/chmod":   changing(func(t Target, p *wire.Chmod) error { return Chmod(t, uint64(p.Mode)) }),
+		"fs/symlink": changing(func(t Target, p *wire.Symlink) error { return Symlink(p.Target, t) }),
+		"fs/append":  changing(func(t Target, p *wire.Append) error { return Append(t, p.Data) }),
+		"fs/open":    decoded(opening),
 		"fs/readBlock": onHandle(UsesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
 			func(h *Handles, p *wire.ReadBlock) (any, error) {
 				block, end, err := h.ReadBlock(p.HandleID, p.Offset, p.Len)

@@ -91,19 +91,17 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// TestBadLines: what is no message is answered with an error of JSON-RPC, and the next line is read.
-func TestBadLines(t *testing.T) {
-	const ping, pong = `{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"jsonrpc":"2.0","id":"p","result":{}}`
-	failure := func(code int, id string) members {
-		return members{"code": float64(code), "id": id}
-	}
-	parse, invalid := failure(-32700, "null"), failure(-32600, "null")
-	known := failure(-32600, "7")
-	c, _ := speak(t)
-	for name, test := range map[string]struct {
-		line string
-		want []members // nil is no answer
-	}{
+// A badLine is a line, and the errors and IDs in the answers to it.
+type badLine struct {
+	line string
+	want []members // nil is no answer
+}
+
+func failure(code int, id string) members { return members{"code": float64(code), "id": id} }
+
+func badLines() map[string]badLine {
+	parse, invalid, known := failure(-32700, "null"), failure(-32600, "null"), failure(-32600, "7")
+	return map[string]badLine{
 		"nothing":         {"", nil},
 		"spaces":          {" \t\r", nil},
 		"no JSON":         {"x", []members{parse}},
@@ -136,12 +134,14 @@ func TestBadLines(t *testing.T) {
 		"no method":        {`{"jsonrpc":"2.0","id":7}`, []members{known}},
 		"too deep": {`{"jsonrpc":"2.0","id":7,"method":"ping","params":` + strings.Repeat("[", 2000) +
 			strings.Repeat("]", 2000) + "}", []members{known}},
-		"answer to nothing":         {`{"jsonrpc":"2.0","id":7,"result":{}}`, nil},
-		"answer without id":         {`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, nil},
-		"answer with a bad error":   {`{"jsonrpc":"2.0","id":7,"error":"x"}`, nil},
-		"notification of nothing":   {`{"jsonrpc":"2.0","method":"notifications/x"}`, nil},
-		"cancels what is no id":     {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, nil}, //nolint:misspell // its name
-		"cancels without params":    {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, nil},                           //nolint:misspell // its name
+		"answer to nothing":       {`{"jsonrpc":"2.0","id":7,"result":{}}`, nil},
+		"answer without id":       {`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, nil},
+		"answer with a bad error": {`{"jsonrpc":"2.0","id":7,"error":"x"}`, nil},
+		"notification of nothing": {`{"jsonrpc":"2.0","method":"notifications/x"}`, nil},
+		"cancels what is no id": {`{"jsonrpc":"2.0","method":"notifications/cancelled",` + //nolint:misspell // its name
+			`"params":{"requestId":{}}}`, nil},
+		"cancels without params": {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, //nolint:misspell // its name
+			nil},
 		"batch of one that is none": {`[5]`, []members{invalid}},
 		"batch, one is none": {`[{"jsonrpc":"2.0","id":7,"method":"ping"},{"jsonrpc":"2.0","id":{}}]`,
 			[]members{invalid, {"id": "7"}}},
@@ -150,7 +150,14 @@ func TestBadLines(t *testing.T) {
 		"batch of notifications": {`[{"jsonrpc":"2.0","method":"notifications/x"},` +
 			`{"jsonrpc":"2.0","method":"notifications/x"}]`, nil},
 		"batch in a batch": {`[[]]`, []members{invalid}},
-	} {
+	}
+}
+
+// TestBadLines: what is no message is answered with an error of JSON-RPC, and the next line is read.
+func TestBadLines(t *testing.T) {
+	const ping, pong = `{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"jsonrpc":"2.0","id":"p","result":{}}`
+	c, _ := speak(t)
+	for name, test := range badLines() {
 		t.Run(name, func(t *testing.T) {
 			c.t = t
 			c.send(test.line)

@@ -256,8 +256,8 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// TestHugeLine: a line that is too long is answered with an error, no memory is taken for it, and the next one
-// is read.
+// TestHugeLine: a line that is too long is answered with an error, no memory is taken for it, and the next
+// one is read.
 func TestHugeLine(t *testing.T) {
 	c, _ := speak(t)
 	var before, after runtime.MemStats

@@ -35,10 +35,9 @@ type connection struct {
 
 	mu    sync.Mutex
 	asked map[jsonrpc.ID]*asking // requests without an answer
-	open  int                    // how many of them have none, or one that is not written yet
-	none  chan struct{}          // closed while there are none of these
 	eof   bool
 
+	open  sync.WaitGroup // of requests whose answer is not written
 	write sync.Mutex
 }
 
@@ -54,7 +53,7 @@ type asking struct {
 	batch    *batch // that it came in; nil for none
 }
 
-// A batch collects the answers to the requests that came in one line. The revisions after 2025-03-26 have none.
+// A batch collects the answers to the requests that came in one line. Revisions after 2025-03-26 have none.
 type batch struct {
 	open    int
 	answers []json.RawMessage
@@ -62,8 +61,7 @@ type batch struct {
 
 func newConnection(in io.ReadCloser, out io.WriteCloser, ended func()) *connection {
 	c := &connection{stream: wire.ShortLines(in, out, maxMessage), ended: ended, read: make(chan input),
-		closed: make(chan struct{}), asked: make(map[jsonrpc.ID]*asking), none: make(chan struct{})}
-	close(c.none)
+		closed: make(chan struct{}), asked: make(map[jsonrpc.ID]*asking)}
 	c.close = sync.OnceValue(func() error {
 		close(c.closed)
 		return c.stream.Close()
@@ -117,7 +115,9 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 				c.put(refusal(nil, jsonrpc.CodeInvalidRequest,
 					fmt.Sprintf("the message has more than %d bytes", maxMessage)))
 			case got.err != nil:
-				c.finish(ctx, errors.Is(got.err, io.EOF))
+				if errors.Is(got.err, io.EOF) {
+					c.finish(ctx)
+				}
 				return nil, got.err
 			case len(got.line) > 0:
 				c.take(got.line)
@@ -130,15 +130,16 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // finish waits, at the end of the input, for the answers to what was asked before.
-func (c *connection) finish(ctx context.Context, eof bool) {
-	if !eof {
-		return
-	}
+func (c *connection) finish(ctx context.Context) {
 	c.ended()
 	c.mu.Lock()
 	c.eof = true
-	none := c.none
 	c.mu.Unlock()
+	none := make(chan struct{})
+	go func() {
+		c.open.Wait()
+		close(none)
+	}()
 	select {
 	case <-none:
 	case <-ctx.Done():
@@ -169,7 +170,10 @@ func (c *connection) take(line []byte) {
 		c.put(refusal(nil, jsonrpc.CodeInvalidRequest, "the batch is empty"))
 		return
 	}
-	if all := c.collect(b, nil); all != nil {
+	c.mu.Lock()
+	all := b.add(nil)
+	c.mu.Unlock()
+	if all != nil {
 		c.put(all)
 	}
 }
@@ -191,9 +195,7 @@ func (c *connection) accept(data []byte, b *batch) (refused []byte) {
 		if c.asked[req.ID] != nil {
 			return refusal(id, jsonrpc.CodeInvalidRequest, "a request with this id has no answer yet")
 		}
-		if c.open++; c.open == 1 {
-			c.none = make(chan struct{})
-		}
+		c.open.Add(1)
 		c.asked[req.ID] = &asking{batch: b}
 		if b != nil {
 			b.open++
@@ -213,8 +215,8 @@ func (c *connection) accept(data []byte, b *batch) (refused []byte) {
 	return nil
 }
 
-// decode reads a message. Nil is an answer to nothing, which has no answer either. The ID is that of a request
-// that is invalid, as far as it is known.
+// decode reads a message. Nil is an answer to nothing, which has no answer either. The ID is that of an
+// invalid request, as far as it is known.
 func decode(data []byte) (m jsonrpc.Message, id json.RawMessage, err error) {
 	if data[0] != '{' {
 		return nil, nil, errors.New("a message must be an object, not " + strict.TypeName(data))
@@ -282,18 +284,18 @@ func (c *connection) send(data []byte) error {
 // Write implements [sdk.Connection].
 func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
-	var a *asking
 	if res, ok := m.(*jsonrpc.Response); ok {
-		a = c.answer(res.ID)
-	}
-	if a != nil {
-		if a.canceled {
-			data = nil
+		c.mu.Lock()
+		a := c.asked[res.ID]
+		delete(c.asked, res.ID)
+		if a != nil {
+			defer c.open.Done()
+			if a.canceled {
+				data = nil
+			}
+			data = a.batch.add(data)
 		}
-		if a.batch != nil {
-			data = c.collect(a.batch, data)
-		}
-		defer c.answered()
+		c.mu.Unlock()
 	}
 	if data == nil {
 		return err
@@ -301,28 +303,12 @@ func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
 	return c.send(data)
 }
 
-// answer takes a request off those without an answer; nil is none.
-func (c *connection) answer(id jsonrpc.ID) *asking {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.asked[id]
-	delete(c.asked, id)
-	return a
-}
-
-// answered says that the answer to a request was written, or will not be.
-func (c *connection) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open--; c.open == 0 {
-		close(c.none)
+// add adds an answer to a batch, if it is one; nil is none. It returns what is sent now: all after the last
+// one.
+func (b *batch) add(data []byte) []byte {
+	if b == nil {
+		return data
 	}
-}
-
-// collect adds an answer to a batch; nil is none. It returns all after the last one, else nil.
-func (c *connection) collect(b *batch, data []byte) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if data != nil {
 		b.answers = append(b.answers, data)
 	}

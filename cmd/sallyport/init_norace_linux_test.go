@@ -1,6 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package main
 
 import (
@@ -33,11 +35,8 @@ var inits = map[string]string{
 }
 
 // TestInits: a package that does much before main is one that somebody has decided on. What is counted is
-// memory, for that is the same at each start.
+// memory, for that is the same at each start. The race detector counts as well.
 func TestInits(t *testing.T) {
-	if sparse > 1 {
-		t.Skip("the race detector counts as well")
-	}
 	const mostBytes, mostAllocations = 4000, 100
 	cmd := exec.Command("sallyport", "version")
 	cmd.Env = append(testenv.Environ(), "GODEBUG=inittrace=1")
