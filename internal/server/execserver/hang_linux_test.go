@@ -26,7 +26,7 @@ func hangs(t *testing.T) (begun chan struct{}, release func()) {
 	t.Helper()
 	begun = make(chan struct{}, 2*maxLeft)
 	answers := make(chan struct{})
-	methods()["test/hang"] = on("filesystem", wire.DecodeNothing, func(c *connection, id wire.ID, _ struct{}) {
+	methods()["test/hang"] = on("test", wire.DecodeNothing, func(c *connection, id wire.ID, _ struct{}) {
 		c.files.add(id, &files.Request{Perform: func(context.Context, *files.Server) (any, error) {
 			begun <- struct{}{}
 			<-answers

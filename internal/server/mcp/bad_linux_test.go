@@ -101,6 +101,7 @@ func failure(code int, id string) members { return members{"code": float64(code)
 
 func badLines() map[string]badLine {
 	parse, invalid, known := failure(-32700, "null"), failure(-32600, "null"), failure(-32600, "7")
+	const cancels = "notifications/cancelled" //nolint:misspell // its name
 	return map[string]badLine{
 		"nothing":         {"", nil},
 		"spaces":          {" \t\r", nil},
@@ -134,14 +135,12 @@ func badLines() map[string]badLine {
 		"no method":        {`{"jsonrpc":"2.0","id":7}`, []members{known}},
 		"too deep": {`{"jsonrpc":"2.0","id":7,"method":"ping","params":` + strings.Repeat("[", 2000) +
 			strings.Repeat("]", 2000) + "}", []members{known}},
-		"answer to nothing":       {`{"jsonrpc":"2.0","id":7,"result":{}}`, nil},
-		"answer without id":       {`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, nil},
-		"answer with a bad error": {`{"jsonrpc":"2.0","id":7,"error":"x"}`, nil},
-		"notification of nothing": {`{"jsonrpc":"2.0","method":"notifications/x"}`, nil},
-		"cancels what is no id": {`{"jsonrpc":"2.0","method":"notifications/cancelled",` + //nolint:misspell // its name
-			`"params":{"requestId":{}}}`, nil},
-		"cancels without params": {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, //nolint:misspell // its name
-			nil},
+		"answer to nothing":         {`{"jsonrpc":"2.0","id":7,"result":{}}`, nil},
+		"answer without id":         {`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, nil},
+		"answer with a bad error":   {`{"jsonrpc":"2.0","id":7,"error":"x"}`, nil},
+		"notification of nothing":   {`{"jsonrpc":"2.0","method":"notifications/x"}`, nil},
+		"cancels what is no id":     {`{"jsonrpc":"2.0","method":"` + cancels + `","params":{"requestId":{}}}`, nil},
+		"cancels without params":    {`{"jsonrpc":"2.0","method":"` + cancels + `"}`, nil},
 		"batch of one that is none": {`[5]`, []members{invalid}},
 		"batch, one is none": {`[{"jsonrpc":"2.0","id":7,"method":"ping"},{"jsonrpc":"2.0","id":{}}]`,
 			[]members{invalid, {"id": "7"}}},

@@ -157,7 +157,7 @@ func FuzzMessages(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `x`, `[]`, `[{"jsonrpc":"2.0","id":1,"method":"ping"},5]`,
 		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"error":"x"}`, `{"":[`,
 		"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}\n\r\n[[]]",
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, //nolint:misspell // its name
+		`{"jsonrpc":"2.0","method":"` + cancels + `","params":{"requestId":1}}`,
 	} {
 		f.Add([]byte(seed + "\n" + seed))
 	}
@@ -216,7 +216,7 @@ func FuzzMessages(f *testing.F) {
 				refused--
 			}
 		}
-		if asked != 0 && !bytes.Contains(data, []byte("cancelled")) || refused < 0 { //nolint:misspell // its name
+		if asked != 0 && !bytes.Contains(data, []byte(cancels)) || refused < 0 {
 			t.Errorf("%q: %d without answer, %d refusals: %q", data, asked, refused, out.Bytes())
 		}
 	})

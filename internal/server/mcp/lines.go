@@ -41,6 +41,9 @@ type connection struct {
 	write sync.Mutex
 }
 
+// cancels is the method that cancels a request.
+const cancels = "notifications/cancelled" //nolint:misspell // its name
+
 // An input is what was read: a line, or why there is none.
 type input struct {
 	line []byte
@@ -200,7 +203,7 @@ func (c *connection) accept(data []byte, b *batch) (refused []byte) {
 		if b != nil {
 			b.open++
 		}
-	case req.Method == "notifications/cancelled": //nolint:misspell // its name
+	case req.Method == cancels:
 		var p struct {
 			RequestID any `json:"requestId"`
 		}
