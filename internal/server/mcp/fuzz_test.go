@@ -164,7 +164,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var out bytes.Buffer
 		ended, canceled, asked := false, false, 0
-		c := newConnection(io.NopCloser(bytes.NewReader(data)), unclosed{&out}, func() { ended = true })
+		c := newConnection(io.NopCloser(bytes.NewReader(data)), &out, func() { ended = true })
 		defer c.Close()
 		for {
 			m, err := c.Read(t.Context())

@@ -12,6 +12,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -35,10 +36,10 @@ type connection struct {
 
 	mu    sync.Mutex
 	asked map[jsonrpc.ID]*asking // requests without an answer
-	eof   bool
 
 	open  sync.WaitGroup // of requests whose answer is not written
 	write sync.Mutex
+	over  atomic.Bool // the client has ended the connection
 }
 
 // cancels is the method that cancels a request.
@@ -62,7 +63,7 @@ type batch struct {
 	answers []json.RawMessage
 }
 
-func newConnection(in io.ReadCloser, out io.WriteCloser, ended func()) *connection {
+func newConnection(in io.ReadCloser, out io.Writer, ended func()) *connection {
 	c := &connection{stream: wire.ShortLines(in, out, maxMessage), ended: ended, read: make(chan input),
 		closed: make(chan struct{}), asked: make(map[jsonrpc.ID]*asking)}
 	c.close = sync.OnceValue(func() error {
@@ -97,13 +98,6 @@ func (c *connection) SessionID() string { return "" }
 // Close implements [sdk.Connection].
 func (c *connection) Close() error { return c.close() }
 
-// over reports whether the client has ended the connection.
-func (c *connection) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.eof
-}
-
 // Read implements [sdk.Connection].
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for len(c.queue) == 0 {
@@ -135,9 +129,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // finish waits, at the end of the input, for the answers to what was asked before.
 func (c *connection) finish(ctx context.Context) {
 	c.ended()
-	c.mu.Lock()
-	c.eof = true
-	c.mu.Unlock()
+	c.over.Store(true)
 	none := make(chan struct{})
 	go func() {
 		c.open.Wait()

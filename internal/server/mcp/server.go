@@ -89,9 +89,9 @@ func (s *Server) Close() {
 // error. It closes in.
 func (s *Server) ServeLines(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	defer s.Close()
-	c := newConnection(in, unclosed{out}, s.stop)
+	c := newConnection(in, out, s.stop)
 	err := s.mcp.Run(ctx, c)
-	if ctx.Err() != nil || c.over() {
+	if ctx.Err() != nil || c.over.Load() {
 		return nil //nolint:nilerr // that is how it ends
 	}
 	return err
@@ -105,8 +105,3 @@ func (s *Server) stop() {
 	s.end()
 	s.runs.Stop()
 }
-
-// unclosed is a writer that belongs to others.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }

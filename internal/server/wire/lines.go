@@ -35,9 +35,9 @@ func Lines(in io.ReadCloser, out io.WriteCloser) Stream {
 	return newLines(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 }
 
-// ShortLines is Lines for lines of at most so many bytes.
-func ShortLines(in io.ReadCloser, out io.WriteCloser, most int) Stream {
-	l := newLines(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
+// ShortLines is Lines for lines of at most so many bytes. Its Close closes in only.
+func ShortLines(in io.ReadCloser, out io.Writer, most int) Stream {
+	l := newLines(in, out, in.Close)
 	l.most = most
 	return l
 }
