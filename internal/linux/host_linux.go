@@ -31,8 +31,8 @@ type Host struct {
 	// before the first use.
 	Only string
 
-	shared *common // of another Host; nil for own
-	own    common
+	shared *pool // of another Host; nil for own
+	own    pool
 
 	groups   limits.Groups
 	caches   caches.Store
@@ -114,7 +114,7 @@ func (h *Host) onDisk() (*files, error) {
 		}
 		return nil, err
 	}
-	k, same := h.common().keep(dir)
+	k, same := h.pool().keep(dir)
 	if !same {
 		k = newKept(dir)
 	}

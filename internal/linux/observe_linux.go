@@ -81,7 +81,7 @@ func keyOf(o seccomp.Options) filterKey {
 
 // refusalsOf returns what a filter refuses. It is made once for each.
 func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
-	key, c := keyOf(o), h.common()
+	key, c := keyOf(o), h.pool()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.refusals[key]; r != nil {
@@ -102,7 +102,7 @@ func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
 func (h *Host) filter(level string, spec *executor.Spec, see observing,
 	more ...string) (launch.Filter, error) {
 	o := h.filterOptions(level, spec, see, more...)
-	key, c := keyOf(o), h.common()
+	key, c := keyOf(o), h.pool()
 	c.mu.Lock()
 	filter, ok := c.filters[key]
 	c.mu.Unlock()

@@ -311,7 +311,8 @@ func TestPrivateTmp(t *testing.T) {
 	tab, _ := newTable(t)
 	const script = "test ! -e /tmp/note && echo x >/tmp/note && echo made && read x; cat /tmp/note"
 	waits := begin(t, tab, Request{OpenStdin: true}, "--private", "sh", "-c", script)
-	if _, err := waits.Wait(t.Context(), Until{For: time.Minute, Match: regexp.MustCompile("made")}); err != nil {
+	until := Until{For: time.Minute, Match: regexp.MustCompile("made")}
+	if _, err := waits.Wait(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -325,7 +326,8 @@ func TestPrivateTmp(t *testing.T) {
 		t.Errorf("the first run: %q, %q", res.Stdout.Bytes(), res.Stderr.Bytes())
 	}
 	tab.Close()
-	if left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/tmp/*"); len(left) != 0 || err != nil {
+	left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/tmp/*")
+	if len(left) != 0 || err != nil {
 		t.Errorf("%q, %v", left, err)
 	}
 }

@@ -77,7 +77,8 @@ var dispensable = [2][]string{{"first", "limits", "survivor_list", "hard_links",
 // encode returns the facts within the budget: what is long is shortened, the least useful is left out, and
 // both are counted.
 func (a *answer) encode() (data json.RawMessage, err error) {
-	if data, err = json.Marshal(a.facts); err != nil || len(data) <= a.most { // with <, > and & escaped, as sent
+	data, err = json.Marshal(a.facts) // with <, > and & escaped, as they are sent
+	if err != nil || len(data) <= a.most {
 		return data, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))

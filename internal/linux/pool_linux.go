@@ -17,9 +17,9 @@ import (
 // maxIdle is how many launchers without a process wait for the next Host.
 const maxIdle = 4
 
-// A common is what Hosts of one process share: nothing in it depends on a policy, or on what an earlier
+// A pool is what Hosts of one process share: nothing in it depends on a policy, or on what an earlier
 // command did. What a Host learns about the machine is its own, so that a change counts for the next one.
-type common struct {
+type pool struct {
 	mu     sync.Mutex
 	closed bool
 	kept   *kept              // nil before the first use
@@ -51,7 +51,7 @@ func (k *kept) close() error {
 
 // keep returns what is remembered with a state directory, or false where that is another one meanwhile, and
 // after the end.
-func (c *common) keep(state string) (*kept, bool) {
+func (c *pool) keep(state string) (*kept, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil && !c.closed {
@@ -61,7 +61,7 @@ func (c *common) keep(state string) (*kept, bool) {
 }
 
 // take returns a launcher for one Host.
-func (c *common) take() *launch.Launcher {
+func (c *pool) take() *launch.Launcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.idle); n > 0 {
@@ -73,7 +73,7 @@ func (c *common) take() *launch.Launcher {
 }
 
 // give returns a launcher whose processes have all ended.
-func (c *common) give(l *launch.Launcher) error {
+func (c *pool) give(l *launch.Launcher) error {
 	c.mu.Lock()
 	if fits := !c.closed && len(c.idle) < maxIdle; fits {
 		c.idle = append(c.idle, l)
@@ -85,7 +85,7 @@ func (c *common) give(l *launch.Launcher) error {
 }
 
 // close frees everything. No other Host uses it any more.
-func (c *common) close() (err error) {
+func (c *pool) close() (err error) {
 	c.mu.Lock()
 	c.closed = true
 	k, idle := c.kept, c.idle
@@ -104,8 +104,8 @@ func (c *common) close() (err error) {
 // learns about the machine anew. It is called before the first use of h; with is closed after h.
 func (h *Host) Share(with *Host) { h.shared = &with.own }
 
-// common returns what h uses with others, or alone.
-func (h *Host) common() *common {
+// pool returns what h uses with others, or alone.
+func (h *Host) pool() *pool {
 	if h.shared != nil {
 		return h.shared
 	}
@@ -121,7 +121,7 @@ func (h *Host) launcher() *launch.Launcher {
 
 func (h *Host) launcherLocked() *launch.Launcher {
 	if h.taken == nil {
-		h.taken = h.common().take()
+		h.taken = h.pool().take()
 	}
 	return h.taken
 }
