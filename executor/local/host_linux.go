@@ -18,6 +18,8 @@ type (
 	opened = linux.Shared
 )
 
+func share(h, with *host) { h.Share(with) }
+
 func open(ctx context.Context, h *host, spec *executor.SharedSpec) (*opened, error) {
 	return h.Open(ctx, spec)
 }

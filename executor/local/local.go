@@ -49,6 +49,15 @@ type Executor struct {
 	closeErr error
 }
 
+// Another returns an Executor with a private /tmp of its own, which does not do anew what e has done already
+// and does not depend on a command: threads are started, filters compiled and what searches have found is
+// remembered once. Close it before e.
+func (e *Executor) Another() *Executor {
+	o := new(Executor)
+	share(&o.host, &e.host)
+	return o
+}
+
 // ErrClosed is returned by Start after Close.
 var ErrClosed = errors.New("the executor is closed")
 

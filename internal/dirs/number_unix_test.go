@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,33 @@ func TestNumber(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "x.last")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestNumberWritten: the file has the number and nothing else, whatever wrote the one before.
+func TestNumberWritten(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, err := Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "x.last")
+	for before, want := range map[string]string{"7": "8", "9": "10", "99": "100", "7\n": "8", "007": "8",
+		"0000000000000000009": "10"} {
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, err := Number("x", 0)
+		if text, _ := os.ReadFile(path); err != nil || string(text) != want || strconv.FormatUint(n,
+			10) != want {
+			t.Errorf("%q: %d, %q, %v, want %s", before, n, text, err, want)
+		}
+	}
+	if err := os.Chmod(path, 0o400); err != nil { // it is replaced then
+		t.Fatal(err)
+	}
+	if n, err := Number("x", 200); n != 201 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }
 

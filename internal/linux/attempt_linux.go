@@ -110,7 +110,7 @@ func (a *attempt) prefork() {
 		namespaces, from = plan.Inside(facts, s.parts.PIDs),
 			launch.Files{Enter: s.enter(a.likely), Trees: s.parts.Trees}
 	}
-	a.preforked = a.host.launcher.Prefork(namespaces, first, from)
+	a.preforked = a.host.launcher().Prefork(namespaces, first, from)
 }
 
 // waitReady waits until the command may start. The preforked task occupies a thread, so it
@@ -291,7 +291,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 			return nil, err
 		}
 	}
-	proc, err := a.host.launcher.Start(a.preforked, &p.Script, files)
+	proc, err := a.host.launcher().Start(a.preforked, &p.Script, files)
 	a.observer.started()
 	if err != nil {
 		if monitor != nil {

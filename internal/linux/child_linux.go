@@ -195,6 +195,7 @@ func (c *Child) Kill() error {
 func (c *Child) killBelow() error {
 	err := process.KillBelow(c.proc, c.ended.Load)
 	if err != nil {
+		c.host.outgrown.Store(true)
 		c.mu.Lock()
 		c.outgrown = err
 		c.mu.Unlock()

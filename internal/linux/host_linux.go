@@ -20,9 +20,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
-	"github.com/sallyport-dev/sallyport/internal/names/guard"
-	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/net/proxy"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -34,12 +31,15 @@ type Host struct {
 	// before the first use.
 	Only string
 
-	launcher launch.Launcher
+	shared *pool // of another Host; nil for own
+	own    pool
+
 	groups   limits.Groups
 	caches   caches.Store
 	proxy    proxy.Proxy
 	children atomic.Int32 // that were not closed yet
 	stopped  atomic.Int32 // whose whole tree was signaled
+	outgrown atomic.Bool  // a tree could not be killed
 
 	factsOnce sync.Once
 	facts     *plan.Host
@@ -56,10 +56,9 @@ type Host struct {
 	files   *files
 	bundles map[proxy.Interceptor]*bundle // of certificates, for commands whose TLS is opened
 
-	mu       sync.Mutex // guards what follows
-	closed   bool
-	filters  map[filterKey]launch.Filter
-	refusals map[filterKey]*seccomp.Refusals // of the filters
+	mu     sync.Mutex // guards what follows
+	closed bool
+	taken  *launch.Launcher // nil before the first use
 	// why connections are not redirected; empty while nothing is known
 	unredirected string
 	unrouted     bool // nor come to sockets at some ports
@@ -74,11 +73,9 @@ type Host struct {
 
 // files are what a Host has on disk.
 type files struct {
-	state     string    // the state directory
-	tmp       *dirs.Tmp // the private /tmp
-	protector *guard.Protector
-	scans     *protect.Scans
-	mounts    hostfacts.Mounts
+	*kept
+	alone bool      // no other Host uses kept
+	tmp   *dirs.Tmp // the private /tmp
 }
 
 var errClosed = errors.New("the executor of this machine is closed")
@@ -117,8 +114,11 @@ func (h *Host) onDisk() (*files, error) {
 		}
 		return nil, err
 	}
-	h.files = &files{state: dir, tmp: tmp, protector: &guard.Protector{State: dir},
-		scans: &protect.Scans{State: dir}}
+	k, same := h.pool().keep(dir)
+	if !same {
+		k = newKept(dir)
+	}
+	h.files = &files{kept: k, alone: !same, tmp: tmp}
 	return h.files, nil
 }
 
@@ -130,7 +130,7 @@ func (h *Host) namespaces() error {
 		return nil // that says nothing about namespaces
 	}
 	defer f.Close()
-	_, err = h.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
+	_, err = h.launcher().Start(nil, &launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
 		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
 		{Op: launch.OpStartCommand},
 		{Op: launch.OpExec, Path: "/", Argv: []string{"/"}},
@@ -163,6 +163,7 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.closed = true
+	launches := h.launcherLocked()
 	h.mu.Unlock()
 	h.making.Lock() // a call that makes files has made them, and later ones get errClosed
 	made := h.files
@@ -173,14 +174,14 @@ func (h *Host) Close() error {
 	// What a command could still use is removed when the kernel has killed everything.
 	// Where all commands are over, nothing waits for the end of their namespaces.
 	launcher := begin(late, "the kernel still ends processes of a command", func() error {
-		return errors.Join(h.launcher.Close(), h.groups.Close()) // groups are empty then
+		return errors.Join(h.giveBack(launches), h.groups.Close()) // groups are empty then
 	})
 	var err error
 	if h.children.Load() > 0 {
 		err = launcher()
 	}
 	if made == nil {
-		return errors.Join(err, launcher())
+		return errors.Join(err, launcher(), h.own.close())
 	}
 	if berr := h.removeBundles(); berr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the file of certificates: %w", berr))
@@ -190,13 +191,22 @@ func (h *Host) Close() error {
 		made.tmp.Remove)
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest",
-		made.protector.Close)
+		func() error { return h.leave(made) })
 	err = errors.Join(err, kept())
-	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
 	}
 	return errors.Join(err, launcher())
+}
+
+// leave gives up what h has in common with others, or alone.
+func (h *Host) leave(made *files) (err error) {
+	if made.alone {
+		err = made.close()
+	} else if h.shared != nil {
+		err = made.protector.Bound()
+	}
+	return errors.Join(err, h.own.close())
 }
 
 // begin calls f in a goroutine. The function that it returns waits for the error of f, or

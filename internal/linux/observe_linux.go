@@ -63,6 +63,9 @@ func (h *Host) seal() (launch.Filter, error) {
 	return h.sealed, h.sealErr
 }
 
+// maxFilters is how many filters are kept. Callers choose the openings, and a server lives long.
+const maxFilters = 64
+
 // A filterKey stands for the options of a filter.
 type filterKey struct {
 	allow                                                  string
@@ -78,18 +81,18 @@ func keyOf(o seccomp.Options) filterKey {
 
 // refusalsOf returns what a filter refuses. It is made once for each.
 func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
-	key := keyOf(o)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r := h.refusals[key]; r != nil {
+	key, c := keyOf(o), h.pool()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.refusals[key]; r != nil {
 		return r, nil
 	}
 	r, err := seccomp.NewRefusals(o)
 	if err == nil {
-		if h.refusals == nil {
-			h.refusals = make(map[filterKey]*seccomp.Refusals)
+		if c.refusals == nil || len(c.refusals) >= maxFilters {
+			c.refusals = make(map[filterKey]*seccomp.Refusals)
 		}
-		h.refusals[key] = r
+		c.refusals[key] = r
 	}
 	return r, err
 }
@@ -99,10 +102,10 @@ func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
 func (h *Host) filter(level string, spec *executor.Spec, see observing,
 	more ...string) (launch.Filter, error) {
 	o := h.filterOptions(level, spec, see, more...)
-	key := keyOf(o)
-	h.mu.Lock()
-	filter, ok := h.filters[key]
-	h.mu.Unlock()
+	key, c := keyOf(o), h.pool()
+	c.mu.Lock()
+	filter, ok := c.filters[key]
+	c.mu.Unlock()
 	if ok {
 		return filter, nil
 	}
@@ -110,13 +113,13 @@ func (h *Host) filter(level string, spec *executor.Spec, see observing,
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.filters == nil {
-		h.filters = make(map[filterKey]launch.Filter)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.filters == nil || len(c.filters) >= maxFilters {
+		c.filters = make(map[filterKey]launch.Filter)
 	}
-	h.filters[key] = launch.Filter(program)
-	return h.filters[key], nil
+	c.filters[key] = launch.Filter(program)
+	return c.filters[key], nil
 }
 
 // filterOptions returns what a filter is made from.

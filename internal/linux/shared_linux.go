@@ -169,7 +169,7 @@ func (s *Shared) hold(spec *executor.SharedSpec) (err error) {
 	if err := sent.open(p, &files); err != nil {
 		return err
 	}
-	if s.holder, err = s.host.launcher.Start(nil, &p.Script, files); err != nil {
+	if s.holder, err = s.host.launcher().Start(nil, &p.Script, files); err != nil {
 		return err
 	}
 	if err = s.take(&sent, p, a.spec); err != nil {

@@ -349,13 +349,26 @@ func (k *Protector) end() error {
 	for _, d := range k.dirs {
 		unix.Close(d.fd)
 	}
-	if k.quarantine != nil {
-		// What was found in this run is young, and stays.
-		errs = append(errs, k.quarantine.bound(&Report{}))
-		k.quarantine.close()
+	k.dirs = nil
+	return errors.Join(append(errs, k.bound())...)
+}
+
+// Bound removes what is too old or too much in quarantine, if anything was moved there since the last time,
+// as Close does.
+func (k *Protector) Bound() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.bound()
+}
+
+func (k *Protector) bound() error {
+	q := k.quarantine
+	if q == nil {
+		return nil
 	}
-	k.dirs, k.quarantine = nil, nil
-	return errors.Join(errs...)
+	k.quarantine = nil
+	defer q.close()
+	return q.bound(&Report{}) // what was found in this run is young, and stays
 }
 
 // failing is the error that a test wants of a call.

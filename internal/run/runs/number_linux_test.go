@@ -32,9 +32,9 @@ func TestKeptNumbers(t *testing.T) {
 		return &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
 			Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir}}, nil
 	}
-	killed := New(prepare, number, nil, nil, func(int) {}) // it is not closed
+	killed := New(prepare, number, nil, nil, func(int) {}) // it is not closed before the next one goes on
+	defer killed.Close()
 	first := begin(t, killed, Request{}, "sleep", "100")
-	defer first.free()
 	tab := New(prepare, number, nil, nil, func(n int) { busy.Add(int64(n)) })
 	second := begin(t, tab, Request{}, "true")
 	if first.ID() != "1" || second.ID() != "2" {

@@ -19,7 +19,6 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -120,7 +119,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		r.named, p.own = in, in
 	}
 	if p.own == nil {
-		p.own = new(local.Executor)
+		p.own = r.table.exec.Another()
 	}
 	p.own = watched{wrapped{p.own}, &r.process}
 	if q.Reader {

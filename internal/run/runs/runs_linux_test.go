@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,6 +46,8 @@ func tableOf(t *testing.T, hidden, kept []string) (*Table, *atomic.Int64) {
 			p.Runner.Rules = rules.Load(rules.Host{}, rules.Source{Name: "x.rules", Text: []byte("(")})
 		case "--sandbox":
 			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.ReadOnly(), r.Args[1:], "host"
+		case "--private":
+			p.Runner.Policy, p.Cmd.Args = sandbox.WorkspaceWrite(), r.Args[1:]
 		case "--write":
 			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.WorkspaceWrite(), r.Args[1:], "host"
 		}
@@ -298,6 +301,34 @@ func TestHidden(t *testing.T) {
 			strings.Contains(res.Output.String(), "swordfish") != test.reads {
 			t.Errorf("%s: %s, %v, %q", test.name, res, res.Error, res.Output.String())
 		}
+	}
+}
+
+// TestPrivateTmp: each run has a /tmp of its own, which is empty when it starts and gone when it has ended.
+func TestPrivateTmp(t *testing.T) {
+	testenv.NeedUserNS(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	tab, _ := newTable(t)
+	const script = "test ! -e /tmp/note && echo x >/tmp/note && echo made && read x; cat /tmp/note"
+	waits := begin(t, tab, Request{OpenStdin: true}, "--private", "sh", "-c", script)
+	until := Until{For: time.Minute, Match: regexp.MustCompile("made")}
+	if _, err := waits.Wait(t.Context(), until); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if res := ended(t, begin(t, tab, Request{}, "--private", "sh", "-c",
+			script)); string(res.Stdout.Bytes()) != "made\nx\n" {
+			t.Errorf("a later run: %q, %q", res.Stdout.Bytes(), res.Stderr.Bytes())
+		}
+	}
+	waits.CloseInput()
+	if res := ended(t, waits); string(res.Stdout.Bytes()) != "made\nx\n" {
+		t.Errorf("the first run: %q, %q", res.Stdout.Bytes(), res.Stderr.Bytes())
+	}
+	tab.Close()
+	left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/tmp/*")
+	if len(left) != 0 || err != nil {
+		t.Errorf("%q, %v", left, err)
 	}
 }
 

@@ -119,7 +119,7 @@ type Table struct {
 	owners map[string]*process.Table[*Run]
 	named  map[namedKey]*named
 
-	exec local.Executor // of the named sandboxes
+	exec local.Executor // of the named sandboxes; what it shares is that of all runs
 
 	numbers sync.Mutex // held while a number is given
 	number  Number

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -68,57 +69,114 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 }
 
 // dispensable are facts that an answer goes without where it would be too long, the least useful first.
-// The last ones go after all but one of the denials.
-var dispensable = []string{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
-	"warnings",
-	"notices", "network_failures", "network_denials", "quarantined", "rule", "denials", "commands",
-	"approvals",
-	"sandbox", "error", "cwd"}
+// The last ones go after all but a few of the elements of lists.
+var dispensable = [2][]string{{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
+	"warnings", "notices", "network_failures", "network_denials", "quarantined", "rule"},
+	{"approvals", "sandbox", "error", "cwd"}}
 
-// encode returns the facts within the budget: what is the least useful is left out.
+// encode returns the facts within the budget: what is long is shortened, the least useful is left out, and
+// both are counted.
 func (a *answer) encode() (data json.RawMessage, err error) {
-	for _, name := range dispensable {
-		for {
-			data, err = json.Marshal(a.facts) // with <, > and & escaped, as they are sent
-			if _, ok := a.facts[name]; err != nil || len(data) <= a.most || !ok {
-				break
-			}
-			if name == "denials" || name == "commands" {
-				if !halve[json.RawMessage](a.facts, name) && !halve[any](a.facts, name) {
-					break
-				}
+	data, err = json.Marshal(a.facts) // with <, > and & escaped, as they are sent
+	if err != nil || len(data) <= a.most {
+		return data, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	a.facts = nil
+	if err := d.Decode(&a.facts); err != nil {
+		return nil, err
+	}
+	for i, long := 0, 1<<16; i < len(dispensable); i++ {
+		shortest := []int{1 << 10, 1 << 7}[i]
+		data, ok := a.within(long, shortest)
+		for _, name := range dispensable[i] {
+			if _, there := a.facts[name]; ok || !there {
 				continue
 			}
 			delete(a.facts, name)
-			omitted, _ := a.facts["left_out"].([]string)
+			omitted, _ := a.facts["left_out"].([]any)
 			a.facts["left_out"] = append(omitted, name)
+			data, ok = a.within(shortest, shortest)
+		}
+		if long = shortest; ok {
+			return data, nil
 		}
 	}
-	return data, err
+	data, _ = a.within(1<<7, 1)
+	return data, nil
 }
 
-// halve leaves out the last half of a list, and counts that.
-func halve[T any](facts map[string]any, name string) bool {
-	list, _ := facts[name].([]T)
-	if len(list) < 2 { //nolint:mnd // there are no halves
-		return false
+// within returns the facts with as much of what is long as the budget has room for, and whether it has for
+// so much.
+func (a *answer) within(longest, shortest int) (data json.RawMessage, ok bool) {
+	for long := longest; long >= shortest; long /= 2 {
+		v, _ := cut(a.facts, long)
+		short, _ := v.(map[string]any)
+		for _, name := range bounded {
+			if same, ok := a.facts[name]; ok {
+				short[name] = same
+				delete(short, name+"_omitted")
+			}
+		}
+		if data = asJSON(short); len(data) <= a.most {
+			return data, true
+		}
 	}
-	omitted, _ := facts[name+"_omitted"].(int)
-	facts[name], facts[name+"_omitted"] = list[:len(list)/2], omitted+len(list)-len(list)/2
-	return true
+	return data, false
 }
 
-// shortened returns a text of at most so many bytes.
+// bounded are facts that have room in the budget already.
+var bounded = [...]string{"output", "lines", "matches"}
+
+// cut returns a JSON value in which texts have about so many bytes at most, and lists as many elements as
+// there is room for texts of a few words. How many elements of a list are left out is the member
+// NAME_omitted beside it, or returned for a list that is no member.
+func cut(v any, long int) (short any, omitted int) {
+	const words, few = 32, 64
+	switch v := v.(type) {
+	case string:
+		return shortened(v, max(long, few)), 0
+	case []any:
+		list := make([]any, min(len(v), long/words))
+		for i := range list {
+			var n int
+			list[i], n = cut(v[i], long)
+			omitted += n
+		}
+		return list, omitted + len(v) - len(list)
+	case map[string]any:
+		out, counts := make(map[string]any, len(v)), map[string]any{}
+		for name, value := range v {
+			short, n := cut(value, long)
+			if out[name] = short; n > 0 {
+				before, _ := v[name+"_omitted"].(json.Number)
+				more, _ := before.Int64()
+				counts[name+"_omitted"] = int64(n) + more
+			}
+		}
+		maps.Copy(out, counts)
+		return out, 0
+	}
+	return v, 0
+}
+
+// shortened returns a text of at most so many bytes, which says how many are left out where there is room
+// for that.
 func shortened(s string, most int) string {
-	const dots = 3
+	const dots, note = "...", 40
 	switch {
 	case len(s) <= most:
 		return s
-	case most <= dots:
+	case most <= len(dots):
 		return ""
+	case most < note+note/2:
+		s = s[:most-len(dots)]
+		return s[:len(s)-text.Unfinished([]byte(s))] + dots
 	}
-	s = s[:most-dots]
-	return s[:len(s)-text.Unfinished([]byte(s))] + "..."
+	kept := s[:most-note]
+	kept = kept[:len(kept)-text.Unfinished([]byte(kept))]
+	return fmt.Sprintf("%s... [%d bytes left out]", kept, len(s)-len(kept))
 }
 
 // unsaid are members of a result that an answer has not, or in another form.

@@ -181,14 +181,7 @@ func TestSchemas(t *testing.T) {
 	}
 	schemas := map[string]*jsonschema.Resolved{}
 	for _, tool := range list.Tools {
-		data, _ := json.Marshal(tool.OutputSchema)
-		var s jsonschema.Schema
-		if err := json.Unmarshal(data, &s); err != nil {
-			t.Fatal(err)
-		}
-		if schemas[tool.Name], err = s.Resolve(nil); err != nil {
-			t.Fatal(err)
-		}
+		schemas[tool.Name] = resolved(t, tool)
 	}
 	session := c.call("exec", members{"cmd": "echo up; read x", "tty": true,
 		"wait_for": []string{"match=up"}}).ok(t).SessionID
