@@ -410,6 +410,10 @@ type New struct {
 	More int `json:"more,omitempty"`
 }
 
+// Writing is called before files are written without a process. What it returns tells, after that, which of them
+// are what [Exit.New] lists.
+type Writing func(files []string) (made func() []New)
+
 // The means by which survivors are found and ended, for [Exit.SurvivorsBy].
 const (
 	// ByNamespace is a PID namespace: no process can leave it, and the kernel ends all of

@@ -11,9 +11,9 @@ import (
 )
 
 // Perform does, in the place of a process, what this process does itself, such as applying a patch that was
-// judged: what do writes is the output, and what it returns the exit code. An executor without this method
-// performs nothing.
-func (e *Executor) Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) (code int)) (executor.Process,
+// judged: what do writes is the output, and what it returns the end, without its sandbox. An executor without
+// this method performs nothing.
+func (e *Executor) Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) *executor.Exit) (executor.Process,
 	error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
