@@ -258,5 +258,5 @@ func (p *patching) applied() (string, error) {
 // A performer is an executor that applies patches. Others, such as one that only hears what is decided, do not:
 // nothing is changed behind their back.
 type performer interface {
-	Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) *executor.Exit) (executor.Process, error)
+	Perform(spec *executor.Spec, do executor.Task) (executor.Process, error)
 }

@@ -123,8 +123,8 @@ func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) (*att
 }
 
 // Opens plans a command without its network, and returns what says why a path is closed to an access in
-// it; nil is not. What it returns beside is [protect.Protection.Writing]. The error is that of Start. It claims
-// and starts nothing.
+// it; nil is not. What it returns beside is [protect.Protection.Writing]. The error is that of Start. It
+// claims and starts nothing.
 func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, executor.Writing, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -99,7 +99,8 @@ func (p *Protection) Writing(files []string) (made func() []executor.New) {
 	}
 	return func() []executor.New {
 		return slices.DeleteFunc(p.New(&Made{Places: places}), func(n executor.New) bool {
-			return !slices.ContainsFunc(files, func(name string) bool { return hostfacts.Below(name, n.Path) })
+			below := func(name string) bool { return hostfacts.Below(name, n.Path) }
+			return !slices.ContainsFunc(files, below)
 		})
 	}
 }

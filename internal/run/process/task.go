@@ -22,9 +22,8 @@ type Task struct {
 	exit    *executor.Exit
 }
 
-// Perform starts the function do as the command of a spec: what it writes is the command's output, and what
-// it returns its end, without the sandbox.
-func Perform(spec *executor.Spec, in executor.Sandbox, do func(stdout, stderr io.Writer) *executor.Exit) *Task {
+// Perform starts do as the command of a spec.
+func Perform(spec *executor.Spec, in executor.Sandbox, do executor.Task) *Task {
 	own, calls := Guard(spec)
 	t := &Task{sandbox: in, ended: make(chan struct{}),
 		log: output.NewLog(max(spec.Retain.Memory, 0), nil, nil)}

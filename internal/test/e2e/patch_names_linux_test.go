@@ -47,14 +47,16 @@ func TestPatchNames(t *testing.T) {
 	}{
 		{"nothing", sandbox.WorkspaceWrite(), "plain sub/plain", 0},
 		{"names at the top", sandbox.WorkspaceWrite(), ".envrc .mcp.json .idea/a", 3},
-		{"many in a directory", sandbox.WorkspaceWrite(), ".vscode/a .vscode/b .vscode/c .vscode/d .vscode/e .vscode/f", 5},
+		{"many in a directory", sandbox.WorkspaceWrite(),
+			".vscode/a .vscode/b .vscode/c .vscode/d .vscode/e .vscode/f", 5},
 		{"a pattern", sandbox.WorkspaceWrite(), "x.code-workspace", 1},
 		{"below the top", sandbox.WorkspaceWrite(), "sub/.envrc", 0},
 		{"a repository", sandbox.WorkspaceWrite(), "sub/.git/hooks/x sub/.git/HEAD", 1},
 		{"a file to one", sandbox.WorkspaceWrite(), "sub/.git", 1},
 		{"a bare one", sandbox.WorkspaceWrite(), "b/HEAD b/objects/x b/refs/x", 1},
 		{"the rest of a bare one", sandbox.WorkspaceWrite(), "half/HEAD", 1},
-		{"a grant", sandbox.WorkspaceWrite().With(sandbox.Grant{Name: "editor-config"}), ".envrc .mcp.json", 2},
+		{"a grant", sandbox.WorkspaceWrite().With(sandbox.Grant{Name: "editor-config"}),
+			".envrc .mcp.json", 2},
 		{"the grant of git", sandbox.WorkspaceWrite().With(sandbox.Grant{Name: "git"}), "sub/.git/HEAD", 1},
 		{"full access", sandbox.FullAccess(), ".envrc", 0},
 	} {
@@ -64,7 +66,8 @@ func TestPatchNames(t *testing.T) {
 			for i, name := range strings.Fields(c.files) {
 				added.WriteString("*** Add File: " + name + "\n+new\n")
 				from := string(rune('a'+i)) + ".txt"
-				moved.WriteString("*** Update File: " + from + "\n*** Move to: " + name + "\n@@\n-old\n+new\n")
+				moved.WriteString("*** Update File: " + from + "\n*** Move to: " + name +
+					"\n@@\n-old\n+new\n")
 				script.WriteString("mkdir -p " + filepath.Dir(name) + " && echo new >" + name + "\n")
 			}
 			patch := func(hunks string) string { return "*** Begin Patch\n" + hunks + "*** End Patch\n" }
