@@ -104,7 +104,7 @@ func (t *transaction) run() error {
 	for i, e := range t.entries {
 		if !e.now.exists {
 			if err := t.exchange(i, e); err != nil {
-				return &FileError{Doing: "delete file", Path: e.path, Err: err}
+				return failed("delete file", e.path, err)
 			}
 		}
 	}
@@ -116,19 +116,24 @@ func (t *transaction) run() error {
 			err = d.Mkdir(filepath.Base(path), 0o777)
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return &FileError{Doing: "write file", Path: path, Err: err}
+			return failed("write file", path, err)
 		}
 	}
 	for _, do := range []func(int, *entry) error{t.prepare, t.exchange} {
 		for i, e := range t.entries {
 			if e.now.exists {
 				if err := do(i, e); err != nil {
-					return &FileError{Doing: "write file", Path: e.path, Err: err}
+					return failed("write file", e.path, err)
 				}
 			}
 		}
 	}
 	return t.verify()
+}
+
+// failed is for what was planned and cannot be done. What the tool says of what cannot be planned has no reason.
+func failed(doing, path string, err error) error {
+	return &FileError{Doing: doing, Path: path, Err: err, Says: systemSays(err)}
 }
 
 // verify looks whether what was replaced or removed is still what was planned with: a program that had it open may
@@ -152,7 +157,7 @@ func (t *transaction) verify() error {
 			}
 		}
 		if err != nil {
-			return &FileError{Doing: "write file", Path: e.path, Err: err}
+			return failed("write file", e.path, err)
 		}
 	}
 	return nil
