@@ -28,9 +28,10 @@ type patching struct {
 	text  string
 	patch *patch.Patch
 	dir   string
-	names []string // of its files, without links
-	says  string   // before an error
-	err   error    // why it cannot be applied; nothing else counts then
+	names []string         // of its files, without links
+	made  executor.Writing // nil where no sandbox was planned
+	says  string           // before an error
+	err   error            // why it cannot be applied; nothing else counts then
 }
 
 // errEmptyPatch is what agents know for a call without changes.
@@ -152,10 +153,11 @@ func (x *execution) closedTo(ctx context.Context, names []string) (closed []stri
 	if x.policy.Mode() != sandbox.Managed {
 		return nil, "", nil
 	}
-	closes, err := x.closes(ctx)
+	closes, made, err := x.closes(ctx)
 	if err != nil {
 		return nil, "", err
 	}
+	x.patch.made = made
 	var ds []sandbox.Denial
 	for _, name := range names {
 		a := sandbox.Access{Op: sandbox.Write, Path: name}
@@ -187,35 +189,41 @@ func (x *execution) bareSpec() *executor.Spec {
 	return spec
 }
 
-// closes returns what says why the sandbox of a command would close a file: by a plan of it where the
-// executor makes one, else by the policy.
-func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, error) {
+// closes returns what says why the sandbox of a command would close a file, and what notices new names: by a
+// plan of it where the executor makes one, else by the policy, which notices nothing.
+func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, executor.Writing, error) {
 	planner, ok := executor.As[interface {
-		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
+		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, executor.Writing, error)
 	}](x.runner.executor())
 	if ok {
-		closes, err := planner.Opens(ctx, x.bareSpec())
-		return closes, noSandbox(err)
+		closes, made, err := planner.Opens(ctx, x.bareSpec())
+		return closes, made, noSandbox(err)
 	}
 	return func(a sandbox.Access) error {
 		if ruling, rule := x.bareSpec().Policy.Explain(a); ruling != sandbox.Allow {
 			return errors.New(rule)
 		}
 		return nil
-	}, nil
+	}, nil, nil
 }
 
-// apply applies the patch, and returns the exit code.
-func (p *patching) apply(stdout, stderr io.Writer) int {
+// apply applies the patch.
+func (p *patching) apply(stdout, stderr io.Writer) *executor.Exit {
+	end, made := &executor.Exit{}, func() []executor.New { return nil }
+	if p.made != nil {
+		made = p.made(p.names)
+	}
 	summary, err := p.applied()
 	if err != nil { // names are those of the model
 		_, _ = io.WriteString(stderr, p.says+printed(err.Error())+"\n")
-		return 1
+		end.Code = 1
+		return end
 	}
+	end.New = made()
 	if _, err := io.WriteString(stdout, printed(summary)); err != nil {
-		return 1
+		end.Code = 1
 	}
-	return 0
+	return end
 }
 
 // printed escapes what a terminal would obey.
@@ -250,5 +258,5 @@ func (p *patching) applied() (string, error) {
 // A performer is an executor that applies patches. Others, such as one that only hears what is decided, do not:
 // nothing is changed behind their back.
 type performer interface {
-	Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) (code int)) (executor.Process, error)
+	Perform(spec *executor.Spec, do executor.Task) (executor.Process, error)
 }

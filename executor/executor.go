@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -409,6 +410,14 @@ type New struct {
 	// may be further ones that were not counted.
 	More int `json:"more,omitempty"`
 }
+
+// A Task is what this process does in the place of another one: what it writes is the output, and what it
+// returns the end, without a sandbox.
+type Task func(stdout, stderr io.Writer) *Exit
+
+// Writing is called before files are written without a process. What it returns tells, after that, which of
+// them are what [Exit.New] lists.
+type Writing func(files []string) (made func() []New)
 
 // The means by which survivors are found and ended, for [Exit.SurvivorsBy].
 const (

@@ -25,11 +25,12 @@ func open(ctx context.Context, h *host, spec *executor.SharedSpec) (*opened, err
 }
 
 // Opens plans a command and starts nothing. It returns what says why a path is closed to an access in it
-// (nil: it is not), or the error of [Executor.Start].
-func (e *Executor) Opens(ctx context.Context, spec *executor.Spec) (func(sandbox.Access) error, error) {
+// (nil: it is not) and what becomes of files that are written, or the error of [Executor.Start].
+func (e *Executor) Opens(ctx context.Context, spec *executor.Spec) (func(sandbox.Access) error,
+	executor.Writing, error) {
 	_, done, err := e.begin(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer done()
 	return e.host.Opens(spec)

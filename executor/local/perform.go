@@ -4,17 +4,13 @@
 package local
 
 import (
-	"io"
-
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
 // Perform does, in the place of a process, what this process does itself, such as applying a patch that was
-// judged: what do writes is the output, and what it returns the exit code. An executor without this method
-// performs nothing.
-func (e *Executor) Perform(spec *executor.Spec, do func(stdout, stderr io.Writer) (code int)) (executor.Process,
-	error) {
+// judged. An executor without this method performs nothing.
+func (e *Executor) Perform(spec *executor.Spec, do executor.Task) (executor.Process, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

@@ -123,11 +123,12 @@ func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) (*att
 }
 
 // Opens plans a command without its network, and returns what says why a path is closed to an access in
-// it; nil is not. The error is that of Start. It claims and starts nothing.
-func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
+// it; nil is not. What it returns beside is [protect.Protection.Writing]. The error is that of Start. It
+// claims and starts nothing.
+func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, executor.Writing, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer null.Close()
 	alone := executor.Spec{
@@ -140,10 +141,10 @@ func (h *Host) Opens(spec *executor.Spec) (func(sandbox.Access) error, error) {
 		a, why := h.plans(level, &alone, [3]*os.File{null, null, null})
 		var no *refusal
 		if err = why; !errors.As(err, &no) {
-			return a.closes, err
+			return a.closes, a.names.Writing, err
 		}
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // closes returns why a path is closed to an access in what was planned; nil is not.

@@ -4,10 +4,12 @@
 package patch
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, it undoes;
@@ -76,7 +78,7 @@ type transaction struct {
 
 // add notes what will be done for a file.
 func (t *transaction) add(e *entry) {
-	s := journalStep{Path: e.path}
+	s := journalStep{Path: fileName(e.path)}
 	if e.now.exists {
 		s.Sum = sum(e.now.content)
 		t.addDirs(filepath.Dir(e.path))
@@ -89,13 +91,11 @@ func (t *transaction) addDirs(path string) {
 		return
 	}
 	t.addDirs(filepath.Dir(path))
-	for _, dir := range t.Dirs {
-		if dir == path {
-			return
-		}
+	if slices.Contains(t.Dirs, fileName(path)) {
+		return
 	}
 	if _, err := t.tree.dir(path); err != nil {
-		t.Dirs = append(t.Dirs, path)
+		t.Dirs = append(t.Dirs, fileName(path))
 	}
 }
 
@@ -104,30 +104,68 @@ func (t *transaction) run() error {
 	for i, e := range t.entries {
 		if !e.now.exists {
 			if err := t.exchange(i, e); err != nil {
-				return &FileError{Doing: "delete file", Path: e.path, Err: err}
+				return failed("delete file", e.path, err)
 			}
 		}
 	}
-	for _, path := range t.Dirs {
+	for _, made := range t.Dirs {
+		path := string(made)
 		d, err := t.tree.dir(filepath.Dir(path))
 		if err == nil {
 			t.step()
 			err = d.Mkdir(filepath.Base(path), 0o777)
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return &FileError{Doing: "write file", Path: path, Err: err}
+			return failed("write file", path, err)
 		}
 	}
 	for _, do := range []func(int, *entry) error{t.prepare, t.exchange} {
 		for i, e := range t.entries {
 			if e.now.exists {
 				if err := do(i, e); err != nil {
-					return &FileError{Doing: "write file", Path: e.path, Err: err}
+					return failed("write file", e.path, err)
 				}
 			}
 		}
 	}
+	return t.verify()
+}
+
+// failed is for what was planned and cannot be done. What the tool says of what cannot be planned has no reason.
+func failed(doing, path string, err error) error {
+	return &FileError{Doing: doing, Path: path, Err: err, Says: systemSays(err)}
+}
+
+// verify looks whether what was replaced or removed is still what was planned with: a program that had it open may
+// have written to it until now. What was read is compared byte by byte, since the clock of files is coarse.
+func (t *transaction) verify() error {
+	t.tree.done = 0
+	for i, e := range t.entries {
+		if e.before == nil {
+			continue
+		}
+		t.step()
+		was := filepath.Join(filepath.Dir(e.path), t.beside(i, "old"))
+		now, err := t.tree.lstat(was)
+		if err == nil && !same(now, e.before) {
+			err = errMoved
+		}
+		if err == nil && e.text != nil {
+			var text []byte
+			if text, _, err = t.tree.read(was); err == nil && !bytes.Equal(text, e.text) {
+				err = errMoved
+			}
+		}
+		if err != nil {
+			return failed("write file", e.path, err)
+		}
+	}
 	return nil
+}
+
+// same reports whether a file looks as it did.
+func same(now, before fs.FileInfo) bool {
+	return os.SameFile(now, before) && now.Size() == before.Size() && now.ModTime().Equal(before.ModTime())
 }
 
 // prepare writes a new file beside the old one.
@@ -174,8 +212,7 @@ func (t *transaction) exchange(i int, e *entry) error {
 		return errMoved
 	case err != nil:
 		return err
-	case !os.SameFile(now, e.before), now.Size() != e.before.Size(),
-		!now.ModTime().Equal(e.before.ModTime()):
+	case !same(now, e.before):
 		return errMoved
 	}
 	t.step()

@@ -135,7 +135,8 @@ func recoverIn(path string) error {
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", `{"ID":`, `{"ID":"x","Steps":[{"Path":"file"}]}`,
-		`{"ID":"x","Dirs":["d"],"Steps":[{"Path":"/x"}]}`} {
+		`{"ID":"x","Dirs":["d"],"Steps":[{"Path":"/x"}]}`,
+		`{"Form":2,"ID":"x","Steps":[{"Path":"L3g="}]}`, `{"Form":1,"ID":"x","Steps":[{"Path":"eA=="}]}`} {
 		journals := testenv.RealTemp(t)
 		put(t, filepath.Join(journals, "a.undo"), content)
 		if err := recoverIn(journals); err == nil || !strings.Contains(err.Error(), "a.undo, is damaged") {
@@ -234,6 +235,107 @@ func TestAllOrNothing(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, testenv.Contents(t, tree)); diff != "" {
 				t.Error("it changed (- before, + after):", diff)
+			}
+		})
+	}
+}
+
+// TestWrittenMeanwhile has another program write to a file, with its old time, before each change to the file system:
+// what it wrote is never lost, and the patch is done or not, as a whole.
+func TestWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
+	const text = "*** Begin Patch\n*** Update File: a\n@@\n-a\n+A\n*** Update File: z\n@@\n-z\n+Z\n*** End Patch"
+	for at := 1; ; at++ {
+		tree, n := testenv.RealTemp(t), 0
+		a, z := filepath.Join(tree, "a"), filepath.Join(tree, "z")
+		put(t, a, "a\n")
+		put(t, z, "z\n")
+		plan := makePlan(t, text, tree)
+		info, err := os.Stat(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = plan.apply(testenv.RealTemp(t), func() {
+			if n++; n == at {
+				put(t, z, "y\n")
+				if err := os.Chtimes(z, info.ModTime(), info.ModTime()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if n < at {
+			break
+		}
+		got := testenv.Contents(t, tree)
+		was := "a\n"
+		if err == nil {
+			was = "A\n"
+		}
+		if string(testenv.ReadFile(t, z)) != "y\n" || string(testenv.ReadFile(t, a)) != was {
+			t.Errorf("at %d: %v, %v", at, err, got)
+		}
+	}
+}
+
+// TestNoUTF8 kills a patch of a file whose name, and directory, are no UTF-8: both are brought back.
+func TestNoUTF8(t *testing.T) {
+	t.Parallel()
+	const file = "caf\xe9/caf\xe9"
+	for at := 1; ; at++ {
+		tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+		if err := os.Mkdir(filepath.Join(tree, "caf\xe9"), 0o755); err != nil {
+			t.Skip("this file system has only names in UTF-8: ", err)
+		}
+		put(t, filepath.Join(tree, file), "old\n")
+		put(t, filepath.Join(journals, "patch"), "*** Begin Patch\n*** Update File: "+file+
+			"\n@@\n-old\n+new\n*** End Patch")
+		again := killed(t, tree, journals, at)
+		if err := recoverIn(journals); err != nil {
+			t.Fatal(err)
+		}
+		got := testenv.Contents(t, tree)
+		text := string(testenv.ReadFile(t, filepath.Join(tree, file)))
+		if len(got) != 2 || text != "old\n" && text != "new\n" {
+			t.Fatalf("at %d: %v", at, got)
+		}
+		if !again {
+			break
+		}
+	}
+}
+
+// TestTooMuch: what would take all memory, or hours, is an error.
+func TestTooMuch(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat
+	const update = "*** Begin Patch\n*** Update File: f\n"
+	for name, c := range map[string]struct {
+		file, text string
+		size       int64
+		want       error
+	}{
+		"a large file": {"", update + "@@\n-x\n+y\n*** End Patch", 1 << 40, errTooLarge},
+		"lines that are almost found": {many("a\n", 200_000),
+			update + "@@\n" + many("-a\n", 100_000) + "-b\n*** End Patch", 0, errWork},
+		"chunks that are found late": {many("a \n", 100_000),
+			update + many("@@\n-a\n+b\n", 50_000) + "*** End Patch", 0, errWork},
+		"a file that is read again and again": {many("a\n", 10_000),
+			update + many("@@\n-a\n+a\n"+update[len("*** Begin Patch\n"):], 9_000) + "@@\n a\n*** End Patch",
+			0, errWork},
+		"many hunks": {"", "*** Begin Patch\n" + many("*** Add File: x\n", maxHunks+1) + "*** End Patch", 0, errHunks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := testenv.RealTemp(t)
+			f := filepath.Join(tree, "f")
+			put(t, f, c.file)
+			if c.size > 0 {
+				if err := os.Truncate(f, c.size); err != nil {
+					t.Skip("no file of such a size: ", err)
+				}
+			}
+			_, err := applyText(c.text, Options{Dir: tree, Allow: within(tree)}, testenv.RealTemp(t))
+			if !errors.Is(err, c.want) || err.Error() == "" {
+				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch reads, prints and applies patches in the form that models write: "*** Begin Patch".
+// Package patch reads and applies patches in the form that models write: "*** Begin Patch".
 //
 // [Parse] reads a text. [Make] computes everything that a patch would do and writes nothing. [Plan.Apply]
 // does all of it or nothing, by a journal: the next one undoes what a killed process left half done.

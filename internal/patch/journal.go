@@ -24,14 +24,33 @@ import (
 // with undoSuffix is undone, and the rest of what is found with doneSuffix is removed. A rename from one
 // to the other is the moment at which a patch is done.
 type journal struct {
+	Form  int // of what follows; another version may have another one
 	ID    string
-	Dirs  []string // that are made, the upper ones first
+	Dirs  []fileName // that are made, the upper ones first
 	Steps []journalStep
+}
+
+const journalForm = 1
+
+// A fileName is kept byte by byte: the text of JSON would be another one where it is not UTF-8.
+type fileName string
+
+// MarshalJSON implements [json.Marshaler].
+func (n fileName) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(n)) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *fileName) UnmarshalJSON(text []byte) error {
+	var name []byte
+	err := json.Unmarshal(text, &name)
+	if *n = fileName(name); err == nil && !filepath.IsAbs(string(name)) {
+		err = errors.New("it has a name that is not absolute")
+	}
+	return err
 }
 
 // A journalStep is one file. Beside it, temporary files hold what it was and what it will be.
 type journalStep struct {
-	Path string
+	Path fileName
 	Sum  string // of the new content, in hexadecimal; empty if the file is removed
 }
 
@@ -51,7 +70,7 @@ func (j *journal) beside(i int, what string) string {
 	return fmt.Sprintf(".sallyport-patch-%s-%d.%s", j.ID, i, what)
 }
 
-func newJournal() *journal { return &journal{ID: rand.Text()} }
+func newJournal() *journal { return &journal{Form: journalForm, ID: rand.Text()} }
 
 // write makes the journal one that is undone.
 func (j *journal) write(dir *os.Root, step func()) error {
@@ -92,14 +111,14 @@ func (j *journal) undo(r *tree, step func()) error {
 			ok, err := j.undoStep(r, i, step)
 			errs = append(errs, err)
 			if !ok {
-				stray.Paths = append(stray.Paths, s.Path)
+				stray.Paths = append(stray.Paths, string(s.Path))
 			}
 		}
 	}
 	undo(false)
 	for i := len(j.Dirs) - 1; i >= 0; i-- {
-		name := filepath.Base(j.Dirs[i])
-		d, err := r.dir(filepath.Dir(j.Dirs[i]))
+		dir, name := filepath.Split(string(j.Dirs[i]))
+		d, err := r.dir(filepath.Clean(dir))
 		if err != nil {
 			continue
 		}
@@ -117,21 +136,22 @@ func (j *journal) undo(r *tree, step func()) error {
 
 // undoStep reports whether the file is as it was.
 func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
-	s := j.Steps[i]
-	d, err := r.dir(filepath.Dir(s.Path))
-	if errors.Is(err, fs.ErrNotExist) || err != nil && j.inPlaceOfFile(s.Path) {
+	s, path := j.Steps[i], string(j.Steps[i].Path)
+	d, err := r.dir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) || err != nil && j.inPlaceOfFile(path) {
 		return true, nil // it was to be made
 	}
 	if err != nil {
 		return false, nil //nolint:nilerr // what was put on the way must not stop all later patches
 	}
-	name, was, next := filepath.Base(s.Path), j.beside(i, "old"), j.beside(i, "new")
+	name, was, next := filepath.Base(path), j.beside(i, "old"), j.beside(i, "new")
 	before, err := d.Lstat(was)
 	replaced := err == nil
 	now, err := d.Lstat(name)
 	ours := errors.Is(err, fs.ErrNotExist) || err == nil && replaced && os.SameFile(before, now)
 	if !ours && s.Sum != "" {
-		content, _, err := r.read(s.Path)
+		r.done = 0 // of the one file
+		content, _, err := r.read(path)
 		ours = err == nil && sum(content) == s.Sum
 	}
 	switch {
@@ -155,7 +175,7 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 // inPlaceOfFile reports whether a path leads through a file that is removed.
 func (j *journal) inPlaceOfFile(path string) bool {
 	return slices.ContainsFunc(j.Steps, func(s journalStep) bool {
-		return s.Sum == "" && s.Path != path && safefile.Within(path, s.Path)
+		return s.Sum == "" && string(s.Path) != path && safefile.Within(path, string(s.Path))
 	})
 }
 
@@ -165,7 +185,7 @@ func (j *journal) made(d *os.Root, i int) bool {
 	if err != nil {
 		return false
 	}
-	now, err := d.Lstat(filepath.Base(j.Steps[i].Path))
+	now, err := d.Lstat(filepath.Base(string(j.Steps[i].Path)))
 	return err == nil && os.SameFile(next, now)
 }
 
@@ -173,7 +193,7 @@ func (j *journal) made(d *os.Root, i int) bool {
 func (j *journal) clean(r *tree, step func()) error {
 	var errs []error
 	for i, s := range j.Steps {
-		d, err := r.dir(filepath.Dir(s.Path))
+		d, err := r.dir(filepath.Dir(string(s.Path)))
 		if err == nil {
 			step()
 			err = errors.Join(gone(d, j.beside(i, "old")), gone(d, j.beside(i, "new")))
@@ -247,15 +267,8 @@ func readJournal(dir *os.Root, name string) (*journal, error) {
 	if err := json.Unmarshal(content, j); err != nil {
 		return nil, err
 	}
-	for _, s := range j.Steps {
-		if !filepath.IsAbs(s.Path) {
-			return nil, errors.New("it has a name that is not absolute")
-		}
-	}
-	for _, name := range j.Dirs {
-		if !filepath.IsAbs(name) {
-			return nil, errors.New("it has a name that is not absolute")
-		}
+	if j.Form != journalForm {
+		return nil, fmt.Errorf("it has the form %d of another version of sallyport, which can undo it", j.Form)
 	}
 	return j, nil
 }
@@ -269,7 +282,7 @@ func recoverOne(dir *os.Root, name string, step func()) error {
 	if len(j.Steps) == 0 {
 		return dir.Remove(name)
 	}
-	r, err := openTree(j.Steps[0].Path)
+	r, err := openTree(string(j.Steps[0].Path))
 	if err != nil {
 		return err
 	}

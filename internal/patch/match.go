@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,25 @@ type file struct {
 	path  string
 	lines []fileLine
 	forms [len(passes)][]string
+	work  *work
+}
+
+// work is what was done for a patch, in lines that were compared.
+type work int
+
+const (
+	maxWork   = 1 << 28 // takes seconds
+	splitWork = 16      // for a line that is read, in which time as many are compared
+)
+
+// errWork ends a search that would take too long: in the worst case it grows with the square of the size.
+var errWork = errors.New("finding the places of the patch takes too long; split it, " +
+	"or give its chunks lines that are in the file exactly and rarely")
+
+// do adds to the work, and reports whether it is too much.
+func (w *work) do(n int) (tooMuch bool) {
+	*w += work(n)
+	return *w > maxWork
 }
 
 // passes are the ways to compare lines, from the strictest. The order is a contract: models rely on it.
@@ -77,7 +97,7 @@ func (f *file) form(pass int) []string {
 	return f.forms[pass]
 }
 
-// seek returns where a run of lines begins, at or after from; -1 if nowhere.
+// seek returns where a run of lines begins, at or after from; -1 if nowhere, or where that is too much work.
 func (f *file) seek(run []string, from int, end bool) int {
 	last := len(f.lines) - len(run)
 	if end {
@@ -93,8 +113,15 @@ func (f *file) seek(run []string, from int, end bool) int {
 		}
 		have := f.form(pass)
 		for at := from; at <= last; at++ {
-			if slices.Equal(have[at:at+len(want)], want) {
+			same := 0
+			for same < len(want) && have[at+same] == want[same] {
+				same++
+			}
+			switch {
+			case same == len(want):
 				return at
+			case f.work.do(same + 1):
+				return -1
 			}
 		}
 	}
@@ -214,9 +241,15 @@ func (f *file) edits(chunks []Chunk) ([]edit, error) {
 
 // update returns the content of a file after the chunks. It keeps the end of each line that stays; a
 // byte-order mark is a part of the first line.
-func update(path, text string, chunks []Chunk) (string, error) {
-	f := file{path: path, lines: splitLines(text)}
+func update(path, text string, chunks []Chunk, w *work) (string, error) {
+	if w.do(splitWork * (strings.Count(text, "\n") + strings.Count(text, "\r"))) {
+		return "", errWork
+	}
+	f := file{path: path, lines: splitLines(text), work: w}
 	edits, err := f.edits(chunks)
+	if *w > maxWork {
+		return "", errWork
+	}
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,7 @@ func TestUpdate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := update("f", test.file, p.Hunks[0].Chunks)
+			got, err := update("f", test.file, p.Hunks[0].Chunks, new(work))
 			wrong := ""
 			if err != nil {
 				wrong = err.Error()

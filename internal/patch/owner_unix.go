@@ -6,6 +6,7 @@
 package patch
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 )
 
 const noWait = safefile.NoWait
+
+var errOwner = errors.New("it belongs to another user, and only root can give its new content to that one")
 
 // keepOwner gives a file the owner of the one that it replaces, and its group where the user may.
 func keepOwner(f *os.File, replaced fs.FileInfo) error {
@@ -32,5 +35,8 @@ func keepOwner(f *os.File, replaced fs.FileInfo) error {
 	if now.Uid == old.Uid {
 		return nil
 	}
-	return f.Chown(int(old.Uid), -1)
+	if err := f.Chown(int(old.Uid), -1); err != nil {
+		return errOwner
+	}
+	return nil
 }

@@ -74,12 +74,15 @@ const (
 	eofMark    = "*** End of File"
 
 	fewestWrapped = 4 // lines of a text with a wrapper
+
+	maxHunks = 10_000 // what is done for a hunk grows with their number
 )
 
 var (
 	errFirst    = &SyntaxError{Why: "The first line of the patch must be '" + beginMark + "'"}
 	errLast     = &SyntaxError{Why: "The last line of the patch must be '" + endMark + "'"}
 	errEnvEmpty = &SyntaxError{Why: "apply_patch environment_id cannot be empty"}
+	errHunks    = &SyntaxError{Why: fmt.Sprintf("it has more than %d hunks; split it", maxHunks)}
 	errEnvTwice = &SyntaxError{Why: "apply_patch environment_id cannot be specified more than once"}
 )
 
@@ -107,6 +110,9 @@ func Parse(text string) (*Patch, error) {
 	for !p.ended() {
 		if err := p.hunk(); err != nil {
 			return nil, err
+		}
+		if len(p.patch.Hunks) > maxHunks {
+			return nil, errHunks
 		}
 	}
 	if p.at < p.last-1 { // one end mark more, as the very last line, is accepted

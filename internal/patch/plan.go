@@ -72,6 +72,7 @@ type Plan struct {
 	byPath  map[string]*entry
 	dirs    map[string]bool // that hunks make on their way
 	hunks   []Hunk
+	work    work
 }
 
 // Make computes what a patch does. It writes nothing.
@@ -212,7 +213,7 @@ func (pl *Plan) hunk(h *Hunk) error {
 	if err != nil {
 		return err
 	}
-	next, err := update(path, text, h.Chunks)
+	next, err := update(path, text, h.Chunks, &pl.work)
 	if err != nil {
 		return err
 	}

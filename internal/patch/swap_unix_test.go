@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,5 +94,37 @@ func TestSwappedLinks(t *testing.T) {
 				put(t, filepath.Join(dir, "sub/f"), "f\n")
 			}
 		})
+	}
+}
+
+// TestFailsInDirectories: where a directory or an owner forbids a change, the reason is told, nothing is changed,
+// and nothing is left that would stop later patches.
+func TestFailsInDirectories(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	if os.Getuid() == 0 {
+		t.Skip("nothing is forbidden to root")
+	}
+	tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+	ro := filepath.Join(tree, "ro")
+	put(t, filepath.Join(tree, "a"), "a\n")
+	put(t, filepath.Join(ro, "f"), "a\n")
+	if err := os.Chmod(ro, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(ro, 0o700)
+	want := testenv.Contents(t, tree)
+	for _, hunk := range []string{"*** Update File: ro/f\n@@\n-a\n+b", "*** Delete File: ro/f",
+		"*** Add File: ro/n\n+x", "*** Add File: ro/d/n\n+x"} {
+		text := "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n" + hunk + "\n*** End Patch"
+		_, err := applyText(text, Options{Dir: tree, Allow: within(tree)}, journals)
+		if err == nil || !strings.Contains(err.Error(), "Permission denied (os error 13)") {
+			t.Errorf("%s: %v", hunk, err)
+		}
+		if diff := cmp.Diff(want, testenv.Contents(t, tree)); diff != "" {
+			t.Errorf("%s: it changed (- before, + after): %s", hunk, diff)
+		}
+	}
+	if err := recoverIn(journals); err != nil {
+		t.Error(err)
 	}
 }

@@ -33,6 +33,7 @@ func (e *OutsideError) Error() string {
 type tree struct {
 	top  string
 	open map[string]*os.Root
+	done int64 // bytes that were read
 }
 
 // openTree opens the top of the file system, or of the volume, of an absolute path.
@@ -42,7 +43,7 @@ func openTree(path string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tree{top, map[string]*os.Root{top: root}}, nil
+	return &tree{top: top, open: map[string]*os.Root{top: root}}, nil
 }
 
 func topOf(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
@@ -110,6 +111,9 @@ func (r *tree) lstat(path string) (fs.FileInfo, error) {
 	return d.Lstat(filepath.Base(path))
 }
 
+// maxRead is how many bytes the files have that a patch updates, all together. A file is held in memory.
+const maxRead = 256 << 20
+
 // read reads a regular file, and follows no link to it.
 func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
 	d, err := r.dir(filepath.Dir(path))
@@ -133,24 +137,22 @@ func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
 	if err == nil && !os.SameFile(info, now) {
 		err = errMoved
 	}
+	if left := maxRead - r.done; err == nil && now.Size() > left {
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	content := make([]byte, 0, now.Size()+1)
-	for {
-		n, err := f.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		if errors.Is(err, io.EOF) {
-			return content, now, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(content) == cap(content) {
-			content = append(content, 0)[:len(content)]
-		}
+	content := make([]byte, now.Size())
+	if _, err = io.ReadFull(f, content); errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errMoved
 	}
+	r.done += now.Size()
+	return content, now, err
 }
+
+// errTooLarge is for files that are larger than a patch can be about.
+var errTooLarge = fmt.Errorf("the files of a patch may have %d MiB in all", maxRead>>20)
 
 // resolve returns the name without links of an absolute clean path: what is not there keeps its name.
 // It only computes; what it finds is opened without links later. known overrides what is on disk: it

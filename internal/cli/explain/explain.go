@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -110,7 +109,7 @@ func (x *rehearsal) Start(_ context.Context, spec *executor.Spec) (executor.Proc
 }
 
 // Perform is Start for a patch.
-func (x *rehearsal) Perform(spec *executor.Spec, _ func(stdout, stderr io.Writer) int) (executor.Process, error) {
+func (x *rehearsal) Perform(spec *executor.Spec, _ executor.Task) (executor.Process, error) {
 	x.spec = spec
 	return nil, errRehearsed
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/names/git"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -83,6 +84,33 @@ func (p *Protection) New(made *Made) []executor.New {
 	return out
 }
 
+// Writing is [executor.Writing] by what was planned.
+func (p *Protection) Writing(files []string) (made func() []executor.New) {
+	if p == nil {
+		return func() []executor.New { return nil }
+	}
+	var places []string
+	for _, name := range files {
+		for ; name != "/" && !slices.Contains(places, name); name = filepath.Dir(name) {
+			if !isRepository(name) {
+				places = append(places, name)
+			}
+		}
+	}
+	return func() []executor.New {
+		return slices.DeleteFunc(p.New(&Made{Places: places}), func(n executor.New) bool {
+			below := func(name string) bool { return hostfacts.Below(name, n.Path) }
+			return !slices.ContainsFunc(files, below)
+		})
+	}
+}
+
+// isRepository reports whether a path is the .git of a repository, or a bare one.
+func isRepository(name string) bool {
+	_, err := os.Lstat(name)
+	return !missing(err) && (filepath.Base(name) == ".git" || git.IsBare(name)) // what is closed is there
+}
+
 func (s *seen) entry(path, grant string) executor.New {
 	return executor.New{Path: path, Grant: sandbox.Grant{Name: grant}.String(),
 		Granted: slices.Contains(s.granted, grant)}
@@ -101,9 +129,9 @@ func (s *seen) repositories(made *Made) []string {
 	out, gone := s.changed(made)
 	search = search || gone && made.Renamed
 	for _, name := range made.Places[:min(len(made.Places), maxPlaces)] {
-		if _, err := os.Lstat(name); missing(err) { // what is closed is there
+		if _, err := os.Lstat(name); missing(err) {
 			search = search || made.Renamed
-		} else if (filepath.Base(name) == ".git" || git.IsBare(name)) && !s.known(name) {
+		} else if isRepository(name) && !s.known(name) {
 			out = append(out, name)
 		}
 	}

@@ -102,7 +102,7 @@ func (r *DeniedRun) settle(d *sandbox.Denial, why proof) {
 // proof is nil where nothing is known of what a sandbox would enforce. Each of its plans is made once.
 func (r *DeniedRun) proof() proof {
 	e, ok := executor.As[interface {
-		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, error)
+		Opens(context.Context, *executor.Spec) (func(sandbox.Access) error, executor.Writing, error)
 	}](r.Executor)
 	if !ok || r.Spec == nil || r.files == nil || r.Policy.Mode() != sandbox.Managed {
 		return nil
@@ -124,7 +124,7 @@ func (r *DeniedRun) proof() proof {
 						spec.Policy = spec.Policy.WithEntries(sandbox.PathEntry(g.Path, g.Level))
 					}
 				}
-				if closes, err = e.Opens(context.Background(), &spec); err != nil {
+				if closes, _, err = e.Opens(context.Background(), &spec); err != nil {
 					err = fmt.Errorf("the command would not start: %w", err)
 				}
 			}

@@ -21,11 +21,12 @@ type walls struct {
 	plans           int
 }
 
-func (w *walls) Opens(_ context.Context, spec *executor.Spec) (func(sandbox.Access) error, error) {
+func (w *walls) Opens(_ context.Context, spec *executor.Spec) (func(sandbox.Access) error, executor.Writing,
+	error) {
 	w.plans++
 	for _, name := range w.refused {
 		if spec.Policy.LevelAt(name) == sandbox.LevelWrite {
-			return nil, errors.New("too open")
+			return nil, nil, errors.New("too open")
 		}
 	}
 	return func(a sandbox.Access) error {
@@ -38,7 +39,7 @@ func (w *walls) Opens(_ context.Context, spec *executor.Spec) (func(sandbox.Acce
 			return errors.New("it stays closed")
 		}
 		return nil
-	}, nil
+	}, nil, nil
 }
 
 // TestProve: only what is enough is suggested, and a narrower grant where the one that lasts is not.

@@ -22,9 +22,8 @@ type Task struct {
 	exit    *executor.Exit
 }
 
-// Perform starts the function do as the command of a spec: what it writes is the command's output, and what
-// it returns the exit code.
-func Perform(spec *executor.Spec, in executor.Sandbox, do func(stdout, stderr io.Writer) (code int)) *Task {
+// Perform starts do as the command of a spec.
+func Perform(spec *executor.Spec, in executor.Sandbox, do executor.Task) *Task {
 	own, calls := Guard(spec)
 	t := &Task{sandbox: in, ended: make(chan struct{}),
 		log: output.NewLog(max(spec.Retain.Memory, 0), nil, nil)}
@@ -42,12 +41,12 @@ func Perform(spec *executor.Spec, in executor.Sandbox, do func(stdout, stderr io
 	}
 	go func() {
 		defer close(t.ended)
-		code := do(writer(executor.Stdout, spec.Stdout), writer(executor.Stderr, spec.Stderr))
+		t.exit = do(writer(executor.Stdout, spec.Stdout), writer(executor.Stderr, spec.Stderr))
 		t.log.End()
 		if own.OnExit != nil {
-			own.OnExit(code, 0)
+			own.OnExit(t.exit.Code, 0)
 		}
-		t.exit = &executor.Exit{Code: code, Sandbox: in}
+		t.exit.Sandbox = in
 		_ = calls.Tell(t.exit, nil)
 	}()
 	return t

@@ -40,6 +40,7 @@ type connection struct {
 	turn     sync.Mutex // held while a message is handled
 	over     bool       // no further one is; guarded by turn, as is usesRuns
 	usesRuns bool       // the client has asked for a run
+	parts    parts      // guarded by turn
 
 	// Only the goroutine of serve uses these.
 	session  *session        // nil before initialize

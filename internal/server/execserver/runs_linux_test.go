@@ -23,10 +23,10 @@ import (
 )
 
 // prepare makes runs of tests: the flag --ask has every command asked about, --sandbox runs it in
-// one, --grace gives it time to end, and --broken is an error.
+// one, --grace gives it time to end, --big keeps much output, and --broken is an error.
 func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 	runner := &sallyport.Runner{Policy: sandbox.FullAccess(), Approver: r.Approver}
-	args, grace := r.Args, time.Duration(-1)
+	args, grace, kept := r.Args, time.Duration(-1), sallyport.Retention{}
 	for ; len(args) > 0 && strings.HasPrefix(args[0], "--"); args = args[1:] {
 		switch args[0] {
 		case "--ask":
@@ -35,6 +35,8 @@ func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 			runner.Policy = sandbox.WorkspaceWrite(".")
 		case "--grace":
 			grace = time.Hour
+		case "--big":
+			kept.Bytes = 64 << 20
 		case "--broken":
 			return nil, errors.New("unknown flag --broken")
 		}
@@ -42,7 +44,8 @@ func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 	return &runs.Prepared{
 		Runner: runner,
 		Cmd: &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ,
-			EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: grace},
+			EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: grace,
+			Retention: kept},
 	}, nil
 }
 

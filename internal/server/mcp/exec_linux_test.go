@@ -223,6 +223,11 @@ func TestPatchTool(t *testing.T) {
 	if !f.Applied || len(f.Files) != 1 || f.Files[0].Action != "move" {
 		t.Errorf("%+v", f)
 	}
+	f = c.call("patch", members{
+		"patch": "*** Begin Patch\n*** Add File: .envrc\n+text\n*** End Patch\n"}).ok(t)
+	if len(f.New) != 1 || f.New[0].Path != filepath.Join(c.dir, ".envrc") || f.New[0].Grant == "" {
+		t.Errorf("new: %+v", f.New)
+	}
 	text, err := os.ReadFile(filepath.Join(c.dir, "a/other"))
 	if err != nil || string(text) != "more\n" {
 		t.Errorf("%q, %v", text, err)

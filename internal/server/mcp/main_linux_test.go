@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/mcp"
@@ -40,6 +41,7 @@ type facts struct {
 	Last                                                                   int `json:"end_line"`
 	LinesTotal                                                             int `json:"lines_total"`
 	Total                                                                  int `json:"matches_total"`
+	New                                                                    []executor.New
 	Matches                                                                []struct {
 		Line int
 		Text string
