@@ -82,8 +82,8 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Start has the command judged, asks where an approval is needed, and returns when it runs, with
-// nil, or when it does not, with the Result that says why. The end of ctx prevents the start and
-// does not end a run. The error is an *Error with the reason Invalid: the Request, the
+// nil, or when it does not, with the Result that says why, or what became of it where the table was closed
+// meanwhile. The end of ctx prevents the start and does not end a run. The error is an *Error with the reason Invalid: the Request, the
 // settings or the rules are; or Closed. Unless the command runs, the run is forgotten.
 func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -94,13 +94,15 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 		r.table.release(r)
 		return res, err
 	}
-	if !r.table.settle(r) {
-		go r.follow()
-		r.free()
-		return nil, errClosing()
-	}
+	settled := r.table.settle(r)
 	go r.follow()
-	return nil, nil //nolint:nilnil // it runs
+	if settled {
+		return nil, nil //nolint:nilnil // it runs
+	}
+	_, _ = r.session.Terminate(context.Background()) // without an end of the context there is no error
+	<-r.done
+	r.free()
+	return r.result, nil
 }
 
 // start does the work of Start. The session stays nil if the command does not run.

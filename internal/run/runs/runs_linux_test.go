@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -404,4 +405,43 @@ func TestSuggestionsPlanned(t *testing.T) {
 			t.Errorf("reader %v: %d, %+v", reader, res.ExitCode, d)
 		}
 	}
+}
+
+// A closing is an executor that stops the table when a process has been started.
+type closing struct {
+	wrapped
+	table   *Table
+	stopped chan struct{}
+}
+
+func (c closing) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	p, err := c.wrapped.Start(ctx, spec)
+	go func() {
+		c.table.Stop()
+		close(c.stopped)
+	}()
+	<-c.table.life.Done()
+	return p, err
+}
+
+// TestClosedMeanwhile: a command that has begun when the table is closed is ended, and what became of it is
+// told: it is not one that never ran.
+func TestClosedMeanwhile(t *testing.T) {
+	var tab *Table
+	stopped := make(chan struct{})
+	tab = New(func(_ context.Context, r *Request) (*Prepared, error) {
+		return &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()},
+			Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Grace: -1},
+			own: closing{wrapped{tab.exec.Another()}, tab, stopped}}, nil
+	}, nil, nil, nil, func(int) {})
+	defer tab.Close()
+	r, err := tab.Reserve("me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Start(t.Context(), &Request{Args: []string{"sleep", "600"}, Dir: t.TempDir()})
+	if err != nil || res == nil || res.End != sallyport.EndCanceled || res.ExitCode == 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	<-stopped
 }
