@@ -131,13 +131,15 @@ func (t *transaction) run() error {
 	return t.verify()
 }
 
-// failed is for what was planned and cannot be done. What the tool says of what cannot be planned has no reason.
+// failed is for what was planned and cannot be done. What the tool says of what cannot be planned has no
+// reason.
 func failed(doing, path string, err error) error {
 	return &FileError{Doing: doing, Path: path, Err: err, Says: systemSays(err)}
 }
 
-// verify looks whether what was replaced or removed is still what was planned with: a program that had it open may
-// have written to it until now. What was read is compared byte by byte, since the clock of files is coarse.
+// verify looks whether what was replaced or removed is still what was planned with: a program that had it
+// open may have written to it until now. What was read is compared byte by byte, since the clock of files is
+// coarse.
 func (t *transaction) verify() error {
 	t.tree.done = 0
 	for i, e := range t.entries {

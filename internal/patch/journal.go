@@ -268,7 +268,7 @@ func readJournal(dir *os.Root, name string) (*journal, error) {
 		return nil, err
 	}
 	if j.Form != journalForm {
-		return nil, fmt.Errorf("it has the form %d of another version of sallyport, which can undo it", j.Form)
+		return nil, fmt.Errorf("another version of sallyport wrote it (form %d), which can undo it", j.Form)
 	}
 	return j, nil
 }

@@ -335,6 +335,39 @@ func WithoutOutput(res *sallyport.Result) *sallyport.Result {
 	return &short
 }
 
+// Parts is the JSON form of a Result of which a part was read. The zero Parts has none. With a form for each
+// part, the work would grow with the square of the size.
+type Parts struct {
+	of     *sallyport.Result
+	output bool
+	text   []byte
+}
+
+// Part returns at most so many bytes of the JSON form of res, with its output or not, and whether they end
+// it.
+// Until then the form is kept.
+func (p *Parts) Part(res *sallyport.Result, output bool, from uint64, most int) (part []byte, last bool,
+	err error) {
+	if p.of != res || p.output != output {
+		*p = Parts{}
+		form := res
+		if !output {
+			form = WithoutOutput(res)
+		}
+		text, err := form.MarshalJSON()
+		if err != nil {
+			return nil, false, err
+		}
+		*p = Parts{res, output, text}
+	}
+	rest := p.text[min(from, uint64(len(p.text))):]
+	if len(rest) > most {
+		return rest[:most], false, nil
+	}
+	*p = Parts{}
+	return rest, true, nil
+}
+
 // Until says what ends a wait.
 type Until = sallyport.Until
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -40,7 +41,7 @@ type connection struct {
 	turn     sync.Mutex // held while a message is handled
 	over     bool       // no further one is; guarded by turn, as is usesRuns
 	usesRuns bool       // the client has asked for a run
-	parts    parts      // guarded by turn
+	parts    runs.Parts // of the result that is being read; guarded by turn
 
 	// Only the goroutine of serve uses these.
 	session  *session        // nil before initialize

@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 )
 
-// TestResultParts: the work for a part of a result does not grow with the result. What is measured is the memory
-// that server and client ask for.
+// TestResultParts: the work for a part of a result does not grow with the result. What is measured is the
+// memory that server and client ask for.
 func TestResultParts(t *testing.T) {
 	d := drive(t, run(t, runOptions()), nil)
 	asked := func(size int) (second uint64) {

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
@@ -470,43 +469,24 @@ func (c *connection) runResult(id wire.ID, p *wire.RunResultOf) {
 		c.fail(id, runFailure(err))
 		return
 	}
-	res := full
-	if !p.Output {
-		res = runs.WithoutOutput(full)
-	}
 	if p.From == nil {
-		c.answer(id, wire.RunResult{Result: runs.Encode(res)})
+		if !p.Output {
+			full = runs.WithoutOutput(full)
+		}
+		c.answer(id, wire.RunResult{Result: runs.Encode(full)})
 		return
 	}
-	if c.parts.of != full || c.parts.output != p.Output {
-		c.parts = parts{of: full, output: p.Output}
-		if c.parts.text, err = res.MarshalJSON(); err != nil {
-			c.parts = parts{}
-			c.fail(id, runFailure(err))
-			return
-		}
-	}
-	text := c.parts.text
-	text = text[min(*p.From, uint64(len(text))):]
-	part := text[:min(len(text), maxPart)]
-	complete := len(part) == len(text)
-	if complete {
-		c.parts = parts{}
+	part, complete, err := c.parts.Part(full, p.Output, *p.From, maxPart)
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
 	}
 	c.answer(id, wire.RunResult{Part: part, Complete: complete})
 }
 
-// parts is the JSON form of a result of which a client has read a part. With one for each part, the work would
-// grow with the square of the size.
-type parts struct {
-	of     *sallyport.Result // nil if there is none
-	output bool
-	text   []byte
-}
-
 // removeRun answers when the run has ended.
 func (c *connection) removeRun(id wire.ID, run string) {
-	c.parts = parts{}
+	c.parts = runs.Parts{}
 	c.beside(id, func(context.Context) (any, error) {
 		if c.server.runs.CancelStart(c.life, c.credential, run) {
 			return struct{}{}, nil
