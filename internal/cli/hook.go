@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/agents/hooks"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -102,7 +103,7 @@ func hookFlags(o *options) []syntax.Flag {
 
 // notOfHooks are the flags of run that are about one command, or about another machine.
 var notOfHooks = []string{"command", "prefix-rule", "justification", "help", "remote", "remote-token-file",
-	"remote-tls-cert", "remote-tls-key", "remote-tls-ca", "fd"}
+	"remote-tls-cert", "remote-tls-key", "remote-tls-ca", "fd", "approved"}
 
 // answerFlags are those of an agent's hook.
 func answerFlags(o *options) []syntax.Flag {
@@ -283,10 +284,12 @@ func (h *hook) answer(ctx context.Context, call *hooks.Call) ([]byte, error) {
 	}
 	program := h.program()
 	run, words := h.run, []string(nil)
+	runs := slices.Concat(h.flags, []string{"-c", call.Command})
 	inner, innerWords, ie, contained := h.contained(in, program, call.Command, dir, e)
 	if contained {
 		h.run.Close()
 		run, words, e = inner, innerWords, ie
+		_, runs = hooks.Contained(call.Command)
 		if dir, err = run.Directory(&in.Env); err != nil {
 			return nil, err
 		}
@@ -297,7 +300,52 @@ func (h *hook) answer(ctx context.Context, call *hooks.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.Encode(h.decide(x, contained, program, call.Command)), nil
+	a := h.decide(x)
+	rewrites, mark := h.mode != modeJudge && !contained, []string(nil)
+	switch {
+	case a.Decision == hooks.Ask:
+		mark = h.ask(&a, call, x, runs)
+	case a.Decision == hooks.Deny:
+		rewrites = false
+	case !rewrites:
+		a.Decision, a.Reason = hooks.Allow, "sallyport: allowed"
+	}
+	if rewrites || mark != nil {
+		a.Command = hooks.Wrap(program, slices.Concat(mark, runs))
+	}
+	return call.Encode(a), nil
+}
+
+// ask adds to an answer what a person is shown. It returns the words that have a run count as approved, once,
+// in front of its words; nil where it does not: all of the question has to be shown, to a person.
+func (h *hook) ask(a *hooks.Answer, call *hooks.Call, x *explain.Explanation, words []string) []string {
+	const most = 10_000 // bytes of a question
+	a.Instead = instead(x)
+	if x.Asked == nil {
+		return nil
+	}
+	why := ""
+	if a.Question = terminal.Text(x.Asked); len(a.Question) > most {
+		a.Question = strings.ToValidUTF8(a.Question[:most], "") + "...\n"
+		why = "the question is too long to be shown"
+	}
+	switch {
+	case h.mode == modeJudge || !call.Rewritten():
+		return nil
+	case why != "":
+	case x.Review:
+		why = "a model reviews it"
+	case !call.Attended():
+		why = "in this permission mode the agent may ask no one"
+	default:
+		id, err := approvable(x.Asked, words)
+		if err == nil {
+			return []string{approvedFlag, id}
+		}
+		why = explain.OneLine(err)
+	}
+	a.Question += "An answer here does not approve it: " + text.Line(why) + ".\n"
+	return nil
 }
 
 // apart returns the directory of a command, without links, if it lies in none of the roots; with none, that is
@@ -315,8 +363,8 @@ func apart(dir string, roots []string, here string) string {
 	return real
 }
 
-// decide makes an answer of an explanation.
-func (h *hook) decide(x *explain.Explanation, contained bool, program, command string) hooks.Answer {
+// decide makes an answer of an explanation, as if everything could be contained.
+func (h *hook) decide(x *explain.Explanation) hooks.Answer {
 	const most = 2000 // bytes of a reason
 	reason := x.Approval.Reason
 	if reason == "" {
@@ -325,21 +373,14 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 	if len(reason) > most {
 		reason = strings.ToValidUTF8(reason[:most], "") + "..."
 	}
-	a := hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
-	if !contained && h.mode != modeJudge {
-		a.Command = hooks.Wrap(program, h.flags, command)
+	switch x.Decision {
+	case rules.Allow:
+		return hooks.Answer{Decision: hooks.Contain,
+			Reason: "sallyport: it runs in the sandbox " + x.Sandbox.Mode}
+	case rules.Prompt:
+		return hooks.Answer{Decision: hooks.Ask, Reason: "sallyport: " + text.Line(reason)}
 	}
-	switch {
-	case x.Decision == rules.Prompt:
-		a.Decision, a.Instead = hooks.Ask, instead(x)
-	case x.Decision != rules.Allow:
-		a.Command = ""
-	case a.Command != "":
-		a.Decision, a.Reason = hooks.Contain, "sallyport: it runs in the sandbox "+x.Sandbox.Mode
-	default:
-		a.Decision, a.Reason = hooks.Allow, "sallyport: allowed"
-	}
-	return a
+	return hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
 }
 
 // instead says what a person can do where the agent does not ask.
