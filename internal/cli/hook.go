@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/agents/hooks"
+	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
@@ -48,11 +49,9 @@ command, and exits with 1 if a hook is missing or does not work.
 // them run the command.
 const codeBlock = 2
 
-// Times of a hook: an agent that waits too long runs the command.
-const (
-	judgeTime = time.Second
-	eventTime = 5 * time.Second // until the event is there
-)
+// hookTime is how long a hook takes for everything: an agent that waits too long runs the command. On a busy
+// machine a long script takes seconds, and half of what installed entries allow is left for the start.
+const hookTime = install.HookSeconds * time.Second / 2
 
 // Modes of a hook.
 const (
@@ -186,13 +185,14 @@ func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, w
 	var answer []byte
 	var call *hooks.Call
 	var err error
+	deadline := time.Now().Add(hookTime)
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
 	} else {
-		call, err = within(eventTime, "the event does not end", h.read)
+		call, err = within(deadline, "the event does not end", h.read)
 	}
 	if err == nil && call != nil { // nil is no opinion
-		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
+		answer, err = within(deadline, "the judgement took too long", func() ([]byte, error) {
 			h.flags = runFlagsOf(o)
 			return h.answer(ctx, call)
 		})
@@ -224,8 +224,8 @@ func runFlagsOf(o *options) (words []string) {
 	return words
 }
 
-// within returns what f does, or an error if that takes longer, or f panics. Then f goes on.
-func within[T any](limit time.Duration, late string, f func() (T, error)) (T, error) {
+// within returns what f does, or an error if that takes until the deadline, or f panics. Then f goes on.
+func within[T any](deadline time.Time, late string, f func() (T, error)) (T, error) {
 	type result struct {
 		out T
 		err error
@@ -236,14 +236,14 @@ func within[T any](limit time.Duration, late string, f func() (T, error)) (T, er
 		err := strict.Call("the hook", func() (err error) { r.out, err = f(); return err })
 		done <- result{r.out, err}
 	}()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.out, r.err
 	case <-timer.C:
 		var none T
-		return none, fmt.Errorf("%s (%s)", late, limit)
+		return none, fmt.Errorf("%s (%s)", late, hookTime)
 	}
 }
 
