@@ -197,11 +197,13 @@ func TestHookTime(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		close(end)
-		if _, err = within(time.Now().Add(time.Second), "", func() ([]byte, error) { panic("no\nway") }); err == nil ||
+		if _, err = within(start.Add(2*hookTime), "", func() ([]byte, error) {
+			panic("no\nway")
+		}); err == nil ||
 			!strings.Contains(err.Error(), `no\nway`) {
 			t.Errorf("a panic: %v", err)
 		}
-		out, err := within(time.Now().Add(time.Second), "", func() ([]byte, error) { return []byte("x"), io.EOF })
+		out, err := within(start.Add(2*hookTime), "", func() ([]byte, error) { return []byte("x"), io.EOF })
 		if !errors.Is(err, io.EOF) || string(out) != "x" {
 			t.Errorf("%s, %v", out, err)
 		}

@@ -78,8 +78,8 @@ func ReplaceIn(dir *os.Root, name string, old, s []byte, mode fs.FileMode,
 // unfinishedExt is what the name of a file ends with that is being written.
 const unfinishedExt = ".sallyport-new"
 
-// createAlone creates a file, and holds it until release: no other process writes it. One that no process holds
-// was left by one that was killed, and is removed.
+// createAlone creates a file, and holds it until release: no other process writes it. One that no process
+// holds was left by one that was killed, and is removed.
 func createAlone(dir *os.Root, name string, mode fs.FileMode) (f *os.File, release func(), err error) {
 	busy := fmt.Errorf("%s exists: another sallyport changes the settings; remove it if none does",
 		text.Word(filepath.Join(dir.Name(), name)))

@@ -34,7 +34,9 @@ func TestReplaceLeft(t *testing.T) {
 			}
 			return release, f.Close() // it stays held
 		}, true},
-		"a link":      {func(path string) (func(), error) { return func() {}, os.Symlink("file", path) }, true},
+		"a link": {func(path string) (func(), error) {
+			return func() {}, os.Symlink("file", path)
+		}, true},
 		"a directory": {func(path string) (func(), error) { return func() {}, os.Mkdir(path, 0o700) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,8 +77,8 @@ type (
 // Calls may take long: a command of an hour answers every few minutes.
 const callSeconds = 330
 
-// HookSeconds is how long an agent waits for a hook that is installed. Without it Claude Code and Codex wait for
-// 600 s, Gemini CLI for 60, and Cursor as long as it wants to.
+// HookSeconds is how long an agent waits for a hook that is installed. Without it Claude Code and Codex wait
+// for 600 s, Gemini CLI for 60, and Cursor as long as it wants to.
 const HookSeconds = 30
 
 var agents = []agent{
@@ -144,7 +144,8 @@ func (a *agent) file(o *Options, part Part) (path, within string) {
 		return filepath.Join(o.Dir, name), o.Dir
 	}
 	if a.variable != "" && o.Variable != nil && o.Variable(a.variable) != "" {
-		return filepath.Join(o.Variable(a.variable), strings.TrimPrefix(name, a.instead+string(os.PathSeparator))), ""
+		return filepath.Join(o.Variable(a.variable),
+			strings.TrimPrefix(name, a.instead+string(os.PathSeparator))), ""
 	}
 	return filepath.Join(o.Home, name), ""
 }

@@ -221,7 +221,8 @@ func TestRelativeVariable(t *testing.T) {
 	for _, agent := range []string{Claude, Codex, VSCode} {
 		h := newHome(t, agent)
 		h.Variable = func(string) string { return "c" }
-		if _, err := Prepare(&h.Options, false, MCP); err == nil || !strings.Contains(err.Error(), "relative path") {
+		_, err := Prepare(&h.Options, false, MCP)
+		if err == nil || !strings.Contains(err.Error(), "relative path") {
 			t.Errorf("%s: %v", agent, err)
 		}
 		h.Project, h.Dir = true, h.dir

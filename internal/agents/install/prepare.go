@@ -16,8 +16,8 @@ func Prepare(o *Options, remove bool, parts ...Part) (changes []*Change, err err
 	for _, part := range parts {
 		path, within := a.file(o, part)
 		if !filepath.IsAbs(path) {
-			return nil, &RefusedError{Path: path, Why: a.variable + " is a relative path, which names another " +
-				"directory wherever the agent starts; set it to an absolute one"}
+			return nil, &RefusedError{Path: path, Why: a.variable + " is a relative path, which is " +
+				"another directory wherever the agent starts; set it to an absolute one"}
 		}
 		at := slices.IndexFunc(changes, func(c *Change) bool { return c.Path == path })
 		if at < 0 {
