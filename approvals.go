@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -313,7 +316,46 @@ func (x *execution) identity() *reach.ApprovedCommand {
 // show writes into a question the words of the command and what its caller says about it.
 func (x *execution) show(q *approval.Request) {
 	q.Args, q.Script, q.Dir, q.Environment = x.args, x.cmd.Script, x.dir, x.host.Environment
+	q.Arg0, q.Variables, q.Input = x.cmd.Arg0, x.chosen(), x.cmd.input()
 	if q.Kind == approval.KindCommand {
 		q.Justification = x.cmd.Justification
 	}
+}
+
+// chosen returns the variables that the command does not have by being started here: its caller, or settings,
+// chose them.
+func (x *execution) chosen() []string {
+	p := x.cmd.EnvPolicy
+	return environ.Mask(slices.Sorted(func(yield func(string) bool) {
+		for _, entry := range x.asIs.env {
+			name, _, _ := strings.Cut(entry, "=")
+			_, set := p.Set[name]
+			named := slices.Contains(p.Named, name) && !slices.Contains(environ.Core(x.host.OS), name)
+			own := slices.Contains(x.given, entry) && !slices.Contains(x.inherits, entry)
+			if (set || named || own) && !yield(entry) {
+				return
+			}
+		}
+	}))
+}
+
+// input says what the standard input of the command is; empty for the null device, a terminal and a patch.
+func (c *Cmd) input() string {
+	f, isFile := c.Stdin.(*os.File)
+	switch {
+	case c.OpenStdin:
+		return "what the caller sends while it runs"
+	case c.Stdin == nil || isFile && f == nil || c.TTY != nil && !isFile: // a person types there
+		return ""
+	case !isFile:
+		return "what the caller has given"
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil || info.Mode()&os.ModeCharDevice != 0:
+		return ""
+	case info.Mode().IsRegular():
+		return "a file"
+	}
+	return "a pipe or socket"
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -39,6 +40,12 @@ type Request struct {
 	Args   []string `json:"argv"`
 	Script string   `json:"script"`
 	Dir    string   `json:"cwd"`
+	// Arg0 is argv[0] of the program where that is another word than the first of Args. Variables are those
+	// that the caller, or settings, chose for the command, as "NAME=value" by name: what looks like a secret
+	// is masked. Input is what its standard input is, in words; empty is the null device or a terminal.
+	Arg0      string   `json:"arg0,omitempty"`
+	Variables []string `json:"variables,omitempty"`
+	Input     string   `json:"input,omitempty"`
 	// Program is the file that runs, without links; empty where it is not known. Digest is the
 	// SHA-256 of what it holds; empty where it cannot be read, which only commands in the sandbox
 	// cannot change. Files are the files that such commands can change.
@@ -97,6 +104,25 @@ func list[T any](l []T) []T {
 		return []T{}
 	}
 	return l
+}
+
+// Given returns what decides about the command beside its words, directory and program, in lines that are
+// the same for all who are asked. Texts of others in it are escaped.
+func (r *Request) Given() (lines []string) {
+	if n := len(r.Args) - 1; r.Script != "" && n > 0 && r.Args[n] == r.Script &&
+		(r.Program == "" || n != 2 || r.Args[1] != "-c") { // else the program says it
+		lines = append(lines, "shell: "+text.Line(strings.Join(r.Args[:n], " ")))
+	}
+	if r.Arg0 != "" {
+		lines = append(lines, "called by the name: "+text.Word(r.Arg0))
+	}
+	for _, v := range r.Variables {
+		lines = append(lines, "variable: "+text.Line(v))
+	}
+	if r.Input != "" {
+		lines = append(lines, "standard input: "+text.Line(r.Input))
+	}
+	return lines
 }
 
 // Takes reports whether an answer may be given. Denied and Abort always may.

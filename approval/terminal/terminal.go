@@ -173,6 +173,9 @@ func describe(r *approval.Request, show, cite func(text string)) {
 	if r.Program != "" {
 		own("program: %s", text.Word(r.Program))
 	}
+	for _, line := range r.Given() {
+		own("%s", line)
+	}
 	if r.Environment != "" {
 		own("on: %s", text.Word(r.Environment))
 	}

@@ -20,7 +20,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		inHelp := strings.Contains(help, f.Name())
 		inCompletion := slices.ContainsFunc(offered,
 			func(c candidate) bool { return c[0] == f.Name() && c[1] != "" })
-		if !inHelp || !inCompletion {
+		if inHelp == f.Hidden || !inCompletion {
 			t.Errorf("%s: in the help %v, in the completion %v", f.Name(), inHelp, inCompletion)
 		}
 		if f.Short != 0 && !strings.Contains(help, "-"+string(rune(f.Short))+", "+f.Name()) {

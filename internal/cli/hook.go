@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/agents/hooks"
+	"github.com/sallyport-dev/sallyport/internal/agents/install"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
@@ -47,11 +49,9 @@ command, and exits with 1 if a hook is missing or does not work.
 // them run the command.
 const codeBlock = 2
 
-// Times of a hook: an agent that waits too long runs the command.
-const (
-	judgeTime = time.Second
-	eventTime = 5 * time.Second // until the event is there
-)
+// hookTime is how long a hook takes for everything: an agent that waits too long runs the command. On a busy
+// machine a long script takes seconds, and half of what installed entries allow is left for the start.
+const hookTime = install.HookSeconds * time.Second / 2
 
 // Modes of a hook.
 const (
@@ -102,7 +102,7 @@ func hookFlags(o *options) []syntax.Flag {
 
 // notOfHooks are the flags of run that are about one command, or about another machine.
 var notOfHooks = []string{"command", "prefix-rule", "justification", "help", "remote", "remote-token-file",
-	"remote-tls-cert", "remote-tls-key", "remote-tls-ca", "fd"}
+	"remote-tls-cert", "remote-tls-key", "remote-tls-ca", "fd", "approved"}
 
 // answerFlags are those of an agent's hook.
 func answerFlags(o *options) []syntax.Flag {
@@ -185,13 +185,14 @@ func hookAnswer(ctx context.Context, env *Env, o *options, agent *hooks.Agent, w
 	var answer []byte
 	var call *hooks.Call
 	var err error
+	deadline := time.Now().Add(hookTime)
 	if len(words) > 0 {
 		err = fmt.Errorf("unexpected argument %s; see sallyport help hook", syntax.QuoteFlag(words[0]))
 	} else {
-		call, err = within(eventTime, "the event does not end", h.read)
+		call, err = within(deadline, "the event does not end", h.read)
 	}
 	if err == nil && call != nil { // nil is no opinion
-		answer, err = within(judgeTime, "the judgement took too long", func() ([]byte, error) {
+		answer, err = within(deadline, "the judgement took too long", func() ([]byte, error) {
 			h.flags = runFlagsOf(o)
 			return h.answer(ctx, call)
 		})
@@ -223,8 +224,8 @@ func runFlagsOf(o *options) (words []string) {
 	return words
 }
 
-// within returns what f does, or an error if that takes longer, or f panics. Then f goes on.
-func within[T any](limit time.Duration, late string, f func() (T, error)) (T, error) {
+// within returns what f does, or an error if that takes until the deadline, or f panics. Then f goes on.
+func within[T any](deadline time.Time, late string, f func() (T, error)) (T, error) {
 	type result struct {
 		out T
 		err error
@@ -235,14 +236,14 @@ func within[T any](limit time.Duration, late string, f func() (T, error)) (T, er
 		err := strict.Call("the hook", func() (err error) { r.out, err = f(); return err })
 		done <- result{r.out, err}
 	}()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.out, r.err
 	case <-timer.C:
 		var none T
-		return none, fmt.Errorf("%s (%s)", late, limit)
+		return none, fmt.Errorf("%s (%s)", late, hookTime)
 	}
 }
 
@@ -283,10 +284,12 @@ func (h *hook) answer(ctx context.Context, call *hooks.Call) ([]byte, error) {
 	}
 	program := h.program()
 	run, words := h.run, []string(nil)
+	runs := slices.Concat(h.flags, []string{"-c", call.Command})
 	inner, innerWords, ie, contained := h.contained(in, program, call.Command, dir, e)
 	if contained {
 		h.run.Close()
 		run, words, e = inner, innerWords, ie
+		_, runs = hooks.Contained(call.Command)
 		if dir, err = run.Directory(&in.Env); err != nil {
 			return nil, err
 		}
@@ -297,7 +300,52 @@ func (h *hook) answer(ctx context.Context, call *hooks.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.Encode(h.decide(x, contained, program, call.Command)), nil
+	a := h.decide(x)
+	rewrites, mark := h.mode != modeJudge && !contained, []string(nil)
+	switch {
+	case a.Decision == hooks.Ask:
+		mark = h.ask(&a, call, x, runs)
+	case a.Decision == hooks.Deny:
+		rewrites = false
+	case !rewrites:
+		a.Decision, a.Reason = hooks.Allow, "sallyport: allowed"
+	}
+	if rewrites || mark != nil {
+		a.Command = hooks.Wrap(program, slices.Concat(mark, runs))
+	}
+	return call.Encode(a), nil
+}
+
+// ask adds to an answer what a person is shown. It returns the words that have a run count as approved, once,
+// in front of its words; nil where it does not: all of the question has to be shown, to a person.
+func (h *hook) ask(a *hooks.Answer, call *hooks.Call, x *explain.Explanation, words []string) []string {
+	const most = 10_000 // bytes of a question
+	a.Instead = instead(x)
+	if x.Asked == nil {
+		return nil
+	}
+	why := ""
+	if a.Question = terminal.Text(x.Asked); len(a.Question) > most {
+		a.Question = strings.ToValidUTF8(a.Question[:most], "") + "...\n"
+		why = "the question is too long to be shown"
+	}
+	switch {
+	case h.mode == modeJudge || !call.Rewritten():
+		return nil
+	case why != "":
+	case x.Review:
+		why = "a model reviews it"
+	case !call.Attended():
+		why = "in this permission mode the agent may ask no one"
+	default:
+		id, err := approvable(x.Asked, words)
+		if err == nil {
+			return []string{approvedFlag, id}
+		}
+		why = explain.OneLine(err)
+	}
+	a.Question += "An answer here does not approve it: " + text.Line(why) + ".\n"
+	return nil
 }
 
 // apart returns the directory of a command, without links, if it lies in none of the roots; with none, that is
@@ -315,8 +363,8 @@ func apart(dir string, roots []string, here string) string {
 	return real
 }
 
-// decide makes an answer of an explanation.
-func (h *hook) decide(x *explain.Explanation, contained bool, program, command string) hooks.Answer {
+// decide makes an answer of an explanation, as if everything could be contained.
+func (h *hook) decide(x *explain.Explanation) hooks.Answer {
 	const most = 2000 // bytes of a reason
 	reason := x.Approval.Reason
 	if reason == "" {
@@ -325,21 +373,14 @@ func (h *hook) decide(x *explain.Explanation, contained bool, program, command s
 	if len(reason) > most {
 		reason = strings.ToValidUTF8(reason[:most], "") + "..."
 	}
-	a := hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
-	if !contained && h.mode != modeJudge {
-		a.Command = hooks.Wrap(program, h.flags, command)
+	switch x.Decision {
+	case rules.Allow:
+		return hooks.Answer{Decision: hooks.Contain,
+			Reason: "sallyport: it runs in the sandbox " + x.Sandbox.Mode}
+	case rules.Prompt:
+		return hooks.Answer{Decision: hooks.Ask, Reason: "sallyport: " + text.Line(reason)}
 	}
-	switch {
-	case x.Decision == rules.Prompt:
-		a.Decision, a.Instead = hooks.Ask, instead(x)
-	case x.Decision != rules.Allow:
-		a.Command = ""
-	case a.Command != "":
-		a.Decision, a.Reason = hooks.Contain, "sallyport: it runs in the sandbox "+x.Sandbox.Mode
-	default:
-		a.Decision, a.Reason = hooks.Allow, "sallyport: allowed"
-	}
-	return a
+	return hooks.Answer{Reason: "sallyport: " + text.Line(reason)}
 }
 
 // instead says what a person can do where the agent does not ask.

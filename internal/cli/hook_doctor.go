@@ -56,6 +56,9 @@ func hookDoctor(ctx context.Context, env *Env, _ *options, _ []string) error {
 // hookOf says how the hook of an agent does, which is set in a file of the project or of the user. The
 // error is that of a hook that is missing or does not work.
 func (e *Env) hookOf(ctx context.Context, a *hooks.Agent) (state string, err error) {
+	if dir := e.Variable(a.Variable); dir != "" && !filepath.IsAbs(dir) {
+		return "", fmt.Errorf("%s is a relative path (%s); set it to an absolute one", a.Variable, dir)
+	}
 	home := cmp.Or(e.Variable(a.Variable), filepath.Join(e.Variable("HOME"), filepath.Dir(a.File)))
 	for _, file := range []string{filepath.Join(e.Dir, a.File), filepath.Join(home, filepath.Base(a.File))} {
 		var settings any
@@ -118,7 +121,7 @@ func probeHook(ctx context.Context, a *hooks.Agent, words []string, dir string) 
 	if !os.SameFile(called, this) {
 		return "", fmt.Errorf("it calls %s, which is not this program (%s)", found, own)
 	}
-	ctx, cancel := context.WithTimeout(ctx, eventTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*hookTime) // as an agent waits
 	defer cancel()
 	var said, failure bytes.Buffer
 	c := exec.CommandContext(ctx, own, words[1:]...)

@@ -191,16 +191,19 @@ func TestHookFails(t *testing.T) {
 func TestHookTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, end := time.Now(), make(chan bool)
-		_, err := within(judgeTime, "too late", func() ([]byte, error) { <-end; return nil, nil })
-		if err == nil || time.Since(start) != judgeTime || !strings.Contains(err.Error(), "too late (1s)") {
+		deadline := start.Add(hookTime)
+		_, err := within(deadline, "too late", func() ([]byte, error) { <-end; return nil, nil })
+		if err == nil || time.Since(start) != hookTime || !strings.Contains(err.Error(), "too late (15s)") {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		close(end)
-		if _, err = within(judgeTime, "", func() ([]byte, error) { panic("no\nway") }); err == nil ||
+		if _, err = within(start.Add(2*hookTime), "", func() ([]byte, error) {
+			panic("no\nway")
+		}); err == nil ||
 			!strings.Contains(err.Error(), `no\nway`) {
 			t.Errorf("a panic: %v", err)
 		}
-		out, err := within(judgeTime, "", func() ([]byte, error) { return []byte("x"), io.EOF })
+		out, err := within(start.Add(2*hookTime), "", func() ([]byte, error) { return []byte("x"), io.EOF })
 		if !errors.Is(err, io.EOF) || string(out) != "x" {
 			t.Errorf("%s, %v", out, err)
 		}

@@ -36,6 +36,7 @@ type report struct {
 	env    *Env
 	o      *args.Options
 	words  []string
+	given  []string          // flags and words, without --approved at the begin
 	lines  *lineWriter       // with --jsonl
 	config *config.Effective // nil before it is known
 	// policy is what the program may touch; the zero one before it is known.

@@ -33,7 +33,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 	if err == nil {
 		err = o.Check(words)
 	}
-	report := &report{env: env, o: &o, words: words}
+	report := &report{env: env, o: &o, words: words, given: unapproved(rest)}
 	if err != nil {
 		return report.failed(err)
 	}
@@ -50,6 +50,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, rest []string) error 
 func runParsed(ctx context.Context, report *report) error {
 	env, o, words := report.env, report.o, report.words
 	defer o.Close()
+	env.Asks = env.Asks || o.Approved != "" // there was a person
 	dir, e, err := o.Settings(&env.Env)
 	if report.config = e; err != nil {
 		return report.failed(err)
@@ -71,7 +72,11 @@ func runParsed(ctx context.Context, report *report) error {
 	report.unset()
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	runner, post, err := o.Runner(&env.Env, e, policy, cmd.Dir, report.asker(dir, console))
+	var person approval.Approver = report.asker(dir, console)
+	if o.Approved != "" {
+		person = approval.Chain(approvedBy(o.Approved, report.given), person)
+	}
+	runner, post, err := o.Runner(&env.Env, e, policy, cmd.Dir, person)
 	if err != nil {
 		return report.failed(err)
 	}

@@ -17,6 +17,7 @@ export interface ApprovalDecided {
 }
 
 export interface ApprovalRequest {
+  arg0?: string;
   argv: string[];
   available_decisions: ("denied" | "abort" | "timed_out" | "approved" | "approved_for_session" | "approved_execpolicy_amendment" | "network_policy_amendment")[];
   cwd: string;
@@ -24,6 +25,7 @@ export interface ApprovalRequest {
   environment?: string;
   files?: File[];
   id: string;
+  input?: string;
   justification: string;
   kind: string;
   offers: Offer[];
@@ -34,6 +36,7 @@ export interface ApprovalRequest {
   runs: number;
   script: string;
   type: "approval_request";
+  variables?: string[];
 }
 
 export interface Approved {
@@ -629,6 +632,7 @@ export interface ApprovalDecidedEvent {
 }
 
 export interface ApprovalRequestedEvent {
+  arg0?: string;
   argv: string[];
   attempt: number;
   available_decisions: ("denied" | "abort" | "timed_out" | "approved" | "approved_for_session" | "approved_execpolicy_amendment" | "network_policy_amendment")[];
@@ -638,6 +642,7 @@ export interface ApprovalRequestedEvent {
   environment?: string;
   files?: File[];
   id: string;
+  input?: string;
   justification: string;
   kind: string;
   offers: Offer[];
@@ -652,6 +657,7 @@ export interface ApprovalRequestedEvent {
   time: string;
   type: "approval_requested";
   v: 1;
+  variables?: string[];
 }
 
 export interface DeniedEvent {

@@ -4,17 +4,15 @@
 package hooks
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/command/script"
 )
 
-// Wrap returns the command that runs a command contained: the program that is called sallyport, run,
-// flags, -c and the command, each quoted so that every shell reads it back as it was. The command has no
-// NUL.
-func Wrap(program string, flags []string, command string) string {
-	words := slices.Concat([]string{program, "run"}, flags, []string{"-c", command})
+// Wrap returns the command that runs one contained: the program that is called sallyport, run, and the words
+// of that run, each quoted so that every shell reads it back as it was. The words have no NUL.
+func Wrap(program string, run []string) string {
+	words := append([]string{program, "run"}, run...)
 	for i, w := range words {
 		words[i] = Quote(w)
 	}

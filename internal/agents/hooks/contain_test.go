@@ -72,7 +72,7 @@ func TestWrap(t *testing.T) {
 	for _, shell := range shells() {
 		for _, command := range tortures {
 			flags := []string{"-s", "read-only", "--deny", "it's a $path"}
-			wrapped := Wrap("sallyport", flags, command)
+			wrapped := Wrap("sallyport", append(flags, "-c", command))
 			want := slices.Concat([]string{"run"}, flags, []string{"-c", command})
 			if got, rest := reads(t, shell, dir, wrapped); rest != "" || !slices.Equal(got, want) {
 				t.Errorf("%s reads %q as %q and %q, want %q", shell, wrapped, got, rest, want)
@@ -85,7 +85,7 @@ func TestWrap(t *testing.T) {
 func TestContainedWraps(t *testing.T) {
 	for _, program := range []string{"sallyport", "/usr/local/bin/sallyport", "/it's a/dir/sallyport"} {
 		for _, command := range tortures {
-			name, words := Contained(Wrap(program, []string{"-q"}, command))
+			name, words := Contained(Wrap(program, []string{"-q", "-c", command}))
 			if name != program || !slices.Equal(words, []string{"-q", "-c", command}) {
 				t.Errorf("%q: %q %q", command, name, words)
 			}
@@ -146,7 +146,7 @@ func FuzzWrap(f *testing.F) {
 		if strings.ContainsRune(command, 0) || !utf8.ValidString(command) || len(command) > 20000 {
 			return // the first is denied, the second no event
 		}
-		wrapped := Wrap("sallyport", nil, command)
+		wrapped := Wrap("sallyport", []string{"-c", command})
 		want := []string{"run", "-c", command}
 		for _, shell := range found {
 			if got, rest := reads(t, shell, dir, wrapped); rest != "" || !slices.Equal(got, want) {
@@ -164,7 +164,7 @@ func FuzzWrap(f *testing.F) {
 func FuzzContained(f *testing.F) {
 	for _, command := range tortures {
 		f.Add("sallyport run -- " + command)
-		f.Add(Wrap("sallyport", nil, command))
+		f.Add(Wrap("sallyport", []string{"-c", command}))
 	}
 	dir := stub(f)
 	found := shells()

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -44,13 +46,18 @@ type Agent struct {
 	more  string // another event with a command; empty for none
 	tool  string // that runs a command in a shell
 	dir   string // the member of its input that names a directory; empty for none
+	// attended are the modes in which a person is asked about a command that the answer Ask has put in
+	// the place of another; nil for an agent that puts none there.
+	attended []string
 
 	encode func(c *Call, a Answer) any // nil for nothing
 }
 
 var agents = []*Agent{
 	{Name: "claude", File: ".claude/settings.json", Variable: "CLAUDE_CONFIG_DIR",
-		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: claude},
+		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: claude,
+		// auto and bypassPermissions run it unasked: anthropics/claude-code issues 89561, 77212
+		attended: []string{"default", "acceptEdits", "plan"}},
 	{Name: "codex", File: ".codex/hooks.json", Variable: "CODEX_HOME",
 		event: "PreToolUse", more: permissionRequest, tool: "Bash", encode: codex},
 	{Name: "cursor", File: ".cursor/hooks.json",
@@ -80,6 +87,7 @@ type Call struct {
 	Roots []string
 
 	agent *Agent
+	mode  string                     // of permissions; empty for none
 	input map[string]json.RawMessage // of the tool
 }
 
@@ -107,6 +115,9 @@ func (a *Agent) Decode(data []byte) (*Call, error) {
 		}
 	}
 	if c.Command, err = member(c.input, "command"); err != nil {
+		return nil, err
+	}
+	if c.mode, err = optional(event, "permission_mode"); err != nil {
 		return nil, err
 	}
 	if c.Dir, c.Roots, err = a.directory(event, c.input); err != nil {
@@ -158,6 +169,12 @@ func member(object map[string]json.RawMessage, name string) (string, error) {
 	return s, nil
 }
 
+// Rewritten reports whether the Command of an answer Ask runs when a person approves.
+func (c *Call) Rewritten() bool { return c.Event == c.agent.event && c.agent.attended != nil }
+
+// Attended reports whether the agent says that it asks a person about the answer Ask. It may be wrong.
+func (c *Call) Attended() bool { return slices.Contains(c.agent.attended, c.mode) }
+
 // optional is member for one that may be absent or null.
 func optional(object map[string]json.RawMessage, name string) (string, error) {
 	if value, ok := object[name]; !ok || string(value) == "null" {
@@ -182,10 +199,20 @@ type Answer struct {
 	Decision Decision
 	// Reason is for the person and the model; Deny and Ask need one.
 	Reason string
+	// Question is shown to a person who is asked, in lines with the reason; empty shows the reason alone.
+	Question string
 	// Command takes the place of the command, for Contain and where a person is asked; empty leaves it.
 	Command string
 	// Instead says what a person can do where the agent cannot ask, as a clause that follows the reason.
 	Instead string
+}
+
+// asked is what a person is shown.
+func (a *Answer) asked() string {
+	if a.Question == "" {
+		return a.Reason
+	}
+	return "sallyport: " + strings.TrimSuffix(a.Question, "\n")
 }
 
 // Encode returns what the agent reads on standard output; nil for nothing. Where its contract has no way
@@ -249,7 +276,7 @@ func claude(c *Call, a Answer) any {
 	}
 	switch a.Decision {
 	case Ask:
-		return c.specific("ask", a.Reason, input)
+		return c.specific("ask", a.asked(), input)
 	case Contain:
 		return c.specific("allow", a.Reason, input)
 	case Allow:
@@ -283,7 +310,7 @@ func cursor(c *Call, a Answer) any {
 	case a.Decision == Contain: // nothing can take its place there
 		return said("ask", outside)
 	case a.Decision == Ask && shell:
-		return said("ask", a.Reason)
+		return said("ask", a.asked())
 	}
 	return said("deny", a.Reason+a.Instead) // "ask" is not enforced for preToolUse
 }
@@ -291,7 +318,7 @@ func cursor(c *Call, a Answer) any {
 func gemini(_ *Call, a Answer) any {
 	switch a.Decision {
 	case Ask:
-		return object{"decision": "ask", "reason": a.Reason}
+		return object{"decision": "ask", "reason": a.asked()}
 	case Contain:
 		return object{"decision": "allow", "hookSpecificOutput": object{"hookEventName": "BeforeTool",
 			"tool_input": object{"command": a.Command}}}

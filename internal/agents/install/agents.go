@@ -74,11 +74,12 @@ type (
 	}
 )
 
-// Calls may take long: a command of an hour answers every few minutes. A hook answers in less than a second.
-const (
-	callSeconds = 330
-	hookSeconds = 30
-)
+// Calls may take long: a command of an hour answers every few minutes.
+const callSeconds = 330
+
+// HookSeconds is how long an agent waits for a hook that is installed. Without it Claude Code and Codex wait
+// for 600 s, Gemini CLI for 60, and Cursor as long as it wants to.
+const HookSeconds = 30
 
 var agents = []agent{
 	{
@@ -86,21 +87,21 @@ var agents = []agent{
 		mcpUser: ".claude.json", mcpProject: ".mcp.json", top: "mcpServers", kind: "stdio",
 		hookFile: ".claude/settings.json", groups: true,
 		events: []event{{"PreToolUse", "Bash",
-			hookCommand{Type: "command", Timeout: hookSeconds, OnFailure: "block"}}},
+			hookCommand{Type: "command", Timeout: HookSeconds, OnFailure: "block"}}},
 	},
 	{
 		name: Codex, variable: "CODEX_HOME", instead: ".codex",
 		mcpUser: ".codex/config.toml", mcpProject: ".codex/config.toml", timeout: callSeconds,
 		hookFile: ".codex/hooks.json", groups: true,
-		events: []event{{"PreToolUse", "Bash", hookCommand{Type: "command", Timeout: hookSeconds}}},
+		events: []event{{"PreToolUse", "Bash", hookCommand{Type: "command", Timeout: HookSeconds}}},
 	},
 	{
 		name:    Cursor,
 		mcpUser: ".cursor/mcp.json", mcpProject: ".cursor/mcp.json", top: "mcpServers",
 		hookFile: ".cursor/hooks.json", version: true,
 		events: []event{
-			{"beforeShellExecution", "", hookCommand{Timeout: hookSeconds, FailClosed: true}},
-			{"preToolUse", "", hookCommand{Timeout: hookSeconds, FailClosed: true, Matcher: "^Shell$"}},
+			{"beforeShellExecution", "", hookCommand{Timeout: HookSeconds, FailClosed: true}},
+			{"preToolUse", "", hookCommand{Timeout: HookSeconds, FailClosed: true, Matcher: "^Shell$"}},
 		},
 	},
 	{
@@ -113,7 +114,7 @@ var agents = []agent{
 		timeout:  callSeconds * 1000,
 		hookFile: ".gemini/settings.json", groups: true,
 		events: []event{{"BeforeTool", "^run_shell_command$",
-			hookCommand{Type: "command", Name: DefaultName, Timeout: hookSeconds * 1000}}},
+			hookCommand{Type: "command", Name: DefaultName, Timeout: HookSeconds * 1000}}},
 	},
 }
 
@@ -143,11 +144,8 @@ func (a *agent) file(o *Options, part Part) (path, within string) {
 		return filepath.Join(o.Dir, name), o.Dir
 	}
 	if a.variable != "" && o.Variable != nil && o.Variable(a.variable) != "" {
-		dir := o.Variable(a.variable)
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(o.Dir, dir)
-		}
-		return filepath.Join(dir, strings.TrimPrefix(name, a.instead+string(os.PathSeparator))), ""
+		return filepath.Join(o.Variable(a.variable),
+			strings.TrimPrefix(name, a.instead+string(os.PathSeparator))), ""
 	}
 	return filepath.Join(o.Home, name), ""
 }

@@ -97,8 +97,9 @@ type work struct {
 	toml  bool
 	parts []Part // that are in the file
 	// before is the text before our first change, nil for no file. Known says that there is a record of it.
-	before []byte
-	known  bool
+	before  []byte
+	known   bool
+	strings map[string]bool // in before; nil until they are looked at
 }
 
 // wanted is the server as it is installed.
@@ -241,8 +242,7 @@ func (w *work) hooks(p *page, e event, sure bool) (places []hookPlace, err error
 		if program != "" && w.isOwn(program) {
 			places = append(places, place)
 		} else if program != "" && w.known && json.Compact(&form, p.plain[n.begin:n.end]) == nil &&
-			form.String() == encode(e.command) && !bytes.Contains(w.before,
-			[]byte(encode(e.command.Command))) {
+			form.String() == encode(e.command) && !w.said(e.command.Command) {
 			likely = append(likely, place)
 		}
 	}
@@ -252,8 +252,9 @@ func (w *work) hooks(p *page, e event, sure bool) (places []hookPlace, err error
 			continue
 		}
 		group := p.member(it.value, "hooks")
-		for j, command := range p.items(group) {
-			if len(p.items(group)) > 1 { // the group is not ours alone
+		commands := p.items(group)
+		for j, command := range commands {
+			if len(commands) > 1 { // the group is not ours alone
 				look(command.value, group, j)
 			} else {
 				look(command.value, list, i)
@@ -264,6 +265,20 @@ func (w *work) hooks(p *page, e event, sure bool) (places []hookPlace, err error
 		places = likely
 	}
 	return places, nil
+}
+
+// said reports whether the text before had a string.
+func (w *work) said(s string) bool {
+	if w.strings == nil {
+		w.strings = map[string]bool{}
+		d := json.NewDecoder(bytes.NewReader(newPage(w.before).plain))
+		for token, err := d.Token(); err == nil; token, err = d.Token() {
+			if text, ok := token.(string); ok {
+				w.strings[text] = true
+			}
+		}
+	}
+	return w.strings[s]
 }
 
 // addHooks adds the hooks for all events, or changes their command lines.

@@ -190,7 +190,6 @@ func TestVariables(t *testing.T) {
 	}{
 		{"claude", "CLAUDE_CONFIG_DIR", "DIR/c", "c/.claude.json", "c/settings.json"},
 		{"codex", "CODEX_HOME", "DIR/c", "c/config.toml", "c/hooks.json"},
-		{"codex", "CODEX_HOME", "../c", "c/config.toml", "c/hooks.json"},
 		{"vscode", "XDG_CONFIG_HOME", "DIR/c", "c/Code/User/mcp.json", ""},
 		{"vscode", "XDG_CONFIG_HOME", "", ".config/Code/User/mcp.json", ""},
 		{"gemini", "XDG_CONFIG_HOME", "DIR/c", ".gemini/settings.json", ".gemini/settings.json"},
@@ -212,6 +211,23 @@ func TestVariables(t *testing.T) {
 		h.Project = true
 		if got := h.file(MCP); !strings.HasPrefix(got, h.Dir) {
 			t.Errorf("a project in %s", got)
+		}
+	}
+}
+
+// TestRelativeVariable: a directory that is another one wherever the agent starts is refused.
+func TestRelativeVariable(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{Claude, Codex, VSCode} {
+		h := newHome(t, agent)
+		h.Variable = func(string) string { return "c" }
+		_, err := Prepare(&h.Options, false, MCP)
+		if err == nil || !strings.Contains(err.Error(), "relative path") {
+			t.Errorf("%s: %v", agent, err)
+		}
+		h.Project, h.Dir = true, h.dir
+		if _, err := Prepare(&h.Options, false, MCP); err != nil {
+			t.Errorf("%s in a project: %v", agent, err)
 		}
 	}
 }

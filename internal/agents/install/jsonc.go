@@ -145,10 +145,9 @@ func (p *page) items(n node) (items []item) {
 		items = append(items, it)
 	}
 	if i := len(items) - 1; i >= 0 {
-		for _, at := range p.trailing {
-			if at >= items[i].value.end && at < n.end {
-				items[i].comma = at
-			}
+		at, _ := slices.BinarySearch(p.trailing, items[i].value.end)
+		if at < len(p.trailing) && p.trailing[at] < n.end {
+			items[i].comma = p.trailing[at]
 		}
 	}
 	return items

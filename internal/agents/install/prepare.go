@@ -3,7 +3,10 @@
 
 package install
 
-import "slices"
+import (
+	"path/filepath"
+	"slices"
+)
 
 // Prepare reads the files of an agent and returns what installing parts, or removing them, makes of them: one
 // change for a file. Parts that are not installed are not removed. The agent must be one of [Agents] for all
@@ -12,6 +15,10 @@ func Prepare(o *Options, remove bool, parts ...Part) (changes []*Change, err err
 	a := &agents[slices.IndexFunc(agents, func(a agent) bool { return a.name == o.Agent })]
 	for _, part := range parts {
 		path, within := a.file(o, part)
+		if !filepath.IsAbs(path) {
+			return nil, &RefusedError{Path: path, Why: a.variable + " is a relative path, which is " +
+				"another directory wherever the agent starts; set it to an absolute one"}
+		}
 		at := slices.IndexFunc(changes, func(c *Change) bool { return c.Path == path })
 		if at < 0 {
 			at, changes = len(changes), append(changes, &Change{Path: path, within: within})

@@ -96,8 +96,7 @@ func TestRefusedFile(t *testing.T) {
 			return os.Chmod(filepath.Dir(path), 0o555)
 		}, "read-only"},
 		{"another sallyport works", func(h *home, path string) error {
-			h.write(path+".new", "")
-			return nil
+			return os.Mkdir(path+".sallyport-new", 0o755)
 		}, "another sallyport"},
 	}
 	for _, test := range tests {
@@ -210,7 +209,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				t.Errorf("it is %s, the backup %s", got, h.read(path+backupExt))
 			}
 			for _, name := range h.tree() {
-				if strings.HasSuffix(name, ".new") {
+				if strings.HasSuffix(name, "-new") {
 					t.Errorf("left over: %s", name)
 				}
 			}

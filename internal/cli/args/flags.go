@@ -57,6 +57,8 @@ func (o *Options) Check(words []string) error {
 		return explain.NewError("--detach and --json or --jsonl cannot be combined; sallyport wait --json ID prints the result")
 	case o.Detach && len(o.Descriptors) > 0:
 		return explain.NewError("--detach and --fd cannot be combined: a session has no descriptors of its caller")
+	case o.Approved != "" && (o.Detach || o.Join != "" || o.Server.URL != ""):
+		return explain.NewError("--approved is for a run that sallyport hook has written; leave it out")
 	case o.checkJoin() != nil:
 		return o.checkJoin()
 	case o.HasScript && len(words) > 0:

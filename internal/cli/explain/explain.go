@@ -33,6 +33,8 @@ type Explanation struct {
 	// Review says that a model reviews it before it runs, whatever Approval says: strict review.
 	Review  bool    `json:"strict_review,omitempty"`
 	Sandbox Sandbox `json:"sandbox"`
+	// Asked is the question that the run would ask; nil for none.
+	Asked *approval.Request `json:"-"`
 	// Rule is the rule that decided; nil if none did.
 	Rule *event.Rule `json:"-"`
 	// Held is why it stays in the sandbox although a rule leads it outside; empty where none does.
@@ -144,6 +146,7 @@ func (x *rehearsal) explanation(r *sallyport.Runner, c *sallyport.Cmd, q Questio
 		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid,
 			event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
 		Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held, Rule: x.judged.Rule,
+		Asked: x.asked,
 	}
 	if !q.Brief {
 		x.takeApart(e, r, c, q)

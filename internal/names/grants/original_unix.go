@@ -53,7 +53,8 @@ var unsearched = sync.OnceValue(func() map[string]bool {
 
 // copyOf returns the name of which another one is an editor's or a person's copy; false for none.
 func copyOf(name string) (string, bool) {
-	for _, suffix := range []string{".un~", "~", ".bak", ".backup", ".orig", ".old", ".save", ".rej", ".tmp",
+	for _, suffix := range []string{".sallyport-new", ".sallyport-backup", ".un~", "~", ".bak", ".backup", ".orig",
+		".old", ".save", ".rej", ".tmp",
 		".dpkg-old", ".rpmsave", ".copy", " (copy)", "_backup", "-backup", "_bak", "-bak", ".bk", "_old",
 		"-old", ".new", ".lock", ".corrupted", ".pacsave", ",v", ".swp", ".swo", ".swn", ".kate-swp"} {
 		if base, ok := strings.CutSuffix(name, suffix); ok && base != "" {

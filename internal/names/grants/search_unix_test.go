@@ -133,10 +133,12 @@ func TestKnownSecrets(t *testing.T) {
 	dir := home(t, map[string]string{
 		".tool/a/token": token, ".tool/a/b/token": token, ".config/app/sub/key": key, "keys/k.pem": key, "keys/sub/k.pem": key, ".netrc~": "x", "..netrc.swp": "x", ".docker/x": "x", ".git-credentials.bak": "x", "#.pgpass#": "x",
 		".plain": "nothing in it at all\n", ".cache/x/token": token, ".aws/credentials": token, ".m2/settings.xml.orig": "<x/>",
-		".claude.json.backup.1732": "x", ".netrc,v": "x", ".docker/config.json~": "x", ".kube.old/config": "x", ".vimrc.1": "x",
+		".claude.json.backup.1732":      "x",
+		".claude.json.sallyport-backup": "x", ".claude.json.sallyport-new": "x",
+		".netrc,v": "x", ".docker/config.json~": "x", ".kube.old/config": "x", ".vimrc.1": "x",
 	})
 	mustDo(t, os.Chmod(filepath.Join(dir, "keys/k.pem"), 0o644))
-	const want = "agent .claude.json.backup.1732, database #.pgpass#, docker .docker/config.json~, git .git-credentials.bak, kube .kube.old, " +
+	const want = "agent .claude.json.backup.1732, agent .claude.json.sallyport-backup, agent .claude.json.sallyport-new, database #.pgpass#, docker .docker/config.json~, git .git-credentials.bak, kube .kube.old, " +
 		"maven .m2/settings.xml.orig, netrc ..netrc.swp, netrc .netrc,v, netrc .netrc~, other .config/app/sub/key, other .tool/a/token"
 	k := new(KnownSecrets)
 	check := func(what, want string) {

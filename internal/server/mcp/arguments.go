@@ -304,15 +304,10 @@ func (a *arguments) permissions(x *execution) {
 // maxShown is how many bytes of standard input a question shows.
 const maxShown = 2000
 
-// given says what a command gets beside its script, for those who are asked about it: an approval covers what
-// was shown.
+// given says what a command reads beside its script, for those who are asked about it: an approval covers
+// what was shown.
 func (x *execution) given() string {
 	var all []string
-	for _, f := range x.flags {
-		if v, ok := strings.CutPrefix(f, "--env="); ok && x.env {
-			all = append(all, "with the variable "+text.Word(v))
-		}
-	}
 	switch {
 	case len(x.stdin) > maxShown:
 		all = append(all, fmt.Sprintf("with %d bytes of standard input", len(x.stdin)))

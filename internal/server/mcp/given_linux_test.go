@@ -33,7 +33,7 @@ func TestGivenIsShown(t *testing.T) {
 		"sandbox_permissions":    "with_additional_permissions",
 		"additional_permissions": members{"write": []string{outside(t)}}}
 	c.call("exec", more).exits(t, 123)
-	contains(t, shown, "with the variable LD_PRELOAD=./x.so")
+	contains(t, shown, "variable: LD_PRELOAD=./x.so")
 	shown = ""
 	for name, m := range map[string]members{
 		"variables":  with("true", "env", members{"LD_PRELOAD": "./x.so"}),

@@ -200,6 +200,9 @@ func message(r *approval.Request) string {
 	}
 	row("Directory", r.Dir)
 	row("Program", r.Program)
+	for _, line := range r.Given() {
+		said += line + "\n"
+	}
 	row("Reason", r.Reason)
 	row("The caller says", r.Justification)
 	for _, need := range r.Requires {

@@ -42,6 +42,7 @@ type Run struct {
 	Config                              string
 
 	AskFor       []string
+	Approved     string // the ID of what a person has approved in an agent; empty for none
 	ApprovalWait time.Duration
 	Approver     program.Approver  // one without arguments is none
 	Reviewer     guardian.Guardian // without its key; one without a model is none

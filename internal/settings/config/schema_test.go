@@ -25,7 +25,8 @@ var oneRun = map[string]string{
 	"json": "who reads it", "jsonl": "who reads it", "jsonl-drop": "who reads it", "help": "nothing runs", "detach": "who waits", "join": "where it runs", "idle": "where it runs", "remote": "where it runs", "remote-token-file": "where it runs",
 	"remote-tls-cert": "where it runs", "remote-tls-key": "where it runs", "remote-tls-ca": "where it runs",
 	"escalate": "what it asks for", "ask-for": "what it asks for", "justification": "why it asks", "prefix-rule": "what is offered",
-	"config": "names the file", "no-config": "leaves out the files",
+	"approved": "what was answered",
+	"config":   "names the file", "no-config": "leaves out the files",
 }
 
 // TestFlags: every flag of run has a key, or a reason.
@@ -48,8 +49,8 @@ func TestFlags(t *testing.T) {
 
 // helpOrder is the order of the flags in the help text.
 const helpOrder = `sandbox profile rw ro deny grant tmp no-caches no-observer protect-hard-links ownership net allow-host
-	deny-host ask-net publish allow level approval approval-wait rules escalate ask-for justification prefix-rule approver
-	cd command shell login env env-inherit tty fd interactive timeout detach join idle remote remote-token-file
+	deny-host ask-net publish allow level approval approval-wait rules escalate ask-for justification
+	approved prefix-rule approver cd command shell login env env-inherit tty fd interactive timeout detach join idle remote remote-token-file
 	remote-tls-cert remote-tls-key remote-tls-ca kill-after memory cpus pids disk output json jsonl jsonl-drop
 	max-output quiet verbose help config no-config`
 

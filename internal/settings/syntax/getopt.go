@@ -44,7 +44,7 @@ type Flag struct {
 	Set func(value string) error
 	// Shapes says that the flag decides what a program may touch. It is recorded.
 	Shapes bool
-	// Hidden flags are those of another command: its help has them.
+	// Hidden flags are not in the help: those of another command, and those that programs write.
 	Hidden bool
 }
 

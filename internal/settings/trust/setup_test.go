@@ -201,12 +201,12 @@ func TestUserRefused(t *testing.T) {
 	}
 	t.Run("being changed", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
-		mustSet(t, os.WriteFile(name, []byte(text), 0o600), os.WriteFile(name+".new", nil, 0o600))
+		mustSet(t, os.WriteFile(name, []byte(text), 0o600), os.Mkdir(name+".sallyport-new", 0o700))
 		if err := SetForUser(name, ask("gpu"), loads); err == nil ||
-			!strings.Contains(err.Error(), "config.toml.new exists") {
+			!strings.Contains(err.Error(), "config.toml.sallyport-new exists") {
 			t.Errorf("%v", err)
 		}
-		mustSet(t, os.Remove(name+".new"))
+		mustSet(t, os.Remove(name+".sallyport-new"))
 		unchanged(t, name, text)
 	})
 	t.Run("changed meanwhile", func(t *testing.T) {

@@ -28,6 +28,7 @@ class ApprovalDecided(TypedDict):
 
 
 class ApprovalRequest(TypedDict):
+    arg0: NotRequired[str]
     argv: List[str]
     available_decisions: List[Literal["denied", "abort", "timed_out", "approved", "approved_for_session", "approved_execpolicy_amendment", "network_policy_amendment"]]
     cwd: str
@@ -35,6 +36,7 @@ class ApprovalRequest(TypedDict):
     environment: NotRequired[str]
     files: NotRequired[List[File]]
     id: str
+    input: NotRequired[str]
     justification: str
     kind: str
     offers: List[Offer]
@@ -45,6 +47,7 @@ class ApprovalRequest(TypedDict):
     runs: int
     script: str
     type: Literal["approval_request"]
+    variables: NotRequired[List[str]]
 
 
 class Approved(TypedDict):
@@ -628,6 +631,7 @@ class ApprovalDecidedEvent(TypedDict):
 
 
 class ApprovalRequestedEvent(TypedDict):
+    arg0: NotRequired[str]
     argv: List[str]
     attempt: int
     available_decisions: List[Literal["denied", "abort", "timed_out", "approved", "approved_for_session", "approved_execpolicy_amendment", "network_policy_amendment"]]
@@ -637,6 +641,7 @@ class ApprovalRequestedEvent(TypedDict):
     environment: NotRequired[str]
     files: NotRequired[List[File]]
     id: str
+    input: NotRequired[str]
     justification: str
     kind: str
     offers: List[Offer]
@@ -651,6 +656,7 @@ class ApprovalRequestedEvent(TypedDict):
     time: str
     type: Literal["approval_requested"]
     v: Literal[1]
+    variables: NotRequired[List[str]]
 
 
 class DeniedEvent(TypedDict):
