@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,13 +71,15 @@ func Number(name string, after uint64) (uint64, error) {
 // keepNumber writes down a number. It is never shorter than the one before, so it is written over one of
 // ours with one call, which a kill does not divide: file systems take ten times as long to replace a file.
 func keepNumber(path string, text []byte, ours bool) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|safefile.NoWait, 0)
-	if !ours || err != nil {
-		_ = f.Close() // nothing was written; nil for none
+	if !ours {
 		return safefile.Replace(path, text)
 	}
-	_, err = f.WriteAt(text, 0)
-	return errors.Join(err, f.Close())
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return safefile.Replace(path, text)
+	}
+	_, err = unix.Pwrite(fd, text, 0)
+	return errors.Join(err, unix.Close(fd))
 }
 
 // lastNumber reads the last number that was given, 0 for a file that is missing, and reports whether the file

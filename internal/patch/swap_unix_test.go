@@ -111,7 +111,7 @@ func TestFailsInDirectories(t *testing.T) {
 	if err := os.Chmod(ro, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(ro, 0o700)
+	defer func() { _ = os.Chmod(ro, 0o700) }()
 	want := testenv.Contents(t, tree)
 	for _, hunk := range []string{"*** Update File: ro/f\n@@\n-a\n+b", "*** Delete File: ro/f",
 		"*** Add File: ro/n\n+x", "*** Add File: ro/d/n\n+x"} {

@@ -92,7 +92,7 @@ func (s *Server) ServeLines(ctx context.Context, in io.ReadCloser, out io.Writer
 	c := newConnection(in, out, s.stop)
 	err := s.mcp.Run(ctx, c)
 	if ctx.Err() != nil || c.over.Load() {
-		return nil //nolint:nilerr // that is how it ends
+		return nil // that is how it ends
 	}
 	return err
 }
