@@ -45,7 +45,7 @@ func bodies() []Body {
 			ID: "q", Kind: approval.KindAccess, Args: []string{"x"}, Script: "s", Dir: "/w",
 			Program: "/bin/x", Digest: "d", Environment: "e",
 			Files: []approval.File{{Path: "/f", Role: approval.RoleScript, Digest: "d"}}, Reason: "r",
-			Justification: "j", Requires: []string{approval.Outside},
+			Arg0: "n", Variables: []string{"A=1"}, Input: "a file", Justification: "j", Requires: []string{approval.Outside},
 			Denials: []sandbox.Denial{denial}, Runs: 1,
 			Available: []approval.Answer{approval.ApprovedForSession, approval.Denied},
 			Offers: []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"x"}},

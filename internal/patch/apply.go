@@ -74,6 +74,7 @@ type transaction struct {
 	tree    *tree
 	entries []*entry
 	step    func()
+	noSwap  bool // the file system exchanges no names
 }
 
 // add notes what will be done for a file.
@@ -81,6 +82,7 @@ func (t *transaction) add(e *entry) {
 	s := journalStep{Path: fileName(e.path)}
 	if e.now.exists {
 		s.Sum = sum(e.now.content)
+		s.Exchange = e.text != nil && !bytes.Equal(e.text, e.now.content)
 		t.addDirs(filepath.Dir(e.path))
 	}
 	t.Steps, t.entries = append(t.Steps, s), append(t.entries, e)
@@ -220,6 +222,24 @@ func (t *transaction) exchange(i int, e *entry) error {
 	t.step()
 	if !e.now.exists {
 		return d.Rename(name, was)
+	}
+	if t.Steps[i].Exchange && !t.noSwap {
+		if err := d.Rename(next, was); err != nil {
+			return err
+		}
+		files, err := t.tree.files(filepath.Dir(e.path))
+		if err != nil {
+			return err
+		}
+		t.step()
+		if err = swap(files, was, name); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		t.noSwap = true
+		t.step()
+		if err := d.Rename(was, next); err != nil {
+			return err
+		}
 	}
 	if err := d.Link(name, was); err != nil { // not everywhere, and not for every file
 		if err := d.Rename(name, was); err != nil {

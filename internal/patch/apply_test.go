@@ -136,7 +136,7 @@ func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", `{"ID":`, `{"ID":"x","Steps":[{"Path":"file"}]}`,
 		`{"ID":"x","Dirs":["d"],"Steps":[{"Path":"/x"}]}`,
-		`{"Form":2,"ID":"x","Steps":[{"Path":"L3g="}]}`, `{"Form":1,"ID":"x","Steps":[{"Path":"eA=="}]}`} {
+		`{"Form":3,"ID":"x","Steps":[{"Path":"L3g="}]}`, `{"Form":1,"ID":"x","Steps":[{"Path":"eA=="}]}`} {
 		journals := testenv.RealTemp(t)
 		put(t, filepath.Join(journals, "a.undo"), content)
 		if err := recoverIn(journals); err == nil || !strings.Contains(err.Error(), "a.undo, is damaged") {

@@ -30,7 +30,7 @@ type journal struct {
 	Steps []journalStep
 }
 
-const journalForm = 1
+const journalForm = 2 // which is 1 without Exchange
 
 // A fileName is kept byte by byte: the text of JSON would be another one where it is not UTF-8.
 type fileName string
@@ -52,6 +52,9 @@ func (n *fileName) UnmarshalJSON(text []byte) error {
 type journalStep struct {
 	Path fileName
 	Sum  string // of the new content, in hexadecimal; empty if the file is removed
+	// Exchange says that the new file, complete, gets the hidden name of the old one, and both names are
+	// exchanged then. Its content is not that of the old one.
+	Exchange bool `json:",omitempty"`
 }
 
 const (
@@ -147,15 +150,19 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 	name, was, next := filepath.Base(path), j.beside(i, "old"), j.beside(i, "new")
 	before, err := d.Lstat(was)
 	replaced := err == nil
+	if replaced && s.Exchange && has(r, filepath.Join(filepath.Dir(path), was), s.Sum) {
+		step()
+		return true, errors.Join(gone(d, was), gone(d, next)) // it was not exchanged
+	}
 	now, err := d.Lstat(name)
 	ours := errors.Is(err, fs.ErrNotExist) || err == nil && replaced && os.SameFile(before, now)
-	if !ours && s.Sum != "" {
-		r.done = 0 // of the one file
-		content, _, err := r.read(path)
-		ours = err == nil && sum(content) == s.Sum
-	}
+	ours = ours || s.Sum != "" && has(r, path, s.Sum)
 	switch {
 	case replaced && ours:
+		if before.IsDir() { // what another program made in the place of the file
+			step()
+			_ = d.Remove(name)
+		}
 		step()
 		err = d.Rename(was, name)
 		step()
@@ -170,6 +177,13 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 	}
 	step()
 	return true, errors.Join(err, gone(d, next))
+}
+
+// has reports whether a file has the content with a sum.
+func has(r *tree, path, want string) bool {
+	r.done = 0 // of the one file
+	content, _, err := r.read(path)
+	return err == nil && sum(content) == want
 }
 
 // inPlaceOfFile reports whether a path leads through a file that is removed.
@@ -267,7 +281,7 @@ func readJournal(dir *os.Root, name string) (*journal, error) {
 	if err := json.Unmarshal(content, j); err != nil {
 		return nil, err
 	}
-	if j.Form != journalForm {
+	if j.Form != 1 && j.Form != journalForm {
 		return nil, fmt.Errorf("another version of sallyport wrote it (form %d), which can undo it", j.Form)
 	}
 	return j, nil

@@ -71,6 +71,7 @@ type Plan struct {
 	entries []*entry
 	byPath  map[string]*entry
 	dirs    map[string]bool // that hunks make on their way
+	known   map[string]bool // as of resolve
 	hunks   []Hunk
 	work    work
 }
@@ -85,7 +86,7 @@ func Make(p *Patch, o Options) (*Plan, error) {
 		return nil, err
 	}
 	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks,
-		byPath: map[string]*entry{}, dirs: map[string]bool{}}
+		byPath: map[string]*entry{}, dirs: map[string]bool{}, known: map[string]bool{}}
 	for i := range p.Hunks {
 		if err := pl.hunk(&p.Hunks[i]); err != nil {
 			return nil, errors.Join(err, pl.Close())
@@ -132,7 +133,7 @@ func (pl *Plan) abs(path string) string {
 
 // at returns the entry of a path.
 func (pl *Plan) at(path string, followLast bool) (*entry, error) {
-	real, err := resolve(path, followLast, func(name string) bool { return pl.byPath[name] != nil })
+	real, err := resolve(path, followLast, pl.known)
 	if err != nil {
 		return nil, err
 	}
@@ -165,14 +166,14 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 // and for [Options.Allow]: each once, in the order of the patch.
 func (p *Patch) Names(dir string) ([]string, error) {
 	var names []string
-	pl := Plan{dir: dir}
+	pl, known := Plan{dir: dir}, map[string]bool{}
 	for _, h := range p.Hunks {
 		for _, path := range []string{h.Path, h.To} {
 			if path == "" {
 				continue
 			}
 			for _, follow := range []bool{true, false} {
-				real, err := resolve(pl.abs(path), follow, func(string) bool { return false })
+				real, err := resolve(pl.abs(path), follow, known)
 				if err != nil {
 					return nil, &FileError{Doing: "read", Path: path, Err: err, Says: systemSays(err)}
 				}
@@ -192,7 +193,7 @@ func (p *Patch) Names(dir string) ([]string, error) {
 // touch makes an entry one of the plan's.
 func (pl *Plan) touch(e *entry) {
 	if pl.byPath[e.path] == nil {
-		pl.byPath[e.path] = e
+		pl.byPath[e.path], pl.known[e.path] = e, true
 		pl.entries = append(pl.entries, e)
 	}
 }

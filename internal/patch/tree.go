@@ -33,7 +33,8 @@ func (e *OutsideError) Error() string {
 type tree struct {
 	top  string
 	open map[string]*os.Root
-	done int64 // bytes that were read
+	same map[string]*os.File // some of them once more
+	done int64               // bytes that were read
 }
 
 // openTree opens the top of the file system, or of the volume, of an absolute path.
@@ -43,7 +44,7 @@ func openTree(path string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tree{top: top, open: map[string]*os.Root{top: root}}, nil
+	return &tree{top: top, open: map[string]*os.Root{top: root}, same: map[string]*os.File{}}, nil
 }
 
 func topOf(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
@@ -52,6 +53,9 @@ func (r *tree) close() error {
 	var errs []error
 	for _, root := range r.open {
 		errs = append(errs, root.Close())
+	}
+	for _, d := range r.same {
+		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -74,6 +78,22 @@ func (r *tree) dir(path string) (*os.Root, error) {
 	}
 	r.open[path] = d
 	return d, nil
+}
+
+// files opens the directory path as a file, for what a Root does not do.
+func (r *tree) files(path string) (*os.File, error) {
+	if f := r.same[path]; f != nil {
+		return f, nil
+	}
+	d, err := r.dir(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.Open(".")
+	if err == nil {
+		r.same[path] = f
+	}
+	return f, err
 }
 
 // child opens a directory of parent, and no link.
@@ -155,9 +175,9 @@ func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
 var errTooLarge = fmt.Errorf("the files of a patch may have %d MiB in all", maxRead>>20)
 
 // resolve returns the name without links of an absolute clean path: what is not there keeps its name.
-// It only computes; what it finds is opened without links later. known overrides what is on disk: it
-// reports whether a path is known to be no link.
-func resolve(path string, followLast bool, known func(string) bool) (string, error) {
+// It only computes; what it finds is opened without links later. known has paths that are no links, whatever is
+// on disk, and gets directories.
+func resolve(path string, followLast bool, known map[string]bool) (string, error) {
 	top := topOf(path)
 	at, rest := top, path[len(top):]
 	for links := 0; rest != ""; {
@@ -171,13 +191,16 @@ func resolve(path string, followLast bool, known func(string) bool) (string, err
 			continue
 		}
 		next := filepath.Join(at, name)
-		if last := strings.Trim(rest, string(filepath.Separator)) == ""; last && !followLast || known(next) {
+		if last := strings.Trim(rest, string(filepath.Separator)) == ""; last && !followLast || known[next] {
 			at = next
 			continue
 		}
 		info, err := os.Lstat(next)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			at = next // an error is found again where it is opened
+			if err == nil && info.IsDir() {
+				known[next] = true
+			}
 			continue
 		}
 		if links++; links > mostLinks {

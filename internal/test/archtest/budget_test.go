@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 107_463
+	maxCodeLines = 107_530
 	// of one package; the observer says who sends and connects, and what is removed
 	maxRoomLines = 3_676
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
@@ -132,7 +132,7 @@ var budgets = map[string]budget{
 	"internal/agents/hooks":      {266, "the question as the reason; new: hooks of agents"},
 	"internal/agents/install":    {1288, "new: settings of agents"},
 	"internal/server/mcp":        {2283, "new: the MCP server"},
-	"internal/patch":             {1493, "new: patches as models write them"},
+	"internal/patch":             {1560, "bounds of work; new: patches as models write them"},
 	"internal/strict":            {705, "the decoder of all messages; new: JSON that decides, from sandbox/wire; connections of callers; new: contexts that are nil, and panics of the caller, as errors, from internal/caller"},
 	"execserver":                 {75, "new: the exec-server in the process of a caller"},
 	"unified":                    {1755, "one shared sandbox for each conversation; single permissions that calls ask for"},

@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+)
+
+// TestReplacedMeanwhile: a file that another program puts in the place of one that is updated, at whatever
+// moment, is there afterwards.
+func TestReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	if err := exchanges(t); err != nil { // as some network file systems
+		t.Log("no names are exchanged here, so such a file can be lost: ", err)
+		return
+	}
+	for at := 1; ; at++ {
+		tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+		name := filepath.Join(tree, "a")
+		put(t, name, "a\nb\n")
+		put(t, filepath.Join(tree, "theirs"), "theirs\n")
+		plan := makePlan(t, "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n*** End Patch", tree)
+		n := 0
+		err := plan.apply(journals, func() {
+			if n++; n == at {
+				if err := os.Rename(filepath.Join(tree, "theirs"), name); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if n < at {
+			return
+		}
+		if got := testenv.Contents(t, tree); len(got) != 1 || !strings.HasSuffix(got["a"], "\ntheirs\n") {
+			t.Errorf("at %d: %v, %v", at, got, err)
+		}
+	}
+}
+
+// exchanges tells why names cannot be exchanged where tests write.
+func exchanges(t *testing.T) error {
+	t.Helper()
+	dir := testenv.RealTemp(t)
+	put(t, filepath.Join(dir, "a"), "a")
+	put(t, filepath.Join(dir, "b"), "b")
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return swap(f, "a", "b")
+}
