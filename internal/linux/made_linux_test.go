@@ -48,10 +48,9 @@ func TestMadeCaches(t *testing.T) {
 			a := newCached(t)
 			c.before(t, a)
 			write(t, a.ws+"/"+c.marker, "")
-			online := a.policy().WithNetwork(sandbox.NetworkHost)
 			for range 2 { // the second finds the directory, and what the first wrote
 				words := strings.NewReplacer("NAME", cmp.Or(c.env, "none"), "DIR", "$HOME/"+c.dir+"/d")
-				got := a.sh(t, &job{policy: &online}, words.Replace(
+				got := a.sh(t, &job{}, words.Replace(
 					`printf %s "${NAME}"; mkdir -p "DIR" && cd "DIR" && echo x >>new && head -n 1 new`))
 				if got != "x\n" {
 					t.Errorf("printed %q", got)
@@ -61,29 +60,6 @@ func TestMadeCaches(t *testing.T) {
 				t.Error("it was written outside")
 			}
 		})
-	}
-}
-
-// TestOnlineCache: what only tools with a network write is no layer for a run without one, but for what an
-// earlier run has written there.
-func TestOnlineCache(t *testing.T) {
-	testenv.RunAsOrdinary(t)
-	a := newCached(t)
-	write(t, a.ws+"/go.mod", "")
-	sumdb := a.home + "/go/pkg/sumdb"
-	look := "cd " + sumdb + " 2>/dev/null && echo $(ls; touch new 2>/dev/null && echo writable)"
-	if got := a.sh(t, &job{}, "ls "+a.home+"/go/pkg"); got != "mod\n" {
-		t.Errorf("made: %q", got)
-	}
-	must(t, os.MkdirAll(sumdb+"/host", 0o755))
-	online := a.policy().WithNetwork(sandbox.NetworkHost)
-	for _, step := range []struct {
-		policy *sandbox.Policy
-		want   string
-	}{{nil, "host\n"}, {&online, "host writable\n"}, {nil, "host new writable\n"}} {
-		if got := a.sh(t, &job{policy: step.policy}, look); got != step.want {
-			t.Errorf("it shows %q, want %q", got, step.want)
-		}
 	}
 }
 

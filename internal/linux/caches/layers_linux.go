@@ -259,9 +259,6 @@ func (p *preparation) add(c *Cache) error {
 	if why == "" && p.slot.lock == nil {
 		why = "too many commands run in this workspace"
 	}
-	if why == "" && p.idle(c) {
-		why = "no network is open"
-	}
 	if why == "" {
 		return p.overlay(c, spot)
 	}
@@ -273,14 +270,9 @@ func (p *preparation) add(c *Cache) error {
 // home, so nothing is made for a run that may not write, nor where the run could make it.
 func (p *preparation) make(c *Cache, dir string) bool {
 	real := hostfacts.Deepest(dir)
-	return c.Made && !p.idle(c) && !p.dry && p.overlays && p.slot.lock != nil && p.slot.class.writes &&
+	return c.Made && !p.dry && p.overlays && p.slot.lock != nil && p.slot.class.writes &&
 		p.pr.LevelAt(real) == sandbox.LevelRead && p.pr.Fits(real) == "" && p.store.whyRefused(real) == "" &&
 		hostfacts.MakeDirectories(real) == nil
-}
-
-// idle reports whether the run has no use for a layer of a cache: an overlay more is a tenth of a start.
-func (p *preparation) idle(c *Cache) bool {
-	return c.Online && p.slot.class.network == sandbox.NetworkNone && len(p.slot.lower(c.Name)) == 0
 }
 
 // fixed refuses the directory of a cache if a command can redirect it.

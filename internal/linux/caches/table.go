@@ -42,9 +42,6 @@ type Cache struct {
 	// they make, no variable names it, or the variable names more than the cache. What is redirected has
 	// another path than outside.
 	Made bool
-	// Online says that it is of use only to tools that reach the network. Without a network and without
-	// what an earlier run has written it is as the host has it.
-	Online bool
 }
 
 // A Variable is an environment variable that holds a path, or words with a path
@@ -102,7 +99,7 @@ func languages() []Toolchain {
 			},
 			// What the checksum database has said, which go records there before it trusts a new module.
 			{Name: "go-sumdb", Moved: []Variable{{Name: "GOPATH", Below: "pkg/sumdb", List: true}},
-				Default: inHome("go/pkg/sumdb"), ReadOnlyWorks: true, Made: true, Online: true},
+				Default: inHome("go/pkg/sumdb"), ReadOnlyWorks: true, Made: true},
 		}},
 		{Name: "npm", Markers: []string{"package.json"}, Caches: []Cache{
 			{Name: "npm", Moved: plain("npm_config_cache", "NPM_CONFIG_CACHE"), Default: inHome(".npm"), Redirect: Variable{Name: "npm_config_cache"}},
