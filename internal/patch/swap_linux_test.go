@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestReplacedMeanwhile: a file that another program puts in the place of one that is updated, at whatever
+// TestReplacedMeanwhile: a file or directory that another program puts in the place of one that is updated, at whatever
 // moment, is there afterwards.
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -20,25 +21,36 @@ func TestReplacedMeanwhile(t *testing.T) {
 		t.Log("no names are exchanged here, so such a file can be lost: ", err)
 		return
 	}
-	for at := 1; ; at++ {
-		tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
-		name := filepath.Join(tree, "a")
-		put(t, name, "a\nb\n")
-		put(t, filepath.Join(tree, "theirs"), "theirs\n")
-		plan := makePlan(t, "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n*** End Patch", tree)
-		n := 0
-		err := plan.apply(journals, func() {
-			if n++; n == at {
-				if err := os.Rename(filepath.Join(tree, "theirs"), name); err != nil {
-					t.Error(err)
+	for kind, test := range map[string]struct {
+		replace func(tree, name string) error
+		want    string
+	}{
+		"file": {func(tree, name string) error { return os.Rename(filepath.Join(tree, "theirs"), name) }, "theirs\n"},
+		"directory": {func(tree, name string) error {
+			return errors.Join(os.Remove(filepath.Join(tree, "theirs")), os.Remove(name), os.Mkdir(name, 0o700))
+		}, "dir"},
+	} {
+		for at := 1; ; at++ {
+			tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+			name := filepath.Join(tree, "a")
+			put(t, name, "a\nb\n")
+			put(t, filepath.Join(tree, "theirs"), "theirs\n")
+			plan := makePlan(t, "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n*** End Patch", tree)
+			n := 0
+			err := plan.apply(journals, func() {
+				if n++; n == at {
+					if err := test.replace(tree, name); err != nil {
+						t.Error(err)
+					}
 				}
+			})
+			if n < at {
+				break
 			}
-		})
-		if n < at {
-			return
-		}
-		if got := testenv.Contents(t, tree); len(got) != 1 || !strings.HasSuffix(got["a"], "\ntheirs\n") {
-			t.Errorf("at %d: %v, %v", at, got, err)
+			got := testenv.Contents(t, tree)
+			if len(got) != 1 || !strings.Contains(got["a"], test.want) {
+				t.Errorf("a %s at %d: %v, %v", kind, at, got, err)
+			}
 		}
 	}
 }

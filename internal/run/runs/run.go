@@ -82,9 +82,10 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Start has the command judged, asks where an approval is needed, and returns when it runs, with
-// nil, or when it does not, with the Result that says why, or what became of it where the table was closed
-// meanwhile. The end of ctx prevents the start and does not end a run. The error is an *Error with the reason Invalid: the Request, the
-// settings or the rules are; or Closed. Unless the command runs, the run is forgotten.
+// nil, or when it does not, with the Result that says why, or what became of it where the table was
+// closed meanwhile. The end of ctx prevents the start and does not end a run. The error is an *Error
+// with the reason Invalid: the Request, the settings or the rules are; or Closed. Unless the command
+// runs, the run is forgotten.
 func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
