@@ -25,7 +25,9 @@ func TestReplacedMeanwhile(t *testing.T) {
 		replace func(tree, name string) error
 		want    string
 	}{
-		"file": {func(tree, name string) error { return os.Rename(filepath.Join(tree, "theirs"), name) }, "theirs\n"},
+		"file": {func(tree, name string) error {
+			return os.Rename(filepath.Join(tree, "theirs"), name)
+		}, "theirs\n"},
 		"directory": {func(tree, name string) error {
 			return errors.Join(os.Remove(filepath.Join(tree, "theirs")), os.Remove(name), os.Mkdir(name, 0o700))
 		}, "dir"},
