@@ -197,6 +197,15 @@ type Spec struct {
 	// Ready, when it is not nil, delays the process until it is closed or the context of
 	// Start ends. The sandbox is prepared meanwhile.
 	Ready <-chan struct{}
+
+	// Stage has what the process writes go to a stage. Nil has it change the host's files. Start returns a
+	// *sandbox.UnsupportedError where there are no stages, and a *StageError for one that cannot be used.
+	Stage *Staging
+	// AskAccess decides about an access to a path that the sandbox would deny, and reports whether exactly
+	// this call is made for the process. It blocks until there is a decision, and is called from several
+	// goroutines at once; ctx ends when the call does. Nil denies at once. Start returns a
+	// *sandbox.UnsupportedError where calls cannot wait.
+	AskAccess func(ctx context.Context, q AccessQuestion) bool
 }
 
 // Size is the size of a terminal in characters. A zero member means the usual one, 80
@@ -337,6 +346,8 @@ type Exit struct {
 	Limit  string
 	// Usage is what the process tree used.
 	Usage Usage
+	// Stage is the stage that the process had; nil for none.
+	Stage *Staged
 	// Broken says what made the sandbox incomplete while the process ran, such as a program
 	// outside that replaced a protected file. The process was ended then.
 	// Nil means that the sandbox was complete.
