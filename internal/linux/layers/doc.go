@@ -5,7 +5,7 @@
 //
 // An overlay needs an upper directory, which gets what is written, and a work directory, which is the
 // kernel's. [Make] makes both below a directory, and [Unmark] prepares them for another mount. [OpenLocked]
-// opens a directory so that nobody else uses it: the lock is held as long as a process has a copy of the
+// opens a directory so that no other process uses it: the lock is held as long as a process has a copy of the
 // descriptor open, so that of the sandbox holds it until its last process has ended.
 //
 // The package mounts nothing and knows neither caches nor stages.

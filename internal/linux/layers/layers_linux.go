@@ -67,7 +67,7 @@ func Unlock(f *os.File) {
 	}
 }
 
-// InUse reports whether somebody holds a lock on a directory. It takes the lock for a moment.
+// InUse reports whether a process holds a lock on a directory. It takes the lock for a moment.
 func InUse(dir string) bool {
 	f, err := OpenLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {

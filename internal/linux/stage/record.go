@@ -32,7 +32,7 @@ import (
 // form is that of a [Record] of this version.
 const form = 1
 
-// A Record is what a stage knows of itself. Users can read and edit it, so whoever reads one asks [Parse].
+// A Record is what a stage knows of itself. Users can read and edit it, so readers use [Parse].
 type Record struct {
 	_         struct{} `rule:"name=Record,strict"`
 	Form      int      `json:"form" rule:"need"`
