@@ -144,16 +144,13 @@ type layer struct {
 	*Root
 	host, upper int // O_PATH
 	top         *node
+	same        map[inode]string // see unchanged; nil before it is needed
 }
 
 // read reads the changes, and marks those that are chosen.
 func (w *work) read(paths []string) error {
 	w.began = changes.Now()
-	layers := make([]changes.Layer, len(w.stage.Roots))
-	for i, r := range w.stage.Roots {
-		layers[i] = r.Layer
-	}
-	all, err := changes.Read(w.ctx, layers, w.stage.Base)
+	all, err := changes.Read(w.ctx, w.stage.layers(), w.stage.Base)
 	if err != nil {
 		return err
 	}
@@ -162,6 +159,14 @@ func (w *work) read(paths []string) error {
 		return err
 	}
 	return w.plant(all, chosen)
+}
+
+func (s *Stage) layers() []changes.Layer {
+	layers := make([]changes.Layer, len(s.Roots))
+	for i := range s.Roots {
+		layers[i] = s.Roots[i].Layer
+	}
+	return layers
 }
 
 // refuse takes what is never applied out of what is chosen.
@@ -229,12 +234,23 @@ func (w *work) settle(left int) error {
 	if err := w.sync(); err != nil {
 		return err
 	}
-	if !w.stage.InUse && left > 0 { // else the caller forgets all of it, or nothing
+	if !w.stage.InUse && left == 0 {
+		return w.journal.end() // the caller forgets all of it
+	}
+	if !w.stage.InUse {
 		if err := w.drop(); err != nil {
 			return err
 		}
 	}
-	return w.journal.end()
+	var done []changes.Entry
+	for _, l := range w.layers {
+		l.top.each(func(n *node) {
+			if n.done || n.entry.Way {
+				done = append(done, *n.entry)
+			}
+		})
+	}
+	return errors.Join(w.stage.Base.Applied(w.stage.layers(), done), w.journal.end())
 }
 
 // sync has the file systems of the host write what was applied, before the stage may be forgotten.

@@ -76,7 +76,7 @@ func (w *work) buildDir(n *node, at int, name string, p *pair) error {
 			return err
 		}
 	}
-	if err := copyAttributes(upper, host, &n.entry.New); err != nil {
+	if err := copyDirAttributes(upper, host, &n.entry.New); err != nil {
 		return err
 	}
 	return setTimes(host, n.entry.New.Mtime)
@@ -156,18 +156,24 @@ func copyAttributes(from, to int, f *changes.Facts) error {
 		return err
 	}
 	if own(f) {
-		_ = unix.Fchownat(to, "", int(f.UID), int(f.GID), unix.AT_EMPTY_PATH)
+		_ = unix.Fchown(to, int(f.UID), int(f.GID))
 	}
-	return chmod(to, f.Mode&0o7777)
+	return unix.Fchmod(to, f.Mode&0o7777)
 }
 
-// chmod sets the mode of what may be open with O_PATH.
-func chmod(fd int, mode uint32) error {
-	err := unix.Fchmod(fd, mode)
-	if errors.Is(err, unix.EBADF) {
-		err = unix.Chmod(proc(fd), mode)
+// copyDirAttributes is copyAttributes for directories that are open with O_PATH, and that their owner can list.
+func copyDirAttributes(from, to int, f *changes.Facts) error {
+	a, err := reader(from)
+	if err != nil {
+		return err
 	}
-	return err
+	defer a.Close()
+	b, err := reader(to)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return copyAttributes(int(a.Fd()), int(b.Fd()), f)
 }
 
 // setTimes sets the time of the last change of what may be open with O_PATH.
@@ -276,94 +282,31 @@ func (w *work) copyRange(from, to int, start, end int64) error {
 	return nil
 }
 
-// kept reports whether an extended attribute is one that is kept: those of users, but not of the overlay, and
-// access lists.
-func kept(name string) bool {
-	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.") ||
-		strings.HasPrefix(name, "system.posix_acl_")
-}
-
-// xattrs returns the attributes of an open file that are kept. A file system without any has none.
-func xattrs(fd int) (map[string]string, error) {
-	var list [4 << 10]byte
-	names := list[:]
-	n, err := listXattr(fd, names)
-	if errors.Is(err, unix.ERANGE) {
-		names = make([]byte, 64<<10) // the most that the kernel gives
-		n, err = listXattr(fd, names)
-	}
-	if errors.Is(err, unix.ENOTSUP) || n == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all map[string]string
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
-		if !kept(name) {
-			continue
-		}
-		value := make([]byte, 64<<10)
-		m, err := getXattr(fd, name, value)
-		if err != nil {
-			return nil, err
-		}
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[name] = string(value[:m])
-	}
-	return all, nil
-}
-
-func listXattr(fd int, b []byte) (int, error) {
-	n, err := unix.Flistxattr(fd, b)
-	if errors.Is(err, unix.EBADF) {
-		n, err = unix.Listxattr(proc(fd), b)
-	}
-	return n, err
-}
-
-func getXattr(fd int, name string, b []byte) (int, error) {
-	n, err := unix.Fgetxattr(fd, name, b)
-	if errors.Is(err, unix.EBADF) {
-		n, err = unix.Getxattr(proc(fd), name, b)
-	}
-	return n, err
-}
-
 // copyXattrs gives a file those attributes that the stage's has, and takes away what it has not. Access lists are
 // given where the file system has them.
 func copyXattrs(from, to int) error {
-	want, err := xattrs(from)
+	want, err := changes.Attrs(from)
 	if err != nil {
 		return err
 	}
-	have, err := xattrs(to)
+	have, err := changes.Attrs(to)
 	if err != nil {
 		return err
 	}
 	for name, value := range want {
-		if have[name] == value {
+		if old, ok := have[name]; ok && old == value {
 			continue
 		}
 		err := unix.Fsetxattr(to, name, []byte(value), 0)
-		if errors.Is(err, unix.EBADF) {
-			err = unix.Setxattr(proc(to), name, []byte(value), 0)
-		}
 		if err != nil && (strings.HasPrefix(name, "user.") || !errors.Is(err, unix.ENOTSUP)) {
 			return err
 		}
 	}
 	for name := range have {
-		if _, ok := want[name]; ok || !strings.HasPrefix(name, "user.") {
+		if _, ok := want[name]; ok {
 			continue
 		}
-		err := unix.Fremovexattr(to, name)
-		if errors.Is(err, unix.EBADF) {
-			err = unix.Removexattr(proc(to), name)
-		}
-		if err != nil {
+		if err := unix.Fremovexattr(to, name); err != nil {
 			return err
 		}
 	}

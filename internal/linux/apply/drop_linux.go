@@ -18,7 +18,7 @@ import (
 // trashName is the directory of a stage to which things go in one step that are removed then.
 const trashName = "trash"
 
-// opaque is the mark of a directory of the stage under which nothing of the host's is seen.
+// opaque is the mark of a directory of the stage under which nothing of the host's is seen: see [changes.IsOpaque].
 const opaque = "user.overlay.opaque"
 
 // drop takes the changes that are done out of the stage. What else it has is seen as before at every moment.
@@ -41,17 +41,7 @@ func (w *work) drop() error {
 	if err != nil {
 		return err
 	}
-	var gone []changes.Entry
-	for _, n := range w.entries {
-		if n.done {
-			gone = append(gone, *n.entry)
-		}
-	}
-	layers := make([]changes.Layer, len(w.layers))
-	for i, l := range w.layers {
-		layers[i] = l.Layer
-	}
-	return errors.Join(w.stage.Base.Forget(layers, gone), safefile.RemoveTreePath(trash))
+	return safefile.RemoveTreePath(trash)
 }
 
 type dropping struct {
@@ -68,7 +58,7 @@ func (d *dropping) top(l *layer) error {
 	if !l.top.done || unix.Fstat(l.host, &st) != nil {
 		return nil
 	}
-	return copyAttributes(l.host, l.upper, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
+	return copyDirAttributes(l.host, l.upper, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
 }
 
 // inside drops what is done in a directory of the stage. Host is -1 where the host has no such directory.
@@ -135,9 +125,13 @@ func (d *dropping) throw(upper int, name string) error {
 // transparent has an opaque directory of the stage show the same without its mark: what the host has and the
 // stage has not is deleted name by name.
 func (d *dropping) transparent(host, upper int) error {
-	var mark [1]byte
-	if n, err := unix.Getxattr(proc(upper), opaque, mark[:]); err != nil || n == 0 || mark[0] != 'y' {
-		return nil //nolint:nilerr // it has no mark
+	up, err := reader(upper)
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	if !changes.IsOpaque(int(up.Fd())) {
+		return nil
 	}
 	dir, err := reader(host)
 	if err != nil {
@@ -157,7 +151,7 @@ func (d *dropping) transparent(host, upper int) error {
 			return err
 		}
 	}
-	return unix.Removexattr(proc(upper), opaque)
+	return unix.Fremovexattr(int(up.Fd()), opaque)
 }
 
 // shield has a directory of the stage, if the name is one, show nothing of the host's.

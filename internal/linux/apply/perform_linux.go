@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/changes"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 
@@ -146,7 +147,12 @@ func (w *work) attributes(n *node, host, upper int) error {
 	if !w.force && n.entry.Old.Mode != 0 && st.Mode != n.entry.Old.Mode {
 		return errMeanwhile
 	}
-	if err := copyAttributes(upper, host, &n.entry.New); err != nil {
+	restore, err := w.rights(n, false, host)
+	if err != nil {
+		return err
+	}
+	if err := copyDirAttributes(upper, host, &n.entry.New); err != nil {
+		restore()
 		return err
 	}
 	n.done = true
@@ -155,7 +161,11 @@ func (w *work) attributes(n *node, host, upper int) error {
 
 // inPlace gives a file of the host the mode and the owner of the stage's, where nothing else differs.
 func (w *work) inPlace(k *node, p *pair) error {
-	host, err := unix.Openat(p.host, k.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	host, err := unix.Openat(p.host, k.name, flags, 0)
+	if errors.Is(err, unix.EACCES) {
+		return w.put(k, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -165,11 +175,11 @@ func (w *work) inPlace(k *node, p *pair) error {
 		return err
 	}
 	defer unix.Close(from)
-	want, err := xattrs(from)
+	want, err := changes.Attrs(from)
 	if err != nil {
 		return err
 	}
-	if have, err := xattrs(host); err != nil || !maps.Equal(want, have) {
+	if have, err := changes.Attrs(host); err != nil || !maps.Equal(want, have) {
 		return w.put(k, p)
 	}
 	var st unix.Stat_t

@@ -69,9 +69,9 @@ func (w *work) plant(all, chosen []changes.Entry) error {
 	for i := range all {
 		e := &all[i]
 		n := &node{entry: e}
-		nodes[place{e.Layer, e.Path}] = n
-		if e.Path == "." {
-			w.layers[e.Layer].top = n
+		if e.Path == "." { // there are names that come before it
+			n = w.layers[e.Layer].top
+			n.entry = e
 		} else { // a directory comes before what is in it
 			n.up, n.name = w.layers[e.Layer].top, e.Path
 			if dir, name, ok := cutLast(e.Path); ok {
@@ -82,6 +82,7 @@ func (w *work) plant(all, chosen []changes.Entry) error {
 			}
 			n.up.kids = append(n.up.kids, n)
 		}
+		nodes[place{e.Layer, e.Path}] = n
 		if !e.Way {
 			w.entries = append(w.entries, n)
 			w.total++
