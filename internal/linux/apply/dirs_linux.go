@@ -52,8 +52,8 @@ func identify(fd int) (ID, error) {
 	return id, nil
 }
 
-// is reports whether a directory is the one that was recorded.
-func (id ID) is(recorded ID) bool {
+// Is reports whether a directory is the one that was recorded.
+func (id ID) Is(recorded ID) bool {
 	return (recorded.Ino == 0 || id.Ino == recorded.Ino) &&
 		(recorded.Born == 0 || id.Born == 0 || id.Born == recorded.Born) &&
 		(recorded.FS == [2]int32{} || id.FS == recorded.FS)
@@ -123,7 +123,7 @@ func (s *Stage) open(ctx context.Context) (*work, error) {
 		var err error
 		if l.host, err = openTop(l.Root.Root); err == nil {
 			var id ID
-			if id, err = identify(l.host); err == nil && !id.is(l.ID) {
+			if id, err = identify(l.host); err == nil && !id.Is(l.ID) {
 				err = errOther
 			}
 		}

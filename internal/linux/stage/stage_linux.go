@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/changes"
 	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -68,8 +70,18 @@ func (st *Stage) Unlock() {
 // Dir returns the directory of the stage.
 func (st *Stage) Dir() string { return st.dir }
 
-// Base returns the file with what the host's files were.
-func (st *Stage) Base() string { return filepath.Join(st.dir, "base") }
+// Changes returns the layers of the stage, and the record of what the host's files were.
+func (st *Stage) Changes() ([]changes.Layer, *changes.Base, error) {
+	base, err := changes.OpenBase(filepath.Join(st.dir, "base"))
+	all := make([]changes.Layer, len(st.Roots))
+	for i, r := range st.Roots {
+		all[i] = changes.Layer{Root: r.Host(), Upper: st.Upper(i)}
+		if r.File {
+			all[i].Name = filepath.Base(r.Path)
+		}
+	}
+	return all, base, err
+}
 
 // Upper returns the directory of the n-th root that has what was written.
 func (st *Stage) Upper(n int) string { return filepath.Join(st.root(n), layers.UpperDir) }
@@ -92,8 +104,9 @@ func (st *Stage) Copy(n int) string {
 }
 
 // Begin records that a command of the locked stage begins, what it may write, and the roots that the stage has
-// not had yet. Nothing has changed after an error.
-func (st *Stage) Begin(p Policy, roots []Root, now time.Time) error {
+// not had yet. First counts the command, which may begin several times until it starts. Now is when the first of
+// those that run began. Nothing has changed after an error.
+func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error {
 	before := st.Record
 	st.Roots, st.Policies = slices.Clone(st.Roots), slices.Clone(st.Policies)
 	var err error
@@ -106,8 +119,12 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time) error {
 	if !slices.ContainsFunc(st.Policies, func(o Policy) bool { return o.equal(&p) }) {
 		st.Policies = append(st.Policies, p)
 	}
-	st.Commands, st.Began = st.Commands+1, now.UnixNano()
-	if err == nil {
+	if first {
+		st.Commands++
+	}
+	st.Began = now.UnixNano()
+	same := !first && len(roots) == 0 && len(st.Policies) == len(before.Policies) && st.Began == before.Began
+	if err == nil && !same {
 		err = st.save(false)
 	}
 	if err != nil {
@@ -115,11 +132,6 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time) error {
 		return st.store().failed(st.ID, err)
 	}
 	return nil
-}
-
-// Join records that one more command of the stage begins while another one runs.
-func (st *Stage) Join(p Policy, roots []Root) error {
-	return st.Begin(p, roots, time.Unix(0, st.Began))
 }
 
 // Undo takes back that a command has begun, which was not started.
@@ -165,7 +177,7 @@ func (st *Stage) Bytes() (sum int64) {
 			return nil //nolint:nilerr // see above
 		}
 		if info, err := d.Info(); err == nil {
-			if s, ok := info.Sys().(*unix.Stat_t); ok {
+			if s, ok := info.Sys().(*syscall.Stat_t); ok {
 				sum += s.Blocks * 512
 			} else if !d.IsDir() {
 				sum += info.Size()

@@ -53,7 +53,9 @@ func (s Store) Use(workspace, dir string, a *executor.Staging) (st *Stage, made 
 	defer layers.Unlock(all)
 	switch {
 	case a.ID != "":
-		st, err = s.load(a.ID)
+		if st, err = s.load(a.ID); err == nil && st.Owner != a.Owner {
+			err = noStage("no stage has the id " + text.Word(a.ID))
+		}
 	case a.Name != "":
 		st, err = s.named(dir, a.Name, func(r *Record) bool { return r.Owner == a.Owner })
 	}
@@ -64,7 +66,10 @@ func (s Store) Use(workspace, dir string, a *executor.Staging) (st *Stage, made 
 		st, err = s.create(&Record{Form: form, Name: a.Name, Owner: a.Owner, Workspace: workspace})
 		return st, true, s.failed("", err)
 	}
-	return st, false, st.Lock()
+	if err := st.Lock(); err != nil {
+		return nil, false, err
+	}
+	return st, false, nil
 }
 
 // lock locks the directory of all stages, and makes it.

@@ -1,18 +1,6 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage keeps stages: what commands changed in copy-on-write layers over directories of the host,
-// until it is applied or discarded.
-//
-// The layout below the state directory:
-//
-//	stages/ID/              locked by the run that uses it
-//	stages/ID/record.json   [Record]
-//	stages/ID/N/upper, work of the N-th root
-//	stages/ID/base          what the host's files were; see package changes
-//
-// A stage gets its name when it is complete, so a crash leaves none that is half made. The package reads and
-// changes no file of the host's but to copy single files, and mounts nothing.
 package stage
 
 import (
@@ -25,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/apply"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -53,9 +42,8 @@ type Root struct {
 	Path string   `json:"path" rule:"need"` // absolute, without symbolic links
 	// File says that it is a single file: its upper directory has a copy with the same last name.
 	File bool `json:"file,omitempty"`
-	// Dev and Ino are those of the directory, of a file that of its directory, when the stage met it.
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
+	// ID is that of the directory, of a file that of its directory, when the stage met it.
+	ID apply.ID `json:"id" rule:"need"`
 }
 
 // Host returns the directory of the host over which the layer lies.
