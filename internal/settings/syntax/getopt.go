@@ -33,10 +33,12 @@ type Flag struct {
 	Value  string // the name of the value in the help, "" for a switch
 	Rest   bool   // all words up to "--" are values
 	Toggle bool   // a switch that can be turned off, too: --name=false
-	Help   string // one or more lines
-	Group  string // heading in the help text
-	Words  []string
-	Key    string // of the settings, whose words are offered when there are none; "" for none
+	// Optional is the name of a value that a switch also takes, after "=" only; empty for none.
+	Optional string
+	Help     string // one or more lines
+	Group    string // heading in the help text
+	Words    []string
+	Key      string // of the settings, whose words are offered when there are none; "" for none
 	// FlagKind is what the completion offers for the value when there are no words; "" is nothing.
 	Kind FlagKind
 	// Set takes the value, "" for a switch that stands alone. Its error follows the
@@ -117,7 +119,9 @@ func parseLong(flags []Flag, args []string) ([]string, error) {
 		return args, UnknownFlag(flags, "--"+name)
 	case f.Rest && !inline:
 		return f.takeRest(args)
-	case f.Value == "" && inline && !f.Toggle:
+	case f.Value == "" && inline && f.Optional != "" && value == "":
+		return args, newError("%s: %v", f.Name(), errEmptyValue)
+	case f.Value == "" && inline && !f.Toggle && f.Optional == "":
 		return args, newError("%s takes no value", f.Name())
 	case f.Value != "" && !inline && len(args) == 0:
 		return args, newError("%s needs a value: %s %s", f.Name(), f.Name(), f.Value)
@@ -280,6 +284,9 @@ func DescribeFlags(flags []Flag) string {
 		}
 		if f.Value != "" {
 			head += " " + f.Value
+		}
+		if f.Optional != "" {
+			head += "[=" + f.Optional + "]"
 		}
 		if len(head) >= column {
 			b.WriteString(head + "\n")
