@@ -117,7 +117,9 @@ func (x *execution) stageable(p sandbox.Policy) error {
 // stage is the stage of the next attempt: that of the attempt before it, if there is one.
 func (x *execution) stage() *executor.Staging {
 	if x.first != nil && x.first.Stage != nil {
-		return &executor.Staging{ID: x.first.Stage.ID}
+		again := *x.cmd.Stage
+		again.ID = x.first.Stage.ID
+		return &again
 	}
 	return x.cmd.Stage
 }

@@ -137,6 +137,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
 	c.Stays = c.Stays || q.Stays
+	c.Stage = q.stage(c.Stage)
 	c.Retry = q.TTY == nil && !q.OpenStdin
 	c.OnDenied = func(d sandbox.Denial) {
 		if d.Source.Evidence() { // a guess is no denial
@@ -171,6 +172,19 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	r.session = nil
 	p.close()
 	return p.failed(err)
+}
+
+// stage returns the stage of a run whose flags and settings ask for one; nil for none.
+func (q *Request) stage(said *executor.Staging) *executor.Staging {
+	if q.Stage != nil {
+		said = q.Stage
+	}
+	if said == nil {
+		return nil
+	}
+	own := *said
+	own.Owner = q.StageOwner
+	return &own
 }
 
 // failed returns the Result, or the *Error, for a command that does not run because of an error.

@@ -57,6 +57,10 @@ type Request struct {
 	Stays bool
 	// Named is the sandbox that the run joins; nil for one of its own.
 	Named *Named
+	// Stage is that of the Cmd, in the place of what Args say; nil leaves it to them. Its owner, and that of
+	// what they say, is StageOwner.
+	Stage      *executor.Staging
+	StageOwner string
 	// Reader has the command wait for a reader of its output: see [Run.Taken]. False never does.
 	Reader bool
 	// Approver is asked what the run needs an approval for; nil means that there is no answer.
