@@ -175,6 +175,12 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 	return r, nil
 }
 
+// Stager returns what has the stages of the runs; nil where this system has none.
+func (t *Table) Stager() executor.Stager {
+	s, _ := any(&t.exec).(executor.Stager)
+	return s
+}
+
 // claim takes a place for a run, until release or over.
 func (t *Table) claim(r *Run) error {
 	t.mu.Lock()

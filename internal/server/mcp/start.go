@@ -67,6 +67,9 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	if !slices.Contains(x.flags, escalate) {
 		q.Hidden, q.Stays = s.opts.Hidden, x.env
 	}
+	if s.opts.Stage != "" {
+		q.Stage = &executor.Staging{Name: s.opts.Stage}
+	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true
 	}

@@ -134,7 +134,7 @@ func TestRunStage(t *testing.T) {
 		{"true", `{"args":["a"],"stage":true}`, RunStage{Staged: true}, ""},
 		{"name", `{"args":["a"],"stage":"é"}`, RunStage{Staged: true, Name: "é"}, ""},
 		{"empty", `{"args":["a"],"stage":""}`, RunStage{}, "stage must not be empty; use true for a new stage"},
-		{"number", `{"args":["a"],"stage":1}`, RunStage{}, "stage: invalid type: integer `1`"},
+		{"number", `{"args":["a"],"stage":1}`, RunStage{}, "stage: invalid type: number"},
 		{"list", `{"args":["a"],"stage":["a"]}`, RunStage{}, "stage: invalid type: sequence"},
 		{"object", `{"args":["a"],"stage":{}}`, RunStage{}, "stage: invalid type: map"},
 	} {
