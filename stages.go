@@ -116,10 +116,10 @@ func (x *execution) stageable(p sandbox.Policy) error {
 
 // stage is the stage of the next attempt: that of the attempt before it, if there is one.
 func (x *execution) stage() *executor.Staging {
-	if x.first != nil && x.first.Stage != nil {
-		again := *x.cmd.Stage
-		again.ID = x.first.Stage.ID
-		return &again
+	if x.first == nil || x.first.Stage == nil {
+		return x.cmd.Stage
 	}
-	return x.cmd.Stage
+	again := *x.cmd.Stage
+	again.ID = x.first.Stage.ID
+	return &again
 }

@@ -112,6 +112,7 @@ func (t *Table) join(ctx context.Context, owner string, want *Named, p *Prepared
 			s.leave()
 			return nil, err
 		case s.shared != nil && !s.isOver():
+			p.Cmd.Stage = s.own.stage // of the sandbox, which has one for all runs, or none
 			return &joined{Executor: &t.exec, in: s}, nil
 		}
 		s.leave() // it was not opened, or has ended since: another one is opened

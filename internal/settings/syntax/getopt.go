@@ -97,13 +97,22 @@ func ParseFlags(flags []Flag, args []string) (rest []string, err error) {
 
 // ParseFlagsAnywhere is parse for commands whose flags may also stand behind their words.
 func ParseFlagsAnywhere(flags []Flag, args []string) (words []string, err error) {
+	words, after, err := ParseFlagsAround(flags, args)
+	return append(words, after...), err
+}
+
+// ParseFlagsAround is ParseFlagsAnywhere that keeps the words after "--" apart: nil where there is none.
+func ParseFlagsAround(flags []Flag, args []string) (words, after []string, err error) {
 	for {
 		rest, err := ParseFlags(flags, args)
-		if err != nil || len(rest) == 0 {
-			return words, err
-		}
-		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
-			return append(words, rest...), nil
+		read := len(args) - len(rest)
+		switch {
+		case err != nil:
+			return words, nil, err
+		case read > 0 && args[read-1] == "--":
+			return words, slices.Grow(rest, 1), nil
+		case len(rest) == 0:
+			return words, nil, nil
 		}
 		words, args = append(words, rest[0]), rest[1:]
 	}
