@@ -114,12 +114,14 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	}
 	r.prepared, r.transient = p, q.Transient
 	if q.Named != nil {
-		in, err := r.table.join(ctx, r.owner, q.Named, p)
+		in, err := r.table.joinOr(ctx, r.owner, q.Named, p)
 		if err != nil {
 			p.close()
 			return p.failed(err)
 		}
-		r.named, p.own = in, in
+		if in != nil {
+			r.named, p.own = in, in
+		}
 	}
 	if p.own == nil {
 		p.own = r.table.exec.Another()
