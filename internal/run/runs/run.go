@@ -113,18 +113,10 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	r.prepared, r.transient = p, q.Transient
-	if q.Named != nil {
-		in, err := r.table.joinOr(ctx, r.owner, q.Named, p)
-		if err != nil {
-			p.close()
-			return p.failed(err)
-		}
-		if in != nil {
-			r.named, p.own = in, in
-		}
-	}
-	if p.own == nil {
-		p.own = r.table.exec.Another()
+	p.Cmd.Stage = q.stage(p.Cmd.Stage)
+	if err := r.enter(ctx, q, p); err != nil {
+		p.close()
+		return p.failed(err)
 	}
 	p.own = watched{wrapped{p.own}, &r.process}
 	if q.Reader {
@@ -139,7 +131,6 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
 	c.Stays = c.Stays || q.Stays
-	c.Stage = q.stage(c.Stage)
 	c.Retry = q.TTY == nil && !q.OpenStdin
 	c.OnDenied = func(d sandbox.Denial) {
 		if d.Source.Evidence() { // a guess is no denial
@@ -174,6 +165,23 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	r.session = nil
 	p.close()
 	return p.failed(err)
+}
+
+// enter gives the run its executor.
+func (r *Run) enter(ctx context.Context, q *Request, p *Prepared) error {
+	if q.Named != nil {
+		in, err := r.table.joinOr(ctx, r.owner, q.Named, p)
+		if err != nil {
+			return err
+		}
+		if in != nil {
+			r.named, p.own = in, in
+		}
+	}
+	if p.own == nil {
+		p.own = r.table.exec.Another()
+	}
+	return nil
 }
 
 // stage returns the stage of a run whose flags and settings ask for one; nil for none.
