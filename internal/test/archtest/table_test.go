@@ -85,6 +85,7 @@ var layers = map[string]int{
 	"internal/run/records":     layerFacts,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
+	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
 
 	"internal/linux/caches": layerRooms,
