@@ -304,7 +304,7 @@ var loads = []load{
 var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
 	"internal/linux/tasks", "internal/run/output", "internal/overlay",
 	"internal/run/process", "internal/names/protect", "internal/server/listen",
 	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
