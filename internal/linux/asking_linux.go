@@ -42,7 +42,7 @@ type closings struct {
 	globs  bool               // the policy has patterns
 }
 
-// asking returns what decides about denied accesses; nil where nobody is asked. Missing are protected
+// asking returns what decides about denied accesses; nil without [executor.Spec.AskAccess]. Missing are protected
 // names that do not exist.
 func (a *attempt) asking(missing []string) *observer.Asking {
 	if a.spec.AskAccess == nil {
@@ -73,7 +73,7 @@ func (c *closings) opens(name string, tree bool) bool {
 	var nearest plan.Rule
 	for _, r := range c.rules {
 		switch {
-		case above(r.Path):
+		case above(r.Path), besideSecrets(name, &r):
 			return false
 		case below(r.Path) && !r.Pin:
 			nearest = r
@@ -89,6 +89,12 @@ func (c *closings) opens(name string, tree bool) bool {
 	}
 	grant := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}
 	return c.policy.With(grant).Rule(sandbox.Access{Op: sandbox.Write, Path: name}) == sandbox.Allow
+}
+
+// besideSecrets reports whether a path is in a hidden directory, such as ~/.ssh, in which a rule hides a file.
+func besideSecrets(name string, r *plan.Rule) bool {
+	dir := filepath.Dir(r.Path)
+	return r.Level == sandbox.LevelDeny && strings.HasPrefix(filepath.Base(dir), ".") && hostfacts.Below(name, dir)
 }
 
 // chosen reports whether a rule is an entry of the policy for reading alone, which narrower grants open.

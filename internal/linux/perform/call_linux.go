@@ -58,7 +58,7 @@ type Call struct {
 // two reports whether To is a place.
 func (c *Call) two() bool { return c.Op == Rename || c.Op == Link }
 
-// names reports whether the call changes names in the directory of At, and not what is there.
+// names reports whether the call changes names in the directory of At, and not the file itself.
 func (c *Call) names() bool {
 	switch c.Op {
 	case Mkdir, Mknod, Symlink, Unlink, Rmdir, Rename:

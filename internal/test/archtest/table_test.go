@@ -52,6 +52,7 @@ var layers = map[string]int{
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
 	"internal/linux/launch":    layerWords,
+	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
 	"internal/linux/seccomp":   layerWords,
 	"internal/names/git":       layerWords,
