@@ -68,6 +68,9 @@ type Request struct {
 	// Waiting says that the command runs, and that what it asks for waits for the answer: nothing was
 	// repeated, and nothing will be.
 	Waiting bool `json:"waiting,omitempty"`
+	// WaitMS is for how long it waits, in milliseconds: without an answer until then it is denied. 0 is for a
+	// command that does not wait.
+	WaitMS int64 `json:"wait_ms,omitempty"`
 	// Offers are the rules and hosts that can be remembered, and the paths that an answer opens, Available
 	// the answers in the order in which they are offered.
 	Offers    []Offer  `json:"offers"`
@@ -173,6 +176,25 @@ func (r *Request) keys() []string {
 		keys = append(keys, r.Key+"\x00"+string(r.Kind)+"\x00"+key)
 	}
 	return keys
+}
+
+// Directory returns the directory that is offered beside what a command waits for; empty for none.
+func (r *Request) Directory() string {
+	for _, o := range r.Offers {
+		if o.Path != "" && o.Path != r.Offers[0].Path {
+			return o.Path
+		}
+	}
+	return ""
+}
+
+// DecideOn is [Request.Decide] with the offer for a path; an empty path is that of the first offer.
+func (r *Request) DecideOn(a Answer, path string) Decision {
+	d := r.Decide(a)
+	if path != "" && a.Approves() {
+		d.Path = path
+	}
+	return d
 }
 
 // Decide returns the decision with an answer, and with the rule, host or path of its first offer.

@@ -186,7 +186,7 @@ func (s *Questions) fill(r *approval.Request, a *access, dir string) {
 		why += "; it has a stage, and what is granted outside of the stage is real at once"
 	}
 	r.Kind, r.Reason, r.Waiting, r.Runs = approval.KindAccess, why, true, 0
-	r.Requires = a.required
+	r.Requires, r.WaitMS = a.required, s.time().Milliseconds()
 	if r.Key != "" { // else every question is reviewed anew
 		r.Key = key(r.Environment)
 	}
