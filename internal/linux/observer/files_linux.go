@@ -276,6 +276,8 @@ func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Err
 		if d.Rule, d.NoGrant = ruleAnyway, true; isRoot() {
 			d.Rule = ruleModes
 		}
+	} else if r.waits(p, path, errno) {
+		return later
 	}
 	return r.deny(d, errno)
 }
@@ -521,6 +523,8 @@ func (r *request) judgeTwo() syscall.Errno {
 	switch {
 	case !old.exists || !next.named():
 		return 0
+	case r.waitsForTwo(&old, &next):
+		return later
 	case r.kind == kindLink:
 		return r.judgeLink(&old, &next)
 	case !old.named():
