@@ -5,7 +5,6 @@ package unified
 
 import (
 	"cmp"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +161,7 @@ type call struct {
 
 // collect waits for a process and makes the response. The caller has locked the entry.
 func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error) {
-	began, paused, longest := time.Now(), t.pause.total(), cmp.Or(c.until.For, sallyport.DefaultYield)
+	began, paused := time.Now(), t.pause.total()
 	out := output.NewBuffer(bufferBytes)
 	out.Append(e.back)
 	e.back = output.Snapshot{}
@@ -180,11 +179,9 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 		if err != nil {
 			return nil, t.broken(ctx, e, out, err)
 		}
-		// A wait stands still by itself while a question is open: that time is not added twice.
-		extra := t.pause.total() - paused
-		if left := longest + extra - time.Since(began); reply.Reason == sallyport.ReasonDeadline &&
-			extra > 0 && left > 0 {
-			c.until.For = left
+		if extra := t.pause.total() - paused; reply.Reason == sallyport.ReasonDeadline && extra > 0 {
+			paused += extra
+			c.until.For = extra
 			continue
 		}
 		if err := e.session.SpillErr(); err != nil && !e.toldSpill {
