@@ -4,7 +4,6 @@
 package patch
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -84,14 +83,14 @@ func (t *transaction) add(e *entry) {
 	s := journalStep{Path: fileName(e.path)}
 	if e.now.exists {
 		s.Sum = sum(e.now.content)
-		s.Exchange = e.text != nil && !bytes.Equal(e.text, e.now.content)
+		s.Exchange = e.read && e.text != string(e.now.content)
 		t.addDirs(filepath.Dir(e.path))
 	}
 	t.Steps, t.entries = append(t.Steps, s), append(t.entries, e)
 }
 
 func (t *transaction) addDirs(path string) {
-	if path == topOf(path) {
+	if path == topOf(path) || t.tree.open[path] != nil {
 		return
 	}
 	t.addDirs(filepath.Dir(path))
@@ -156,9 +155,9 @@ func (t *transaction) verify() error {
 		if err == nil && !same(now, e.before) {
 			err = errMoved
 		}
-		if err == nil && e.text != nil {
+		if err == nil && e.read {
 			var text []byte
-			if text, _, err = t.tree.read(was); err == nil && !bytes.Equal(text, e.text) {
+			if text, _, err = t.tree.read(was, now); err == nil && string(text) != e.text {
 				err = errMoved
 			}
 		}
@@ -186,7 +185,7 @@ func (t *transaction) prepare(i int, e *entry) error {
 		mode = 0o600 // until it is written
 	}
 	t.step()
-	f, err := d.OpenFile(t.beside(i, "new"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := d.OpenFile(t.beside(i, "new"), os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,11 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 // has reports whether a file has the content with a sum.
 func has(r *tree, path, want string) bool {
 	r.done = 0 // of the one file
-	content, _, err := r.read(path)
+	info, err := r.lstat(path)
+	if err != nil {
+		return false
+	}
+	content, _, err := r.read(path, info)
 	return err == nil && sum(content) == want
 }
 
@@ -203,19 +207,22 @@ func (j *journal) made(d *os.Root, i int) bool {
 	return err == nil && os.SameFile(next, now)
 }
 
-// clean removes what a patch that is done left beside its files.
+// clean removes what a patch that is done left beside its files: what a file was, or, where none was, the
+// temporary name of the new one.
 func (j *journal) clean(r *tree, step func()) error {
 	var errs []error
 	for i, s := range j.Steps {
 		d, err := r.dir(filepath.Dir(string(s.Path)))
 		if err == nil {
 			step()
-			err = errors.Join(gone(d, j.beside(i, "old")), gone(d, j.beside(i, "new")))
+			err = d.Remove(j.beside(i, "old"))
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		if d != nil && errors.Is(err, fs.ErrNotExist) {
+			err = d.Remove(j.beside(i, "new"))
 		}
-		errs = append(errs, err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
