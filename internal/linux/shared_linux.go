@@ -48,6 +48,7 @@ type Shared struct {
 	cut     chan struct{} // closed when commands that were running then were killed
 	closing atomic.Bool
 	peers   observer.Peers // the observers of its commands
+	staging staging        // that its commands have; with its stage from the first one on that has one
 
 	mu       sync.Mutex // guards what follows
 	over     bool

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, it undoes;
@@ -232,7 +234,7 @@ func (t *transaction) exchange(i int, e *entry) error {
 			return err
 		}
 		t.step()
-		if err = swap(files, was, name); !errors.Is(err, errors.ErrUnsupported) {
+		if err = safefile.Exchange(files.Fd(), was, name); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 		t.noSwap = true

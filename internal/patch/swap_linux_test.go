@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -68,5 +69,5 @@ func exchanges(t *testing.T) error {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	return swap(f, "a", "b")
+	return safefile.Exchange(f.Fd(), "a", "b")
 }

@@ -316,7 +316,7 @@ func (t *MountTable) Within(dir string) []string {
 	if t.root == nil || t.device == nil {
 		return nil
 	}
-	out := t.below(dir)
+	out := t.Mounted(dir)
 	for _, top := range append([]string{dir}, out...) {
 		holder := t.holder(top)
 		rest, _ := underMount(top, holder.Point)
@@ -331,8 +331,8 @@ func (t *MountTable) Within(dir string) []string {
 	return slices.Compact(out)
 }
 
-// below returns the mount points below a directory that are visible.
-func (t *MountTable) below(dir string) []string {
+// Mounted returns the mount points below a directory that are visible.
+func (t *MountTable) Mounted(dir string) []string {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	first, _ := slices.BinarySearch(t.points, prefix)
 	var out []string

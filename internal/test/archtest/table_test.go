@@ -89,6 +89,8 @@ var layers = map[string]int{
 	"network/inspect":          layerFacts,
 
 	"internal/linux/caches": layerRooms,
+	"internal/linux/layers": layerWords,
+	"internal/linux/stage":  layerRooms,
 	"internal/linux/limits": layerRooms,
 	"internal/names/guard":  layerRooms,
 	"internal/netstack":     layerRooms,
@@ -302,7 +304,8 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
+	"internal/linux/stage", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
 	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
