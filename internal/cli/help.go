@@ -23,7 +23,8 @@ this:
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill rm stages changes apply \
     discard why check patch net init trust config approvals approve deny hook \
-    setup exec-server mcp grants doctor caches sandboxes version completion help; do
+    setup exec-server mcp grants doctor caches sandboxes version completion \
+    help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 

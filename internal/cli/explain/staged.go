@@ -32,8 +32,8 @@ func ShortStage(id string, all []executor.StageInfo) string {
 	return text.Word(id[:min(n, len(id))])
 }
 
-// Staged says what the stage of a run holds: one line, empty for a stage without changes and for no stage. Where
-// is what follows the ID of a stage of another machine, such as " on that server".
+// Staged says what the stage of a run holds: one line, empty for a stage without changes and for no stage.
+// Where is what follows the ID of a stage of another machine, such as " on that server".
 func Staged(s *executor.Staged, where string) string {
 	if s == nil || s.Total == 0 {
 		return ""

@@ -20,7 +20,8 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 	if err != nil {
 		return err
 	}
-	done, err := c.Stage.Stage.Apply(ctx, executor.ApplyOptions{Paths: c.paths, DryRun: o.dryRun, Force: o.force})
+	what := executor.ApplyOptions{Paths: c.paths, DryRun: o.dryRun, Force: o.force}
+	done, err := c.Stage.Stage.Apply(ctx, what)
 	conflict := new(executor.ConflictError)
 	isConflict := errors.As(err, &conflict)
 	if err != nil && !isConflict {
@@ -45,7 +46,8 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 }
 
 // applied prints what was applied, and what was not.
-func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *executor.Applied, complete bool) error {
+func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *executor.Applied,
+	complete bool) error {
 	if o.json {
 		out := *done
 		out.Applied = append([]string{}, done.Applied...)

@@ -66,8 +66,10 @@ func changes(ctx context.Context, env *Env, o *Options, words, after []string) e
 }
 
 // letters are those of git status --short.
-var letters = map[string]string{executor.ChangeAdded: "A", executor.ChangeModified: "M", executor.ChangeMode: "M",
-	executor.ChangeDeleted: "D", executor.ChangeRenamed: "R", executor.ChangeType: "T"}
+var letters = map[string]string{
+	executor.ChangeAdded: "A", executor.ChangeModified: "M", executor.ChangeMode: "M",
+	executor.ChangeDeleted: "D", executor.ChangeRenamed: "R", executor.ChangeType: "T",
+}
 
 // line is the line of a change for people in a directory.
 func line(c *executor.Change, here string) string {
@@ -116,7 +118,8 @@ func shown(root, name, here string) string {
 // maxLine is how much of a line waits for its end.
 const maxLine = 64 << 10
 
-// An output writes to standard output. On a terminal what would move it is escaped: files have words of others.
+// An output writes to standard output. On a terminal what would move it is escaped: files have words of
+// others.
 type output struct {
 	to       io.Writer
 	terminal bool

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stages is the command line of stages, which hold what commands of sallyport run --stage changed: the
-// verbs stages, changes, apply and discard.
+// Package stages is the command line of stages, which hold what commands of sallyport run --stage changed:
+// the verbs stages, changes, apply and discard.
 //
 // Each verb finds a stage by its words and prints what it says or does. What a change is, and how it becomes
 // real, is known to the executor only.
@@ -60,7 +60,8 @@ const manyPaths = 1 << 20 // more than one command line has
 func Verbs() []Verb {
 	return []Verb{
 		{"stages", "list stages (of sallyport run --stage)", stagesHelp, 0, (*Options).listFlags, list},
-		{"changes", "show what the commands of a stage changed", changesHelp, manyPaths, (*Options).changesFlags, changes},
+		{"changes", "show what the commands of a stage changed", changesHelp, manyPaths,
+			(*Options).changesFlags, changes},
 		{"apply", "make the changes of a stage real", applyHelp, manyPaths, (*Options).applyFlags, apply},
 		{"discard", "forget the changes of a stage", discardHelp, manyPaths, (*Options).discardFlags, discard},
 	}
@@ -123,7 +124,7 @@ func (o *Options) applyFlags() []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "dry-run", Set: syntax.SetOn(&o.dryRun), Help: "only look for conflicts"},
 		{Long: "force", Set: syntax.SetOn(&o.force),
-			Help: "overwrite what others changed; while a command of the\nstage runs, apply what is there now"},
+			Help: "overwrite what others changed; while a command of the\nstage runs, apply what it holds now"},
 		o.jsonFlag(),
 	}
 }
@@ -228,7 +229,8 @@ func (c *chosen) newest(ctx context.Context, env *Env) (err error) {
 		return explain.NewError("there is no stage %s, and this workspace has none; sallyport stages lists all",
 			syntax.QuoteFlag(c.maybe))
 	}
-	return explain.NewError("this workspace has no stage; sallyport run --stage makes one, sallyport stages lists all")
+	return explain.NewError("this workspace has no stage; sallyport run --stage makes one, " +
+		"sallyport stages lists all")
 }
 
 // workspace is the directory whose stages have names.
@@ -272,7 +274,7 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 // classified gives an error of a stage its exit code.
 func classified(err error) error {
 	if errors.Is(err, executor.ErrStageInUse) {
-		fix := "wait for it, or add --force to use what is there now"
+		fix := "wait for it, or add --force to use what the stage holds now"
 		if e := new(executor.StageError); errors.As(err, &e) && e.Fix != "" {
 			fix = "" // which its text has
 		}

@@ -274,7 +274,7 @@ func (r *Run) stage(text string) {
 // checkStageName refuses a name that is meant as something else. The empty one is that of a new stage.
 func checkStageName(name string) error {
 	if name == "true" || name == "false" {
-		return fmt.Errorf("%s is no name of a stage; use --stage alone, or --no-stage", quoted(name))
+		return fmt.Errorf("%s is no name of a stage", quoted(name))
 	}
 	return nil
 }
