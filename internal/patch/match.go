@@ -51,7 +51,8 @@ type file struct {
 
 // work is what was done for a patch.
 type work struct {
-	done  int        // in lines that were compared
+	done  int // in lines that were compared
+	stop  <-chan struct{}
 	lines []fileLine // of the last file
 }
 
@@ -64,8 +65,16 @@ const (
 var errWork = errors.New("finding the places of the patch takes too long; split it, " +
 	"or give its chunks lines that are in the file exactly and rarely")
 
-// do adds to the work, and reports whether it is too much.
+// do adds to the work, and reports whether it is too much, as all is when stop is closed.
 func (w *work) do(n int) (tooMuch bool) {
+	const look = 1 << 16
+	if before := w.done / look; (w.done+n)/look > before {
+		select {
+		case <-w.stop:
+			n = maxWork
+		default:
+		}
+	}
 	w.done += n
 	return w.done > maxWork
 }

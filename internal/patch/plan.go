@@ -4,6 +4,8 @@
 package patch
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -77,8 +79,8 @@ type Plan struct {
 	work    work
 }
 
-// Make computes what a patch does. It writes nothing.
-func Make(p *Patch, o Options) (*Plan, error) {
+// Make computes what a patch does, unless ctx ends. It writes nothing.
+func Make(ctx context.Context, p *Patch, o Options) (*Plan, error) {
 	if len(p.Hunks) == 0 {
 		return nil, ErrNothing
 	}
@@ -87,9 +89,11 @@ func Make(p *Patch, o Options) (*Plan, error) {
 		return nil, err
 	}
 	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks,
-		byPath: map[string]*entry{}, dirs: map[string]bool{}, known: map[string]bool{}}
+		byPath: map[string]*entry{}, dirs: map[string]bool{}, known: map[string]bool{},
+		work: work{stop: ctx.Done()}}
 	for i := range p.Hunks {
-		if err := pl.hunk(&p.Hunks[i]); err != nil {
+		err := pl.hunk(&p.Hunks[i])
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, errors.Join(err, pl.Close())
 		}
 	}
