@@ -290,9 +290,9 @@ func (st *Session) layable(s plan.Spot, table *hostfacts.MountTable) error {
 	if table == nil {
 		return nil // the kernel refuses what it must
 	}
-	if below := table.Mounted(s.Path); len(below) > 0 {
+	if below := table.Mounted(s.Path); below != "" {
 		return no(fmt.Sprintf("another file system is mounted in it at %s, over which this kernel lays nothing for users",
-			text.Word(below[0])), "make only directories writable in which nothing is mounted, unmount it, or run it without --stage")
+			text.Word(below)), "make only directories writable in which nothing is mounted, unmount it, or run it without --stage")
 	}
 	return nil
 }
