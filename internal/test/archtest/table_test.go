@@ -51,6 +51,7 @@ var layers = map[string]int{
 	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
+	"internal/diff":            layerTables,
 	"internal/linux/launch":    layerWords,
 	"internal/linux/rlimit":    layerWords,
 	"internal/linux/seccomp":   layerWords,
@@ -87,11 +88,12 @@ var layers = map[string]int{
 	"internal/server/files":    layerFacts,
 	"network/inspect":          layerFacts,
 
-	"internal/linux/caches": layerRooms,
-	"internal/linux/limits": layerRooms,
-	"internal/names/guard":  layerRooms,
-	"internal/netstack":     layerRooms,
-	"internal/run/tty":      layerRooms,
+	"internal/linux/caches":  layerRooms,
+	"internal/linux/changes": layerPlans,
+	"internal/linux/limits":  layerRooms,
+	"internal/names/guard":   layerRooms,
+	"internal/netstack":      layerRooms,
+	"internal/run/tty":       layerRooms,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -301,7 +303,8 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches",
+	"internal/linux/changes", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
 	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
