@@ -150,7 +150,7 @@ type layer struct {
 // read reads the changes, and marks those that are chosen.
 func (w *work) read(paths []string) error {
 	w.began = changes.Now()
-	all, err := changes.Read(w.ctx, w.stage.layers(), w.stage.Base)
+	all, err := changes.ReadPlain(w.ctx, w.stage.layers(), w.stage.Base)
 	if err != nil {
 		return err
 	}
