@@ -30,6 +30,8 @@ type Stage struct {
 	Closed func(path string) error
 	// InUse says that a command uses the stage, whose overlays are mounted: nothing is removed from it.
 	InUse bool
+
+	step func(path string) // is called before each change to the host; nil but in tests
 }
 
 // A Root is a directory of the host that a stage lies over.
@@ -159,6 +161,13 @@ func (w *work) read(paths []string) error {
 		return err
 	}
 	return w.plant(all, chosen)
+}
+
+// next says that a change to the host follows.
+func (w *work) next(n *node) {
+	if w.stage.step != nil {
+		w.stage.step(n.entry.Path)
+	}
 }
 
 func (s *Stage) layers() []changes.Layer {
