@@ -39,7 +39,7 @@ type staging struct {
 	made  bool       // by the first of the commands, and it has not started yet
 	new   bool       // by one of them
 	users int        // commands that run or start
-	began bool       // a launch has mounted it, or is about to
+	began bool       // one of them runs, so the stage is mounted
 	trees []*os.File // overlays by root, as a launch has made them; nil entries are of files
 }
 
@@ -426,7 +426,6 @@ func (st *staging) claim(p *plan.Plan) (release func(), err error) {
 		st.mu.Unlock()
 		return nil, errStaged
 	}
-	st.began = true
 	return st.mu.Unlock, nil
 }
 
@@ -451,10 +450,14 @@ func (st *staging) tree(root string) *os.File {
 // errStaged says that another command has mounted the stage meanwhile.
 var errStaged = errors.New("the stage was mounted by another command")
 
-// take takes the overlays that a launch has made, for other commands. The stage is claimed.
+// take takes the overlays that a launch has made, for other commands, which has succeeded. The stage is claimed.
 func (st *staging) take(sent *launch.Handover, p *plan.Plan) error {
-	if st.shared == nil || sent == nil {
-		return nil
+	st.began = true
+	if st.shared == nil || sent == nil && p.Has(launch.OpOverlay) && st.trees == nil {
+		return nil // no other command can have them
+	}
+	for len(st.trees) < len(st.stage.Roots) {
+		st.trees = append(st.trees, nil)
 	}
 	made := map[int]string{}
 	for _, s := range p.Script.Steps {
@@ -465,9 +468,6 @@ func (st *staging) take(sent *launch.Handover, p *plan.Plan) error {
 			f, err := sent.Take()
 			if err != nil {
 				return err
-			}
-			for len(st.trees) < len(st.stage.Roots) {
-				st.trees = append(st.trees, nil)
 			}
 			i := slices.IndexFunc(st.stage.Roots, func(r stage.Root) bool { return r.Path == made[s.Tree] })
 			if i < 0 {

@@ -95,19 +95,14 @@ func (w *work) kid(k *node, p *pair, ph phase) (changed bool, err error) {
 	}
 	host := st.Mode // 0 where nothing has the name
 	switch e := k.entry; {
-	case k.done:
-		return false, nil
-	case e.Kind == executor.ChangeDeleted:
-		if !k.chosen {
-			return false, nil
-		}
-		return true, w.remove(k, p)
 	case isDir(e.New.Mode) && isDir(host):
 		return false, w.descend(k, p, ph)
-	case isDir(e.New.Mode) && (k.todo&^deletes != 0):
+	case isDir(e.New.Mode) && k.todo&^deletes != 0:
 		return true, w.put(k, p)
-	case !k.chosen || phaseOf(e) != ph:
+	case !k.chosen || k.done || phaseOf(e) != ph:
 		return false, nil
+	case e.Kind == executor.ChangeDeleted:
+		return true, w.remove(k, p)
 	case e.Kind == executor.ChangeMode && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1:
 		return false, w.inPlace(k, p)
 	}
@@ -128,7 +123,7 @@ func (w *work) descend(k *node, p *pair, ph phase) error {
 	defer closeUpper()
 	err = w.inside(k, &pair{layer: p.layer, host: host, upper: upper}, ph)
 	closeHost()
-	if err != nil || !k.chosen || ph != phaseOf(k.entry) {
+	if err != nil || !k.chosen || k.done || ph != phaseOf(k.entry) {
 		return err
 	}
 	if host, err = openDir(p.host, k.name); err != nil {

@@ -162,7 +162,7 @@ func (s *Seen) append(out []byte) []byte {
 	if !s.Exists() {
 		return out
 	}
-	for _, n := range []uint64{uint64(s.Mode), uint64(s.UID), uint64(s.GID), s.Ino} {
+	for _, n := range []uint64{uint64(s.Mode), uint64(s.UID), uint64(s.GID), s.Ino, s.Nlink} {
 		out = binary.AppendUvarint(out, n)
 	}
 	for _, n := range []int64{s.Size, s.Mtime, s.Ctime - s.Mtime} {
@@ -242,7 +242,7 @@ func (d *decoder) seen() (s Seen) {
 	}
 	const most = 1<<32 - 1
 	s.Mode, s.UID, s.GID = uint32(d.uint(most)), uint32(d.uint(most)), uint32(d.uint(most))
-	s.Ino = d.uint(1<<64 - 1)
+	s.Ino, s.Nlink = d.uint(1<<64-1), d.uint(1<<64-1)
 	s.Size, s.Mtime = d.int(), d.int()
 	if s.Ctime = s.Mtime + d.int(); s.Mode&typeMask == 0 || s.Size < 0 {
 		d.fail("it has an invalid file")

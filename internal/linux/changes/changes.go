@@ -93,7 +93,7 @@ type Seen struct {
 	// Hides says that the stage has deleted or replaced the directory, at At.
 	Hides bool
 	At    int64 // nanoseconds since 1970
-	Facts       // zero for no file; without Dev, Rdev, Nlink and Blocks
+	Facts       // zero for no file; without Dev, Rdev and Blocks
 }
 
 // Conflict returns why the change cannot be applied without loss: "content", "mode", "kind" or "deleted", if
@@ -142,7 +142,7 @@ func (s *Seen) Conflict(now *Facts) string {
 		return "content"
 	case !now.sameRights(&s.Facts):
 		return "mode"
-	case s.Late || now.Ctime != s.Ctime: // times can be set back
+	case s.Late || now.Ctime != s.Ctime && now.Nlink == s.Nlink: // times can be set back; a new link sets one
 		return "content"
 	}
 	return ""

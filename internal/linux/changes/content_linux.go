@@ -164,17 +164,23 @@ func (r *reader) compare(e *Entry, up, host int) (same bool, err error) {
 // fill reads as many bytes into a buffer as are wanted, or fewer where the file ends.
 func (r *reader) fill(buf, fd int, want int64) ([]byte, error) {
 	b := r.bufs[buf][:want]
-	for n := 0; n < len(b); {
+	n, err := readFull(fd, b)
+	return b[:n], err
+}
+
+// readFull reads until b is full or the file ends.
+func readFull(fd int, b []byte) (n int, err error) {
+	for n < len(b) {
 		m, err := retry(func() (int, error) { return unix.Read(fd, b[n:]) })
 		if err != nil {
-			return nil, err
+			return n, err
 		}
 		if m == 0 {
-			return b[:n], nil
+			break
 		}
 		n += m
 	}
-	return b, nil
+	return n, nil
 }
 
 // binary reports whether a file in the directory at the end of a way is binary, or cannot be read.

@@ -14,11 +14,10 @@ import (
 // A later tells which paths of a root programs outside run or obey later, by the tables that name what is new
 // after a run.
 type later struct {
-	root string
-	// What is known of the directory of the last path.
-	dir   string
-	below bool // all that is in it
-	known bool
+	root  string
+	homes []string
+	dir   string // of the last path
+	below bool   // all that is in it
 }
 
 // maxLater bounds the bytes of a path that count: programs reach no longer ones.
@@ -32,17 +31,15 @@ func (l *later) is(at string) bool {
 	if cut := len(at) - maxLater; cut > 0 {
 		at = at[cut:]
 	}
-	dir := path.Dir(at)
-	if !l.known || dir != l.dir {
-		l.dir, l.known = dir, true
-		l.below = dir != "." && runsLater(l.root, dir)
+	if dir := path.Dir(at); dir != l.dir {
+		l.dir, l.below = dir, dir != "." && l.runs(dir)
 	}
-	return l.below || runsLater(l.root, at)
+	return l.below || l.runs(at)
 }
 
-func runsLater(root, at string) bool {
-	abs := path.Join(root, at)
-	if _, _, ok := grants.Below(root, abs); ok || grants.LaterAt(abs) != grants.NotLater {
+func (l *later) runs(at string) bool {
+	abs := path.Join(l.root, at)
+	if _, _, ok := grants.Below(l.root, abs); ok || grants.LaterIn(l.homes, abs) != grants.NotLater {
 		return true
 	}
 	return ofGit(at)

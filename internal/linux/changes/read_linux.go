@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -34,9 +35,9 @@ const (
 //
 // The user's own directories and files without permissions in an upper are given some while they are read.
 func Read(ctx context.Context, layers []Layer, base *Base) ([]Entry, error) {
-	r := &reader{ctx: ctx, base: base, modes: map[uint32]string{}}
+	r, homes := &reader{ctx: ctx, base: base, modes: map[uint32]string{}}, grants.Homes()
 	for i := range layers {
-		r.layer, r.index, r.later = &layers[i], i, later{root: layers[i].Root}
+		r.layer, r.index, r.later = &layers[i], i, later{root: layers[i].Root, homes: homes}
 		if err := r.read(); err != nil {
 			return nil, err
 		}

@@ -125,7 +125,7 @@ func (u *updater) layer(l *Layer) (err error) {
 // seen is the record of a file, without what may be another one after a restart of the machine.
 func seen(f *Facts, at int64) Seen {
 	s := Seen{Known: true, At: at, Facts: *f}
-	s.Dev, s.Rdev, s.Nlink, s.Blocks = 0, 0, 0, 0
+	s.Dev, s.Rdev, s.Blocks = 0, 0, 0
 	return s
 }
 
@@ -214,12 +214,15 @@ func (u *updater) record(at, name string, now, old *Facts, hidden int64, opaque 
 	if born != 0 && (!hides || now.isWhiteout()) {
 		when = born // what takes the place of a directory is younger than that directory's end
 	}
+	if when == u.start { // the times of the kernel are coarse: what has this one was there before the run
+		when++
+	}
 	if hidden != 0 {
 		when = min(when, hidden)
 	}
 	if !known {
 		s = seen(old, when)
-		s.Late = old.Exists() && !old.IsDir() && old.Ctime >= when // the times of the kernel are coarse
+		s.Late = old.Exists() && !old.IsDir() && old.Ctime >= when
 	}
 	s.Hides, s.At = hides, when
 	return s, nil
