@@ -139,6 +139,9 @@ type Result struct {
 
 	// Approvals are the questions that were decided, in their order.
 	Approvals []event.ApprovalDecided
+	// Granted are the accesses that the sandbox denies and that an answer opened while the command ran, see
+	// Cmd.AskWrites: at most 1000.
+	Granted []event.Granted
 	// Notices say what did not happen although it was asked about: a command that was not run
 	// again, a rule that was not remembered, a variable that the managed network sets.
 	Notices []string
@@ -204,8 +207,8 @@ func (x *execution) result(a *attempt) *Result {
 		NetworkFailures: exit.NetworkFailures, OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
 		Stage: exit.Stage, Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: x.sandboxOf(a.spec.Policy, exit.Sandbox),
-		Attempts: attempts, Approvals: x.approvals, First: x.first,
-		Notices:  append(x.noted, x.replaced(a)...),
+		Attempts: attempts, Approvals: x.approvals, Granted: a.accesses.Granted(), First: x.first,
+		Notices:  append(append(x.noted, x.replaced(a)...), a.accesses.Notices()...),
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),
 		denials: a.denials, DenialsOmitted: exit.DenialsOmitted,
 	}
@@ -423,7 +426,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		StdinError: strict.ErrorText(r.StdinErr), StdoutError: strict.ErrorText(r.StdoutErr),
 		StderrError: strict.ErrorText(r.StderrErr),
 		Rule:        r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals,
-		Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted,
+		Granted: r.Granted, Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted,
 		NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
 		NetworkFailures: r.NetworkFailures, Survivors: len(r.Survivors),
 		SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
@@ -470,7 +473,8 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
-		NetworkFailures: j.NetworkFailures, Approvals: j.Approvals, Notices: j.Notices,
+		NetworkFailures: j.NetworkFailures, Approvals: j.Approvals, Granted: j.Granted,
+		Notices:  j.Notices,
 		StdinErr: strict.Said(j.StdinError), StdoutErr: strict.Said(j.StdoutError),
 		StderrErr: strict.Said(j.StderrError),
 	}

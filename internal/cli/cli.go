@@ -159,6 +159,7 @@ const aCommand = -1
 type options struct {
 	json, list, clean, all, verbose, man, help, noConfig, resolve, explain, origin, revoke, user,
 	session, rule bool
+	path string
 
 	rules []string
 	given []string // of hook: the words after its own, as they are

@@ -41,6 +41,7 @@ type Result struct {
 	Sandbox         event.Sandbox                `json:"sandbox"`
 	Attempts        int                          `json:"attempts"`
 	Approvals       list[event.ApprovalDecided]  `json:"approvals,omitempty"`
+	Granted         list[event.Granted]          `json:"granted,omitempty"`
 	Notices         []string                     `json:"notices,omitempty"`
 	First           *First                       `json:"first,omitempty"`
 	Denials         list[sandbox.Denial]         `json:"denials"`

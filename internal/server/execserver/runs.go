@@ -172,6 +172,9 @@ func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
 		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
 		Unattended: p.Unattended, Stage: p.Stage.Staging("")}
+	if p.AskWrites {
+		q.Args = append([]string{"--ask-writes"}, p.Args...)
+	}
 	if in := p.Sandbox; in != nil {
 		if err := runs.CheckName(in.Name); err != nil {
 			return nil, err

@@ -71,7 +71,7 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 // dispensable are facts that an answer goes without where it would be too long, the least useful first.
 // The last ones go after all but a few of the elements of lists.
 var dispensable = [2][]string{{"changes", "first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
-	"warnings", "notices", "network_failures", "network_denials", "quarantined", "rule"},
+	"warnings", "notices", "network_failures", "network_denials", "granted", "quarantined", "rule"},
 	{"approvals", "sandbox", "error", "cwd"}}
 
 // encode returns the facts within the budget: what is long is shortened, the least useful is left out, and
@@ -230,6 +230,9 @@ func (a *answer) end(run string, res *sallyport.Result) {
 	}
 	for _, d := range res.Approvals {
 		a.say("approval %s: %s by %s %s", d.ID, d.Decision, d.Source, d.Message)
+	}
+	for _, g := range res.Granted {
+		a.say("granted: %s %s (by %s)", g.Op, g.Path, g.By)
 	}
 	harmless := 0
 	for _, d := range res.Denials() {

@@ -91,7 +91,7 @@ func TestRunValues(t *testing.T) {
 				Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4}},
 		},
 		"size":     {`{"runId":"7","cols":1,"rows":2}`, &RunResize{RunID: "7", RunSize: RunSize{1, 2}}},
-		"approval": {`{"decision":"denied","message":"no"}`, &RunApproval{"denied", "no"}},
+		"approval": {`{"decision":"denied","message":"no"}`, &RunApproval{Decision: "denied", Message: "no"}},
 	} {
 		if got, err := runDecoders[method](json.RawMessage(test.params)); err != nil ||
 			!reflect.DeepEqual(got, test.want) {

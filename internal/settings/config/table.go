@@ -39,6 +39,12 @@ var keys = []Key{
 		Flags: []Flag{{Flag: syntax.Flag{Long: "approval", Short: 'a', Value: "WHEN", Group: groupApproval,
 			Words: []string{"untrusted", "on-request", "granular", "on-failure", "never"},
 			Help:  "when to ask: untrusted (before commands not known to\nbe read-only), on-request, granular, on-failure or\nnever (default on-request on a terminal or with\n--approval-wait or --approver, else never)"}}}},
+	{Name: "ask_writes", Type: Bool, Order: FalseFirst, Default: "false", to: func(r *Run) any { return &r.Cmd.AskWrites }, Help: "Ask about writes, and connections to unix sockets, that the sandbox denies, while the command runs and waits for the answer.",
+		Flags: []Flag{
+			{Flag: syntax.Flag{Long: "ask-writes", Group: groupApproval, Shapes: true,
+				Help: "ask about writes that the sandbox denies, while the\nprogram waits for the answer (approval-wait, 60s if\nthat is 0, then no)"}},
+			{Sets: "false", Flag: syntax.Flag{Long: "no-ask-writes", Group: groupApproval,
+				Help: "deny such writes at once, also where the settings\nask"}}}},
 	{Name: "level", Type: Word, Words: []string{"native", "bwrap", "landlock"}, Order: Words, Default: "bwrap", to: func(r *Run) any { return &r.Cmd.Level }, Help: "The least level of the sandbox that is accepted.",
 		Flags: []Flag{{after: "allow", Flag: syntax.Flag{Long: "level", Value: "LEVEL", Group: groupSandbox,
 			Shapes: true, Words: []string{"bwrap", "native", "landlock"},

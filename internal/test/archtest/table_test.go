@@ -52,6 +52,7 @@ var layers = map[string]int{
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
 	"internal/linux/launch":    layerWords,
+	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
 	"internal/linux/seccomp":   layerWords,
 	"internal/names/git":       layerWords,
@@ -309,7 +310,7 @@ var perOSRooms = []string{"approval", "executor/local", "internal/linux", "inter
 	"internal/linux/stage", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
 	"internal/linux/tasks", "internal/run/output", "internal/overlay",
 	"internal/run/process", "internal/names/protect", "internal/server/listen",
 	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
