@@ -273,12 +273,13 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 
 // classified gives an error of a stage its exit code.
 func classified(err error) error {
-	if errors.Is(err, executor.ErrStageInUse) {
-		fix := "wait for it, or add --force to use what the stage holds now"
-		if e := new(executor.StageError); errors.As(err, &e) && e.Fix != "" {
-			fix = "" // which its text has
-		}
-		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), fix)
+	if !errors.Is(err, executor.ErrStageInUse) {
+		return err
 	}
-	return err
+	why := explain.OneLine(err)
+	if e := new(executor.StageError); errors.As(err, &e) {
+		why = text.Line(e.Why) // its fix is for a run
+	}
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why,
+		"wait until it has ended, or add --force to use what the stage holds now")
 }

@@ -210,7 +210,7 @@ func TestDiff(t *testing.T) {
 // TestApply: what is asked of the stage, and what is said and exited with.
 func TestApply(t *testing.T) {
 	conflict := []executor.Conflict{{Path: "src/a.go", Reason: "content"}, {Path: "x\ny", Reason: "deleted"}}
-	inUse := &executor.StageError{Why: "a command uses the stage", Err: executor.ErrStageInUse}
+	inUse := &executor.StageError{Why: "a command uses the stage", Fix: "wait", Err: executor.ErrStageInUse}
 	for _, test := range []struct {
 		name, words string
 		change      func(s *e2e.FakeStage)
@@ -227,9 +227,9 @@ func TestApply(t *testing.T) {
 		{"refused", "apply 4f2a", func(s *e2e.FakeStage) {
 			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
 		}, 1, "3 changes applied\n", "not applied: fifo: a special file"},
-		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait for it, or add --force to use what the stage holds now"},
+		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
 		{"another error", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = errors.New("disk full") }, 125, "", "disk full"},
-		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait for it, or add --force to use what the stage holds now"},
+		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
 		{"discard by force", "discard --force 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 0, "3 changes discarded\n", ""},
 		{"discard a part", "discard 4f2a src", nil, 0, "2 changes discarded\n", ""},
 		{"discard nothing", "discard 4f2a none", nil, 125, "", ""},
