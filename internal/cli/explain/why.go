@@ -76,6 +76,9 @@ func Explain(r Record, home, here string) string {
 		Ownership(r.OwnershipIgnored))...) {
 		line("%s.", capital(text))
 	}
+	for _, g := range r.Granted {
+		line("Granted while it ran: %s.", Granted(g))
+	}
 	if len(r.New) > 0 {
 		line("New, and other programs may run or obey it: %s.",
 			strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))
@@ -91,6 +94,15 @@ func Explain(r Record, home, here string) string {
 	line("")
 	denials(&b, r, home, here)
 	return b.String()
+}
+
+// Granted says what an answer opened while a command ran, and who gave it.
+func Granted(g event.Granted) string {
+	said := fmt.Sprintf("%s %s (%s, by %s)", g.Op, text.Word(g.Path), text.Word(g.Call), text.Word(string(g.By)))
+	if g.More > 0 {
+		said += fmt.Sprintf(" and %d more of these calls", g.More)
+	}
+	return said
 }
 
 // ending is how a run ended.
