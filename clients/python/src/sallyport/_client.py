@@ -75,6 +75,8 @@ class Asked(TypedDict, total=False):
     """Ask to run the command outside the sandbox."""
     justification: Optional[str]
     """The reason, shown with the question."""
+    ask_writes: bool
+    """Ask on_approval about writes that the sandbox denies, while the command waits: `question.waiting` is true."""
 
 
 class Options(Asked, total=False):
@@ -113,6 +115,8 @@ def _words(command: Command, o: Options) -> list[str]:
     justification = o.get("justification")
     if justification is not None:
         words += ["--justification", justification]
+    if o.get("ask_writes"):
+        words.append("--ask-writes")
     if isinstance(command, str):
         return [*words, "--command", command]
     if not command:
@@ -492,10 +496,13 @@ class AsyncClient:
         got: protocol.QuestionListResult = await self.call("question/list", {}, repeat=True)
         return [_question(q["request"], q.get("runId", ""), q["digest"]) for q in got["questions"]]
 
-    async def answer(self, question: Question, decision: str, message: str = "") -> None:
-        """Answer a question of `questions`. The first answer counts; a later one is a RequestError."""
-        await self.call("question/answer", {"id": question.id, "digest": question.digest, "decision": decision,
-                                            "message": message})
+    async def answer(self, question: Question, decision: str, message: str = "", path: str = "") -> None:
+        """Answer a question of `questions`. The first answer counts; a later one is a RequestError.
+
+        `path` is that of an offer; without it the first one with the decision is meant.
+        """
+        params = {"id": question.id, "digest": question.digest, "decision": decision, "message": message}
+        await self.call("question/answer", {**params, "path": path} if path else params)
 
     async def forget(self, id: str) -> None:
         """Ask again about what was approved for the session by the question with that ID."""
@@ -556,7 +563,10 @@ async def _answer(on_approval: OnApproval, method: str, params: Any) -> protocol
     if given.decision not in question.decisions:
         log.error("on_approval returned %r, which was not offered, so the answer is no; offered are %r",
                   given.decision, question.decisions)
-    return {"decision": given.decision, "message": given.message}
+    answer: protocol.RunApproveResult = {"decision": given.decision, "message": given.message}
+    if given.path:
+        answer["path"] = given.path
+    return answer
 
 
 async def _feed(run: AsyncRun, data: bytes) -> None:
