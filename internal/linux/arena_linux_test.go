@@ -120,9 +120,6 @@ type job struct {
 	ask       func(context.Context, executor.AccessQuestion) bool
 	level     string
 	stage     *executor.Staging
-	level     string
-	stage     *executor.Staging
-	ask       func(context.Context, executor.AccessQuestion) bool
 }
 
 // A result is how a run ended.
