@@ -87,6 +87,7 @@ var layers = map[string]int{
 	"internal/server/files":    layerFacts,
 	"network/inspect":          layerFacts,
 
+	"internal/linux/apply":  layerState,
 	"internal/linux/caches": layerRooms,
 	"internal/linux/limits": layerRooms,
 	"internal/names/guard":  layerRooms,
@@ -301,7 +302,8 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/apply", "internal/linux/caches",
+	"internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
 	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
