@@ -100,6 +100,7 @@ var layers = map[string]int{
 	"internal/netstack":      layerRooms,
 	"internal/run/tty":       layerRooms,
 	"internal/linux/changes": layerPlans,
+	"internal/linux/apply":   layerState,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -319,6 +320,14 @@ var perOSRooms = []string{
 	"internal/run/output", "internal/overlay", "internal/run/process", "internal/names/protect",
 	"internal/server/listen", "internal/names/grants", "internal/settings/trust", "internal/run/tty",
 	"rules/files"}
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/apply", "internal/linux/caches",
+	"internal/dirs",
+	"internal/otheros", "internal/cli/explain", "internal/server/files",
+	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/tasks", "internal/run/output", "internal/overlay",
+	"internal/run/process", "internal/names/protect", "internal/server/listen",
+	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {
