@@ -117,6 +117,8 @@ type job struct {
 
 	ownership bool // changes of owners fail
 	explain   bool // the sandbox has its script
+	level     string
+	stage     *executor.Staging
 
 	ask func(context.Context, executor.AccessQuestion) bool
 }
@@ -132,7 +134,7 @@ type result struct {
 func (a *arena) request(j *job) *executor.Spec {
 	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp,
 		NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Explain: j.explain,
-		Network: j.hosts, Publish: j.ports, AskAccess: j.ask}
+		Network: j.hosts, Publish: j.ports, Stage: j.stage, Level: j.level, AskAccess: j.ask}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

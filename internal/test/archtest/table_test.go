@@ -91,7 +91,7 @@ var layers = map[string]int{
 
 	"internal/linux/caches": layerRooms,
 	"internal/linux/layers": layerWords,
-	"internal/linux/stage":  layerRooms,
+	"internal/linux/stage":  layerReach,
 	"internal/linux/limits": layerRooms,
 	"internal/names/guard":  layerRooms,
 	"internal/netstack":     layerRooms,
