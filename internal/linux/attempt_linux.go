@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
@@ -61,7 +62,7 @@ type attempt struct {
 type held struct {
 	names     *protect.Protection
 	caches    *caches.Layers
-	stage     *staging
+	stage     *stage.Session
 	bounds    *limits.Bounds
 	observer  *observation
 	services  *granted
@@ -271,16 +272,13 @@ func (a *attempt) addBwrap(r *plan.Request, dir string) error {
 func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	files := launch.Files{
 		Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files,
-		Hold: []*os.File{a.caches.Hold(), a.names.Lock(), a.notice.Hold()},
+		Hold: []*os.File{a.caches.Hold(), a.names.Lock(), a.notice.Hold(), a.stage.Hold()},
 	}
-	release, err := a.stage.claim(p)
+	release, err := a.stage.Claim(p)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if a.stage != nil {
-		files.Hold = append(files.Hold, a.stage.stage.Hold())
-	}
 	a.bounds.Files(&files)
 	if p.Has(launch.OpObserve) {
 		if a.observer, err = a.observe(p); err != nil {
@@ -296,7 +294,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		return nil, err
 	}
 	a.enter(&files)
-	a.stage.stagedTrees(&files)
+	a.stage.Trees(&files)
 	if a.shared != nil && a.shared.demux != nil {
 		a.member = a.shared.demux.Join()
 	}

@@ -79,7 +79,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	exit.OwnershipIgnored = report.OwnershipIgnored
 	if c.stage == nil { // else nothing of the host's is new, and the changes say what runs later
 		exit.New = c.names.New(c.observer.made(report))
-	} else if exit.Stage, err2 = c.stage.finish(); err2 != nil {
+	} else if exit.Stage, err2 = c.stage.Finish(); err2 != nil {
 		exit.Sandbox.Warnings = append(slices.Clone(exit.Sandbox.Warnings), err2.Error())
 	}
 	if c.observer == nil {

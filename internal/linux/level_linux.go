@@ -169,7 +169,7 @@ const maxTries = 32
 // the error for the caller.
 func (a *attempt) learn(err error, try int) error {
 	h := a.host
-	if known := a.explainStage(err); known != nil {
+	if known := a.stage.Explain(err); known != nil {
 		return known
 	}
 	if again, known := a.learnShared(err); again {

@@ -84,7 +84,7 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 		}
 	}
 	if a.stage != nil {
-		return a.stage.take(s.root, p)
+		return a.stage.Take(s.root, p)
 	}
 	return a.keep(s.root)
 }

@@ -4,9 +4,7 @@
 package linux
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -164,9 +162,6 @@ func TestStagedRoots(t *testing.T) {
 		})
 	}
 }
-
-var _ = fmt.Sprint
-var _ = filepath.Join
 
 func mustNot(err error) {
 	if err != nil {

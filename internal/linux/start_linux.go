@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 )
 
 // Start starts a command at the best accepted level that this machine and the policy
@@ -30,15 +31,12 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
 		err = context.Cause(ctx)
 	}
 	if err == nil && spec.Stage != nil {
-		levels, err = stages(spec, levels)
+		levels, err = stage.Levels(spec, levels)
 	}
-	if err != nil {
-		return nil, err
+	var st *stage.Session
+	if err == nil {
+		st, err = h.joinStage(in, spec)
 	}
-	if spec.Stage == nil {
-		return h.startAt(ctx, &attempt{host: h, shared: in, spec: spec, stdio: stdio}, levels)
-	}
-	st, err := h.openStage(in, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +45,7 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
 	of.stage = st
 	child, err := h.startAt(ctx, of, levels)
 	if err != nil {
-		st.drop(begun)
+		st.Drop(begun)
 	}
 	return child, err
 }
@@ -77,7 +75,7 @@ func (h *Host) startAt(ctx context.Context, of *attempt, levels []string) (*Chil
 			return child, nil
 		}
 		a.release()
-		if errors.Is(err, errStaged) {
+		if errors.Is(err, stage.ErrMounted) {
 			continue
 		}
 		if errors.Is(err, errOtherLayers) {

@@ -30,6 +30,8 @@ type Stage struct {
 	Closed func(path string) error
 	// InUse says that a command uses the stage, whose overlays are mounted: nothing is removed from it.
 	InUse bool
+
+	step func(path string) // is called before each change to the host; nil but in tests
 }
 
 // A Root is a directory of the host that a stage lies over.
@@ -150,7 +152,7 @@ type layer struct {
 // read reads the changes, and marks those that are chosen.
 func (w *work) read(paths []string) error {
 	w.began = changes.Now()
-	all, err := changes.Read(w.ctx, w.stage.layers(), w.stage.Base)
+	all, err := changes.ReadPlain(w.ctx, w.stage.layers(), w.stage.Base)
 	if err != nil {
 		return err
 	}
@@ -159,6 +161,13 @@ func (w *work) read(paths []string) error {
 		return err
 	}
 	return w.plant(all, chosen)
+}
+
+// next says that a change to the host follows.
+func (w *work) next(n *node) {
+	if w.stage.step != nil {
+		w.stage.step(n.entry.Path)
+	}
 }
 
 func (s *Stage) layers() []changes.Layer {

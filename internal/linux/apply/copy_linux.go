@@ -21,6 +21,7 @@ var euid = sync.OnceValue(os.Geteuid)
 // build makes what the stage has at a node, under a name in a directory. Of a directory, what is chosen is made
 // in it.
 func (w *work) build(n *node, at int, name string, p *pair) error {
+	w.next(n)
 	switch e := n.entry; e.New.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		return w.buildDir(n, at, name, p)

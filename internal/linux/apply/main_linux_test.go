@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/gob"
 	"encoding/json"
@@ -28,9 +29,9 @@ import (
 const childVar = "SALLYPORT_TEST_APPLY"
 
 func TestMain(m *testing.M) {
-	if task := os.Getenv(childVar); task != "" {
+	if os.Getenv(childVar) != "" {
 		var t childTask
-		err := json.Unmarshal([]byte(task), &t)
+		err := json.NewDecoder(os.Stdin).Decode(&t)
 		if err == nil {
 			err = t.run()
 		}
@@ -45,11 +46,14 @@ func TestMain(m *testing.M) {
 
 // childTask is what a child does.
 type childTask struct {
-	Stage string // directory of a stage that is laid over Root; empty works in Root itself
-	Root  string
-	Ops   []op
-	Look  bool // write the description of Root as gob
-	Apply bool // apply the stage; nothing is mounted
+	Stage  string // directory of a stage that is laid over Root; empty works in Root itself
+	Root   string
+	Ops    []op
+	Look   bool     // write the description of Root as gob
+	Kill   int      // ends itself by SIGKILL at a step of Apply; 0 does not
+	Mounts []string // file systems are mounted there, then the stage is applied
+	Full   bool     // the stage is applied to a file system without space
+	Apply  bool     // apply the stage; nothing is mounted
 }
 
 func (c *childTask) run() error {
@@ -59,8 +63,18 @@ func (c *childTask) run() error {
 		if err != nil {
 			return err
 		}
+		n := 0
+		s.step = func(string) {
+			if n++; n == c.Kill {
+				_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			}
+		}
 		_, err = Apply(context.Background(), s, executor.ApplyOptions{})
 		return err
+	case c.Full:
+		return c.full()
+	case c.Mounts != nil:
+		return c.mounted()
 	case c.Look:
 		out, err := lookAt(c.Root)
 		if err != nil {
@@ -110,7 +124,7 @@ func child(t testing.TB, task *childTask) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childVar+"="+string(text))
+	cmd.Env, cmd.Stdin = append(os.Environ(), childVar+"=1"), bytes.NewReader(text)
 	return cmd
 }
 

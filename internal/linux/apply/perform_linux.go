@@ -146,6 +146,7 @@ func (w *work) attributes(n *node, host, upper int) error {
 	if err != nil {
 		return err
 	}
+	w.next(n)
 	if err := copyDirAttributes(upper, host, &n.entry.New); err != nil {
 		restore()
 		return err
@@ -259,6 +260,7 @@ func (w *work) place(k *node, p *pair) error {
 	if err := w.same(k, p.host, k.name); err != nil {
 		return err
 	}
+	w.next(k)
 	err := safefile.Exchange(uintptr(p.host), w.temp, k.name)
 	switch {
 	case errors.Is(err, unix.ENOENT) && w.force:
@@ -268,6 +270,7 @@ func (w *work) place(k *node, p *pair) error {
 	case err != nil:
 		return err
 	}
+	w.next(k)
 	if err := w.verify(k, p); err != nil {
 		return errors.Join(err, safefile.Exchange(uintptr(p.host), w.temp, k.name))
 	}
@@ -275,6 +278,7 @@ func (w *work) place(k *node, p *pair) error {
 }
 
 func (w *work) placeNew(k *node, p *pair) error {
+	w.next(k)
 	err := renameNew(p.host, w.temp, k.name)
 	if errors.Is(err, unix.EEXIST) {
 		return errMeanwhile
@@ -293,11 +297,13 @@ func (w *work) remove(k *node, p *pair) error {
 		err = w.mark(k.up, p)
 	}
 	if err == nil {
+		w.next(k)
 		err = w.replace(func() error { return renameNew(p.host, k.name, w.temp) }, p.host)
 	}
 	if err != nil {
 		return err
 	}
+	w.next(k)
 	if err := w.verify(k, p); err != nil {
 		return errors.Join(err, renameNew(p.host, w.temp, k.name))
 	}

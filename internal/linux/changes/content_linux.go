@@ -96,7 +96,11 @@ func sameAttrs(up, host int) (bool, error) {
 // needs. A file of the host that cannot be read is different, and taken for binary.
 func (r *reader) content(name string, e *Entry) error {
 	both := e.Kind == ""
-	if !both && e.Size == 0 {
+	if !both && (e.Size == 0 || r.plain) {
+		return nil
+	}
+	if r.plain && e.Size != e.OldSize {
+		e.Kind = executor.ChangeModified
 		return nil
 	}
 	up, err := r.up.open(name, &e.New)

@@ -35,7 +35,16 @@ const (
 //
 // The user's own directories and files without permissions in an upper are given some while they are read.
 func Read(ctx context.Context, layers []Layer, base *Base) ([]Entry, error) {
-	r, homes := &reader{ctx: ctx, base: base, modes: map[uint32]string{}}, grants.Homes()
+	return read(ctx, layers, base, false)
+}
+
+// ReadPlain is Read without Binary and RunsLater, and takes half the time.
+func ReadPlain(ctx context.Context, layers []Layer, base *Base) ([]Entry, error) {
+	return read(ctx, layers, base, true)
+}
+
+func read(ctx context.Context, layers []Layer, base *Base, plain bool) ([]Entry, error) {
+	r, homes := &reader{ctx: ctx, base: base, modes: map[uint32]string{}, plain: plain}, grants.Homes()
 	for i := range layers {
 		r.layer, r.index, r.later = &layers[i], i, later{root: layers[i].Root, homes: homes}
 		if err := r.read(); err != nil {
@@ -56,6 +65,7 @@ type reader struct {
 	paths int // bytes of all paths
 	modes map[uint32]string
 	bufs  [2][64 << 10]byte
+	plain bool // without what only people are told
 
 	looks int // how often something was looked at again
 
@@ -142,7 +152,8 @@ func (r *reader) dir(hosts, hides bool) error {
 	return nil
 }
 
-// name looks at a name in the directory at the end of the ways. It looks again where somebody changes it.
+// name looks at a name in the directory at the end of the ways. It looks again where it is changed
+// meanwhile.
 func (r *reader) name(name string, hosts, hides bool) error {
 	before, out, paths, cover := len(r.at), len(r.out), r.paths, r.cover
 	if before > 0 {
@@ -187,7 +198,7 @@ func (r *reader) entry(now, old *Facts) *Entry {
 	e := &Entry{Layer: r.index, New: *now, Old: *old}
 	e.Path, e.Root = string(r.at), r.layer.Root
 	e.Base = r.seen()
-	e.RunsLater = r.later.is(e.Path)
+	e.RunsLater = !r.plain && r.later.is(e.Path)
 	is := now
 	if !now.Exists() {
 		is = old
@@ -246,7 +257,9 @@ func (r *reader) deleted(name string, old *Facts) error {
 	case "dir":
 		err = r.count(name, e)
 	case "file":
-		e.Binary, err = r.binary(r.host, name, old)
+		if !r.plain {
+			e.Binary, err = r.binary(r.host, name, old)
+		}
 	}
 	if err != nil {
 		return err

@@ -56,9 +56,10 @@ func (n *nativePlan) stagedOverlays() {
 				Work: launch.Layer{Path: s.Work.Path, ID: s.Work.ID}, Durable: true}
 			n.stages[i] = n.tree(launch.Step{Op: launch.OpOverlay, Path: s.Path, ID: s.ID, Layers: layers,
 				Set: attributes, Label: "the stage over " + s.Path})
-			if n.req.Shared.trees() {
+			if n.req.Shared.trees() { // of what was attached once, or copied, no other namespace takes a copy
 				n.add(launch.Step{Op: launch.OpShare, Tree: n.stages[i],
 					Label: "commands of this sandbox share it"})
+				n.stages[i] = n.tree(launch.Step{Op: launch.OpClone, From: n.stages[i]})
 			}
 		}
 	}

@@ -51,6 +51,7 @@ var layers = map[string]int{
 	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
+	"internal/diff":            layerTables,
 	"internal/linux/launch":    layerWords,
 	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
@@ -91,13 +92,14 @@ var layers = map[string]int{
 	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
 
-	"internal/linux/caches": layerRooms,
-	"internal/linux/layers": layerWords,
-	"internal/linux/stage":  layerRooms,
-	"internal/linux/limits": layerRooms,
-	"internal/names/guard":  layerRooms,
-	"internal/netstack":     layerRooms,
-	"internal/run/tty":      layerRooms,
+	"internal/linux/caches":  layerRooms,
+	"internal/linux/layers":  layerWords,
+	"internal/linux/stage":   layerReach,
+	"internal/linux/limits":  layerRooms,
+	"internal/names/guard":   layerRooms,
+	"internal/netstack":      layerRooms,
+	"internal/run/tty":       layerRooms,
+	"internal/linux/changes": layerPlans,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -308,14 +310,15 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
-	"internal/linux/stage", "internal/dirs",
-	"internal/otheros", "internal/cli/explain", "internal/server/files",
-	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
-	"internal/linux/tasks", "internal/run/output", "internal/overlay",
-	"internal/run/process", "internal/names/protect", "internal/server/listen",
-	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
+var perOSRooms = []string{
+	"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
+	"internal/linux/stage", "internal/dirs", "internal/linux/changes", "internal/otheros",
+	"internal/cli/explain", "internal/server/files", "internal/names/git", "internal/names/guard",
+	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/limits",
+	"internal/linux/observer", "internal/linux/perform", "internal/linux/tasks",
+	"internal/run/output", "internal/overlay", "internal/run/process", "internal/names/protect",
+	"internal/server/listen", "internal/names/grants", "internal/settings/trust", "internal/run/tty",
+	"rules/files"}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

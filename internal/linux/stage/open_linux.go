@@ -1,13 +1,12 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package linux
+package stage
 
 import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,22 +15,23 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/apply"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // stores returns the stages in all state directories of the user that exist.
-func stores() (out []stage.Store) {
+func stores() (out []Store) {
 	for _, dir := range dirs.Existing() {
-		out = append(out, stage.Store{State: dir})
+		out = append(out, Store{State: dir})
 	}
 	return out
 }
 
-// Stages implements [executor.Stager].
-func (h *Host) Stages(ctx context.Context) ([]executor.StageInfo, error) {
+// A Judge returns what says why a policy closes a path; nil is that it does not.
+type Judge func(p *Policy) (func(sandbox.Access) error, error)
+
+// All implements the method Stages of [executor.Stager].
+func All(ctx context.Context) ([]executor.StageInfo, error) {
 	var out []executor.StageInfo
 	var failed error
 	for _, store := range stores() {
@@ -48,7 +48,7 @@ func (h *Host) Stages(ctx context.Context) ([]executor.StageInfo, error) {
 }
 
 // describe describes a stage, with 0 changes beside an error.
-func describe(ctx context.Context, st *stage.Stage) (executor.StageInfo, error) {
+func describe(ctx context.Context, st *Stage) (executor.StageInfo, error) {
 	info := executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
 		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
 	entries, _, err := read(ctx, st, nil)
@@ -57,7 +57,7 @@ func describe(ctx context.Context, st *stage.Stage) (executor.StageInfo, error) 
 }
 
 // read reads the changes at and below absolute paths.
-func read(ctx context.Context, st *stage.Stage, paths []string) ([]changes.Entry, []changes.Layer, error) {
+func read(ctx context.Context, st *Stage, paths []string) ([]changes.Entry, []changes.Layer, error) {
 	all, base, err := st.Changes()
 	var entries []changes.Entry
 	if err == nil {
@@ -80,8 +80,8 @@ func only(entries []changes.Entry) []executor.Change {
 	return out
 }
 
-// OpenStage implements [executor.Stager].
-func (h *Host) OpenStage(ctx context.Context, workspace, id string) (executor.Stage, error) {
+// Find implements the method OpenStage of [executor.Stager]. What is applied is judged by judge.
+func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stage, error) {
 	err := strict.CheckContext(ctx)
 	if err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (h *Host) OpenStage(ctx context.Context, workspace, id string) (executor.St
 	err = &executor.StageError{Why: "there are no stages yet", Err: executor.ErrNoStage,
 		Fix: "run a command with --stage"}
 	for _, store := range stores() {
-		var st *stage.Stage
+		var st *Stage
 		if st, err = store.Open(workspace, id); err == nil {
-			s := &openedStage{host: h, store: store}
+			s := &openedStage{judge: judge, store: store}
 			if s.info, err = describe(ctx, st); err == nil {
 				return s, nil
 			}
@@ -105,8 +105,8 @@ func (h *Host) OpenStage(ctx context.Context, workspace, id string) (executor.St
 
 // An openedStage implements [executor.Stage]: each call reads the stage anew.
 type openedStage struct {
-	host  *Host
-	store stage.Store
+	judge Judge
+	store Store
 	info  executor.StageInfo
 }
 
@@ -183,7 +183,7 @@ func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) 
 		return st.Forget()
 	}
 	if of.InUse { // a mounted overlay does not notice what is taken from it
-		return stage.InUse(st.ID)
+		return InUse(st.ID)
 	}
 	left, err := apply.Discard(ctx, of, s.paths(paths)...)
 	if err == nil && left == 0 {
@@ -204,7 +204,7 @@ func layersOf(of *apply.Stage) []changes.Layer {
 }
 
 // lock locks the stage and returns what apply needs of it. With force a stage that a command uses will do.
-func (s *openedStage) lock(ctx context.Context, force bool) (st *stage.Stage, of *apply.Stage, err error) {
+func (s *openedStage) lock(ctx context.Context, force bool) (st *Stage, of *apply.Stage, err error) {
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -242,15 +242,15 @@ func (s *openedStage) lock(ctx context.Context, force bool) (st *stage.Stage, of
 	for i, l := range all {
 		of.Roots = append(of.Roots, apply.Root{Layer: l, ID: st.Roots[i].ID})
 	}
-	of.Closed = s.host.closedBy(st)
+	of.Closed = st.closed(s.judge)
 	return st, of, nil
 }
 
-// closedBy returns what says why none of the commands of a stage could write a path; nil is that one could.
-func (h *Host) closedBy(st *stage.Stage) func(path string) error {
+// closed returns what says why none of the commands of a stage could write a path; nil is that one could.
+func (st *Stage) closed(by Judge) func(path string) error {
 	var judges []func(sandbox.Access) error
 	for i := range st.Policies {
-		judge, err := h.judge(&st.Policies[i])
+		judge, err := by(&st.Policies[i])
 		if err != nil {
 			judge = func(sandbox.Access) error { return err }
 		}
@@ -265,30 +265,4 @@ func (h *Host) closedBy(st *stage.Stage) func(path string) error {
 		}
 		return err
 	}
-}
-
-// judge returns what says why a policy closes a path.
-func (h *Host) judge(p *stage.Policy) (func(sandbox.Access) error, error) {
-	policy, err := p.Sandbox()
-	if err != nil {
-		return nil, err
-	}
-	tmp := p.Tmp
-	if filepath.IsAbs(tmp) { // what is at /tmp is written where it is
-		policy, tmp = policy.With(sandbox.Grant{Path: filepath.Clean(tmp), Level: sandbox.LevelWrite}), ""
-	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	a := h.attempt(plan.LevelNative, &executor.Spec{Args: []string{"/"}, Dir: p.Dir, Policy: policy, Tmp: tmp,
-		NoCaches: true}, [3]*os.File{null, null, null})
-	a.dry = true
-	defer a.release()
-	r := &plan.Request{Level: a.level, Spec: a.spec, Program: "/"}
-	if err := a.gather(r); err != nil {
-		return nil, err
-	}
-	return a.closes, nil
 }
