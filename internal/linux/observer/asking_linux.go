@@ -132,12 +132,16 @@ func (r *request) question(a sandbox.Access, paths ...string) executor.AccessQue
 func placed(p *place, at string) perform.Place {
 	out := perform.Place{Path: at}
 	if p.named() {
-		out.Parent = perform.ID{Dev: p.parent.dev, Ino: p.parent.ino}
+		out.Parent = identity(&p.parent)
 	}
 	if p.exists {
-		out.File = perform.ID{Dev: p.dev, Ino: p.ino}
+		out.File = identity(&p.facts)
 	}
 	return out
+}
+
+func identity(f *facts) perform.ID {
+	return perform.ID{Dev: f.dev, Ino: f.ino, Type: f.mode & unix.S_IFMT, Born: f.born}
 }
 
 // await asks, and makes the call after a yes. After a no the call is judged again, for the denial.

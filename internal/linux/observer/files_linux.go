@@ -435,6 +435,8 @@ func (r *request) judgeRemove(p *place) syscall.Errno {
 	switch {
 	case !p.named():
 		return 0
+	case !p.exists && r.cfg.Asking != nil && r.directoryWall(p) != 0:
+		return unix.ENOENT // as outside: there is nothing to ask about, and mv(1) goes on then
 	case !p.exists && !r.crossed(p):
 		return 0 // noted would be what fails outside of the sandbox, too
 	}

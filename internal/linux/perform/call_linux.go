@@ -11,8 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ID names a file. The zero ID names none.
-type ID struct{ Dev, Ino uint64 } // Dev has the major number in its upper half
+// An ID names a file. The number of one that was removed is used again, by a file of another type or a later one.
+// The zero ID names none.
+type ID struct {
+	Dev, Ino uint64 // Dev has the major number in its upper half
+	Type     uint16 // one of the S_IF constants
+	Born     int64  // in nanoseconds; 0 where the file system does not tell
+}
 
 // A Place is what a name led to when a call was judged.
 type Place struct {
@@ -139,24 +144,25 @@ func compare(fd int, want ID) syscall.Errno {
 	if want == (ID{}) {
 		return 0
 	}
-	got, mode, errno := identify(fd)
+	got, _, errno := identify(fd)
 	switch {
 	case errno != 0:
 		return errno
 	case got == want:
 		return 0
-	case mode&unix.S_IFMT == unix.S_IFLNK:
+	case got.Type == unix.S_IFLNK:
 		return unix.ELOOP
 	}
 	return unix.ESTALE
 }
 
-// identify returns which file a descriptor is of, with its type and permissions.
+// identify returns which file a descriptor is of, and its permissions.
 func identify(fd int) (ID, uint32, syscall.Errno) {
+	const want = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_INO | unix.STATX_BTIME
 	var st unix.Statx_t
-	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_INO,
-		&st)
-	return ID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, uint32(st.Mode), number(err)
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, want, &st)
+	return ID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino, st.Mode & unix.S_IFMT,
+		st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, uint32(st.Mode) &^ unix.S_IFMT, number(err)
 }
 
 // openat2 opens a name.

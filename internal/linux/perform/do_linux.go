@@ -58,7 +58,7 @@ func (c *Call) move(at, to *spot) syscall.Errno {
 	if c.Op == Rename {
 		return number(unix.Renameat2(at.dir, at.name, to.dir, to.name, uint(c.Flags)))
 	}
-	if _, mode, errno := identify(at.file); errno != 0 || mode&unix.S_IFMT == unix.S_IFLNK {
+	if c.At.File.Type == unix.S_IFLNK {
 		return number(unix.Linkat(at.dir, at.name, to.dir, to.name, 0))
 	}
 	return number(unix.Linkat(unix.AT_FDCWD, magic(at.file), to.dir, to.name, unix.AT_SYMLINK_FOLLOW))
@@ -116,10 +116,10 @@ func (c *Call) openFile(at *spot) (int, syscall.Errno) {
 			return -1, errno
 		}
 	}
-	switch _, mode, errno := identify(at.file); {
+	switch id, _, errno := identify(at.file); {
 	case errno != 0:
 		return -1, errno
-	case mode&unix.S_IFMT != unix.S_IFREG:
+	case id.Type != unix.S_IFREG:
 		return -1, unix.ELOOP
 	}
 	fd, errno = reopen(at.file, c.Flags&^forName)
@@ -192,8 +192,8 @@ func (c *Call) made(at *spot, mode uint32, errno syscall.Errno) syscall.Errno {
 
 // fix gives a new file the mode that its creator wants.
 func fix(fd, dir int, mode uint32) syscall.Errno {
-	_, got, errno := identify(fd)
-	if errno != 0 || got&permissions == mode || hasDefaultACL(dir) || got&unix.S_IFMT == unix.S_IFLNK {
+	id, got, errno := identify(fd)
+	if errno != 0 || got&permissions == mode || hasDefaultACL(dir) || id.Type == unix.S_IFLNK {
 		return errno
 	}
 	return number(unix.Fchmodat(unix.AT_FDCWD, magic(fd), got&unix.S_ISGID|mode, 0))
