@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -96,8 +95,9 @@ func TestAccessQuestion(t *testing.T) {
 		t.Fatalf("%v, %+v", got, res)
 	}
 	q := h.asked[0]
-	if q.Kind != approval.KindAccess || !q.Waiting || q.Runs != 0 || !slices.Equal(q.Requires, []string{"write:/o/f"}) ||
-		!strings.Contains(q.Reason, "is waiting") || !strings.Contains(q.Reason, "has not been repeated") ||
+	if q.Kind != approval.KindAccess || !q.Waiting || q.Runs != 0 ||
+		!slices.Equal(q.Requires, []string{"write:/o/f"}) || !strings.Contains(q.Reason, "is waiting") ||
+		!strings.Contains(q.Reason, "has not been repeated") ||
 		!strings.Contains(q.Reason, "write /o/f") || strings.Contains(q.Reason, "stage") {
 		t.Errorf("%+v", q)
 	}
@@ -137,15 +137,23 @@ func TestAccessAnswers(t *testing.T) {
 		asked  int
 		by     string
 	}{
-		{"once is for one access", always(approval.Approved), []string{"/o/f", "/o/f"}, "true true", 2, "user user"},
-		{"for the session it is for the path", always(approval.ApprovedForSession), []string{"/o/f", "/o/f", "/o/g"}, "true true true", 2, "user cache user"},
-		{"a denial is kept", always(approval.Denied), []string{"/o/f", "/o/f", "/o/g"}, "false false false", 2, ""},
-		{"a rename needs both", always(approval.ApprovedForSession), []string{"/o/f,/p/f", "/o/f", "/p/f,/o/f", "/p/g"}, "true true true true", 2, "user user cache cache cache user"},
-		{"not asked: a denied path", always(approval.Approved), []string{"/d/f", "/d/g"}, "false false", 0, ""},
+		{"once is for one access", always(approval.Approved), []string{"/o/f", "/o/f"}, "true true", 2,
+			"user user"},
+		{"for the session it is for the path", always(approval.ApprovedForSession),
+			[]string{"/o/f", "/o/f", "/o/g"}, "true true true", 2, "user cache user"},
+		{"a denial is kept", always(approval.Denied), []string{"/o/f", "/o/f", "/o/g"},
+			"false false false", 2, ""},
+		{"a rename needs both", always(approval.ApprovedForSession),
+			[]string{"/o/f,/p/f", "/o/f", "/p/f,/o/f", "/p/g"}, "true true true true", 2,
+			"user user cache cache cache user"},
+		{"not asked: a denied path", always(approval.Approved), []string{"/d/f", "/d/g"},
+			"false false", 0, ""},
 		{"the directory of three, for this command", func(q *approval.Request) (approval.Decision, error) {
 			o := q.Offers[len(q.Offers)-1]
 			return approval.Decision{Answer: approval.Approved, Path: o.Path}, nil
-		}, []string{"/o/1", "/o/2", "/o/3", "/o/4", "/o/d/e", "/o", "/other"}, "true true true true true true true", 5, "user user user cache cache user user"},
+		}, []string{"/o/1", "/o/2", "/o/3", "/o/4", "/o/d/e", "/o", "/other"},
+			"true true true true true true true", 5,
+			"user user user cache cache user user"},
 		{"an answer that was not offered", func(*approval.Request) (approval.Decision, error) {
 			return approval.Decision{Answer: approval.Approved, Path: "/"}, nil
 		}, []string{"/o/1"}, "false", 1, ""},
@@ -206,7 +214,9 @@ func TestAccessUnasked(t *testing.T) {
 	}{
 		{"the policy never", func(h *accessRunner) { h.Approval = approval.Never }},
 		{"no approver", func(h *accessRunner) { h.Approver = nil }},
-		{"granular without questions about the sandbox", func(h *accessRunner) { h.Approval = approval.Granular{Rules: true}.Policy() }},
+		{"granular without questions about the sandbox", func(h *accessRunner) {
+			h.Approval = approval.Granular{Rules: true}.Policy()
+		}},
 		{"a ceiling", func(h *accessRunner) {
 			h.Permits = func(required []string) error {
 				if slices.Contains(required, "write:/o/f") {
@@ -308,6 +318,24 @@ func TestAccessTime(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // a wait that begins while the question is open
+		h := newAccessRunner(t, func(*approval.Request) (approval.Decision, error) {
+			<-time.After(time.Minute)
+			return approval.Decision{Answer: approval.Denied}, nil
+		})
+		defer h.Close()
+		h.AnswerTime = time.Hour
+		s, err := h.Start(t.Context(), &Cmd{Args: []string{"a", "/o/f"}, Dir: "/w", AskWrites: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		r, err := s.Await(t.Context(), Until{For: time.Hour, Quiet: 10 * time.Second})
+		if err != nil || r.Reason != ReasonExited || time.Since(start) != time.Minute {
+			t.Errorf("%+v, %v after %v", r, err, time.Since(start))
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		h := newAccessRunner(t, nil)
 		defer h.Close()
@@ -328,4 +356,73 @@ func TestAccessTime(t *testing.T) {
 	})
 }
 
-var _ event.Body = event.Granted{}
+// TestAccessTogether: calls that wait for the same access get one answer; one question is open at a time, and
+// one whose call has gone is withdrawn, so that its answer opens nothing.
+func TestAccessTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		got := map[string]int{}
+		h := &accessRunner{}
+		h.Runner, _ = fakeRunner(&h.events, func(spec *executor.Spec, p *e2e.FakeProcess) {
+			ctx, kill := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			for _, path := range []string{"/o/killed", "/o/f", "/o/f", "/o/g"} {
+				of := t.Context()
+				if path == "/o/killed" {
+					of = ctx
+				}
+				calls.Go(func() {
+					if spec.AskAccess(of, writing("openat", path)) {
+						mu.Lock()
+						defer mu.Unlock()
+						got[path]++
+					}
+				})
+				synctest.Wait()
+			}
+			kill()
+			calls.Wait()
+		})
+		h.Policy = sandbox.WorkspaceWrite()
+		open, asked := 0, 0
+		h.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
+			mu.Lock()
+			asked++
+			if open++; open > 1 {
+				t.Errorf("%d questions are open", open)
+			}
+			mu.Unlock()
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			open--
+			return approval.Decision{Answer: approval.Approved}, nil
+		})
+		defer h.Close()
+		res, err := h.Run(t.Context(), &Cmd{Args: []string{"a"}, Dir: "/w", AskWrites: true})
+		if err != nil || len(res.Granted) != 3 || asked != 3 || got["/o/f"] != 2 || got["/o/g"] != 1 ||
+			got["/o/killed"] != 0 {
+			t.Errorf("%v, %+v, %d questions, %v", err, res, asked, got)
+		}
+	})
+}
+
+// BenchmarkAccess is what a question costs whose approver answers at once.
+func BenchmarkAccess(b *testing.B) {
+	r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *e2e.FakeProcess) {
+		for b.Loop() {
+			if !spec.AskAccess(b.Context(), writing("openat", "/o/f")) {
+				b.Error("denied")
+			}
+		}
+	})
+	defer r.Close()
+	r.Policy, r.Approver = sandbox.WorkspaceWrite(), approval.Fixed(approval.Decision{
+		Answer: approval.ApprovedForSession})
+	if _, err := r.Run(b.Context(), &Cmd{Args: []string{"a"}, Dir: "/w", AskWrites: true}); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -145,11 +145,11 @@ type Cmd struct {
 	// nothing.
 	AskFor []sandbox.Grant
 	// AskWrites has the Approver asked, while the command runs, about writes, and connections to unix
-	// sockets, that the sandbox denies. The call waits for the answer, see [Runner.AnswerTime], and is made once if
-	// it is approved; Granted of the Result lists those. What is denied for good is never asked about, nor
-	// is anything under approval.Never. At most 20 questions are asked. The time limit, and the waits of a
-	// Session, stand still while one is open. Run and Start fail with [ErrNoSandbox] where calls cannot
-	// wait. False denies at once.
+	// sockets, that the sandbox denies. The call waits for the answer, see [Runner.AnswerTime], and is
+	// made once if it is approved; Granted of the Result lists those. What is denied for good is never
+	// asked about, nor is anything under approval.Never. At most 20 questions are asked. The time limit,
+	// and the waits of a Session, stand still while one is open. Run and Start fail with [ErrNoSandbox]
+	// where calls cannot wait. False denies at once.
 	AskWrites bool
 	// PrefixRule is the rule that the caller proposes to remember with an approval: the words
 	// that commands begin with. It is offered if it is narrow, and has the command run without

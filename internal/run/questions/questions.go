@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package questions has people asked about a command while it runs: about the hosts that it wants to reach,
-// and about the files that it wants to write. What waits for an answer waits; the rest of the command goes on.
+// and about the files that it wants to write. What is asked about waits; the rest of the command goes on.
 package questions
 
 import (

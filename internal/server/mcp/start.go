@@ -189,7 +189,7 @@ func form(r *approval.Request) *sdk.ElicitParams {
 	if dir := r.Directory(); dir != "" {
 		asked["path"] = map[string]any{
 			"type": "string", "title": "Path", "enum": []string{r.Offers[0].Path, dir},
-			"description": "What an approval opens: the path, which is the default, or all below the directory.",
+			"description": "What an approval opens: the path (the default), or all below the directory.",
 		}
 	}
 	return &sdk.ElicitParams{Mode: "form", Message: message(r), RequestedSchema: map[string]any{
