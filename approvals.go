@@ -240,7 +240,7 @@ func (x *execution) put(ctx context.Context, a approval.Approver,
 		d.Source = approval.FromUser
 	}
 	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source,
-		WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny,
+		WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny, Path: d.Path,
 		PolicyVersion: x.version, Evidence: evidence(q.Denials)}
 	decided.Asked = q.Key != "" && d.Source != approval.FromCache && !errors.Is(err, approval.ErrPass)
 	x.emit(decided)
@@ -309,7 +309,7 @@ func (x *execution) identity() *reach.ApprovedCommand {
 		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy,
 		HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
 		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks,
-			x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
+			x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS, x.cmd.Stage != nil},
 	}
 }
 

@@ -18,8 +18,10 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/accesses"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/questions"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -36,9 +38,11 @@ type attempt struct {
 	kept     output.Captured // of the output, at its end
 	denials  []sandbox.Denial
 
-	hostQuestions *access.HostQuestions // of its hosts; nil for none
-	limit         access.PausedTimer    // of its time
-	input         *process.FeedFailure
+	questions questions.Command     // asked while it runs
+	hosts     *access.HostQuestions // of its hosts; nil for none
+	accesses  *accesses.Questions   // of what it is denied; nil for none
+	limit     questions.PausedTimer // of its time
+	input     *process.FeedFailure
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
@@ -63,6 +67,9 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		x.note("beside a command that could put programs there, it runs without these directories of PATH: " +
 			strings.Join(left, ", "))
 	}
+	if err := x.stageable(policy); err != nil {
+		return nil, err // whatever led there: the host's files do not change
+	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)
@@ -79,16 +86,15 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
 		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnListen: x.listens, OnRecord: x.recorder(),
 		Retain: x.retain,
-		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
-	a.hostQuestions = x.hostQuestions(a)
-	a.spec.AskHost = a.hostQuestions.Decide
+	x.questionsOf(a)
 
 	a.start = time.Now()
 	p, err := x.launch(ctx, a.spec)
 	if err != nil {
-		a.hostQuestions.Close()
+		a.questions.Close()
 		a.fanout.close()
 		if errors.Is(err, ErrEndUnknown) {
 			return nil, fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
@@ -126,7 +132,7 @@ func (x *execution) follow(ctx context.Context, a *attempt) error {
 	var err error
 	a.exit, err = a.process.Wait()
 	release()
-	a.hostQuestions.Close()
+	a.questions.Close()
 	return x.followed(ctx, a, err)
 }
 
@@ -178,12 +184,8 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 // came, and the likeliest cause of a failure first. Only where nothing observed the command,
 // the denial may be a guess.
 func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
-	r := &reach.DeniedRun{
-		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local,
-		Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
-		// which has no named grants
-		Named: a.spec.Policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt",
-	}
+	r := x.deniedRun(a)
+	r.Named = r.Named && a.exit.Sandbox.Level != "seatbelt" // which has no named grants
 	denials, code := slices.Clone(a.exit.Denials), a.code()
 	var stdout, stderr []byte
 	if code != 0 || !a.exit.Sandbox.Observed { // else it is not read
@@ -203,6 +205,15 @@ func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	}
 	r.Complete(denials)
 	return denials, r.Weigh(denials, code, stdout, stderr)
+}
+
+// deniedRun is an attempt to which things were denied.
+func (x *execution) deniedRun(a *attempt) *reach.DeniedRun {
+	return &reach.DeniedRun{
+		Policy: a.spec.Policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local,
+		Caches: !x.cmd.NoCaches, Executor: x.runner.executor(), Spec: a.spec,
+		Named: a.spec.Policy.Mode() == sandbox.Managed,
+	}
 }
 
 // input gives a Spec its standard input, and returns what has to be copied there.

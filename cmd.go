@@ -144,6 +144,13 @@ type Cmd struct {
 	// approval. Where the sandbox is not ours, or there is none, it has no effect; nil asks for
 	// nothing.
 	AskFor []sandbox.Grant
+	// AskWrites has the Approver asked, while the command runs, about writes, and connections to unix sockets,
+	// that the sandbox denies. The call waits for the answer, see [Runner.AnswerTime], and is made once if
+	// it is approved; Granted of the Result lists those. What is denied for good is never asked about, nor
+	// is anything under approval.Never. At most 20 questions are asked. The time limit, and the waits of a
+	// Session, stand still while one is open. Run and Start fail with [ErrNoSandbox] where calls cannot
+	// wait. False denies at once.
+	AskWrites bool
 	// PrefixRule is the rule that the caller proposes to remember with an approval: the words
 	// that commands begin with. It is offered if it is narrow, and has the command run without
 	// a question. Nil proposes none.
@@ -151,6 +158,13 @@ type Cmd struct {
 
 	// Allow opens things that are closed by default, by name ("unix", "userns").
 	Allow []string
+	// Stage has what the command writes go to a stage, which [Runner.Stage] shows, applies and discards: every
+	// directory of the host that it may write to is seen through a copy-on-write layer, and the host's files
+	// do not change before that. The zero Staging makes a new stage, nil changes the host's files. The command
+	// never leaves the sandbox then, whatever rules say, and a second attempt has the same stage. Run and
+	// Start fail with [ErrNoSandbox] where there are no stages, with an *executor.StageError for a stage that
+	// cannot be used and for a policy without a sandbox, and with a *CmdError beside Unsandboxed or for a patch.
+	Stage *executor.Staging
 	// Publish opens ports of the command's own network to this machine, at 127.0.0.1, where every
 	// user of it can connect. Nil opens none. Without such a network Run fails with ErrNoSandbox.
 	Publish []network.Publish
@@ -263,6 +277,10 @@ func (c *Cmd) clone() *Cmd {
 	if c.TTY != nil {
 		size := *c.TTY
 		own.TTY = &size
+	}
+	if c.Stage != nil {
+		stage := *c.Stage
+		own.Stage = &stage
 	}
 	return &own
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
-	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/questions"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -42,9 +42,11 @@ type execution struct {
 	start    time.Time
 	attempts int
 
-	life    context.Context     // of the command; nil before it runs
-	stopped <-chan struct{}     // of the last attempt
-	limit   *access.PausedTimer // likewise
+	life    context.Context        // of the command; nil before it runs
+	stopped <-chan struct{}        // of the last attempt
+	limit   *questions.PausedTimer // likewise
+	waits   questions.Timers       // of those who wait for it
+	resumed func()                 // called when no question is open any more; nil for nothing
 
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
@@ -141,6 +143,9 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	}
 	if err == nil {
 		x.patch, err = x.patching()
+	}
+	if err == nil {
+		err = x.checkStage()
 	}
 	return x, err
 }

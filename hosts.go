@@ -16,21 +16,31 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// hostQuestions returns what asks about hosts while an attempt runs. Nil asks about none.
-func (x *execution) hostQuestions(a *attempt) *access.HostQuestions {
-	if a.spec.Policy.Network() != sandbox.NetworkProxy || x.runner.Approval.Known() == approval.Never ||
-		x.approver(true) == nil {
-		return nil
+// questionsOf has questions asked while an attempt runs. The time of the command, and that of those who wait
+// for it, stands still meanwhile.
+func (x *execution) questionsOf(a *attempt) {
+	a.questions.Limit = &x.runner.asking
+	a.questions.Open = func(open bool) {
+		a.limit.Pause(open)
+		x.waits.Pause(open)
+		if x.resumed != nil && !open {
+			x.resumed()
+		}
 	}
-	return &access.HostQuestions{
-		Limit: &x.runner.asking, Ask: x.askHost, Open: a.limit.Pause,
-		Answered: func(r network.Request, d approval.Decision) {
-			if d.Answer == approval.Abort || x.runner.StopOnRefusedHost && !d.Approves() {
-				x.refuse(r, d)
-				a.stop(EndRefused)
-			}
-		},
+	a.spec.AskHost = a.hosts.Decide
+	if x.runner.Approval.Known() == approval.Never || x.approver(true) == nil {
+		return
 	}
+	if a.spec.Policy.Network() == sandbox.NetworkProxy {
+		a.hosts = &access.HostQuestions{Questions: &a.questions, Ask: x.askHost,
+			Answered: func(r network.Request, d approval.Decision) {
+				if d.Answer == approval.Abort || x.runner.StopOnRefusedHost && !d.Approves() {
+					x.refuse(a, access.HostRefusal(r, d))
+				}
+			}}
+		a.spec.AskHost = a.hosts.Decide
+	}
+	x.accessesOf(a)
 }
 
 // recorder returns what is told about the command's network; nil for a Runner without Events and Logger.
@@ -41,31 +51,41 @@ func (x *execution) recorder() func(network.Record) {
 	return func(r network.Record) { x.emit(event.Network{Record: r}) }
 }
 
-// refuse notes why the command is stopped.
-func (x *execution) refuse(r network.Request, d approval.Decision) {
+// refuse stops a command because of an answer, and notes why.
+func (x *execution) refuse(a *attempt, why string) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	if x.refused == nil {
-		x.refused = fmt.Errorf("%w: %s", ErrRefused, access.HostRefusal(r, d))
+		x.refused = fmt.Errorf("%w: %s", ErrRefused, why)
 	}
+	x.mu.Unlock()
+	a.stop(EndRefused)
 }
 
-// askHost asks about a host. What another command was allowed once is asked about again for this one.
+// askHost asks about a host.
 func (x *execution) askHost(ctx context.Context, r network.Request) (approval.Decision, error) {
 	if need := access.HostRequired(r); x.runner.bars(need) {
 		return approval.Decision{Source: approval.FromConfig, Message: x.runner.permits(need).Error()}, nil
 	}
-	for {
-		q := x.request(approval.KindNetwork, "", nil, reach.IdentityOf(x.identity()))
+	d, err := x.askWaiting(ctx, approval.KindNetwork, func(q *approval.Request) {
 		access.FillHostQuestion(q, r, x.runner.Remember != nil && !x.runner.bars(access.HostRemembered(r)))
+	})
+	if err == nil && d.Answer == approval.ApprovedHost {
+		x.rememberHost(r, d)
+	}
+	return d, err
+}
+
+// askWaiting asks while the command runs. What another command was allowed once is asked about again for
+// this one.
+func (x *execution) askWaiting(ctx context.Context, kind approval.Kind,
+	fill func(*approval.Request)) (approval.Decision, error) {
+	for {
+		q := x.request(kind, "", nil, reach.IdentityOf(x.identity()))
+		fill(q)
 		d, shared, err := x.put(ctx, x.approver(true), q)
-		if err == nil && shared && d.Answer == approval.Approved {
-			continue
+		if err != nil || !shared || d.Answer != approval.Approved {
+			return d, err
 		}
-		if err == nil && d.Answer == approval.ApprovedHost {
-			x.rememberHost(r, d)
-		}
-		return d, err
 	}
 }
 

@@ -83,9 +83,9 @@ func (x *execution) rewind() bool {
 }
 
 // repeats reports whether it is asked about another attempt: never about one that
-// went well or was stopped.
+// went well or was stopped, or that was asked about while it ran.
 func (x *execution) repeats(a *attempt) bool {
-	return x.retry > judge.RetryNone && x.approver(true) != nil && x.attempts == 1 &&
+	return x.retry > judge.RetryNone && x.approver(true) != nil && x.attempts == 1 && !a.accesses.Asked() &&
 		a.end == EndExited && a.exit.Code != 0 && a.spec.Policy.Mode() == sandbox.Managed && x.repeatable()
 }
 

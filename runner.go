@@ -11,12 +11,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
-	"github.com/sallyport-dev/sallyport/internal/net/access"
+	"github.com/sallyport-dev/sallyport/internal/run/questions"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/network"
@@ -68,6 +69,9 @@ type Runner struct {
 	// from there outside of the sandbox. The workspace, the Policy and what was approved need not be
 	// repeated. Nil means none.
 	Writable []string
+	// AnswerTime is how long a question about an access is open for which a command waits (Cmd.AskWrites);
+	// 0 means one minute. Then the access is denied.
+	AnswerTime time.Duration
 	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with, nil
 	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any
 	// case; an error is a warning in the Result. Nil means that no rule is offered.
@@ -118,12 +122,12 @@ type Runner struct {
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
-	live    *network.Live        // Network, as it is now; nil for nil
-	asking  access.QuestionLimit // of questions about hosts
-	memory  approval.Memory      // of answers for the session
-	amended *rules.Set           // Rules with what was remembered since; nil for Rules
-	updated *setting             // nil for Policy and the current directory
-	opened  []string             // paths that were approved for some command
+	live    *network.Live   // Network, as it is now; nil for nil
+	asking  questions.Limit // of questions about commands that run
+	memory  approval.Memory // of answers for the session
+	amended *rules.Set      // Rules with what was remembered since; nil for Rules
+	updated *setting        // nil for Policy and the current directory
+	opened  []string        // paths that were approved for some command
 }
 
 // A setting is what commands begin with from a moment on.

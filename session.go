@@ -137,6 +137,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	} else {
 		x.queue = s.input
 	}
+	x.resumed = s.resume
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
 	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill),
 		Open: c.Retry}
@@ -220,6 +221,14 @@ func (s *Session) onOutput(p []byte, omitted int) {
 func (s *Session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.wakeLocked()
+}
+
+// resume has waits for a quiet command begin anew: no question is open any more.
+func (s *Session) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
 	s.wakeLocked()
 }
 

@@ -122,7 +122,8 @@ func (e *UntilError) Unwrap() error { return e.Err }
 // Error returns one sentence that names the field.
 func (e *UntilError) Error() string { return "sallyport: Until." + e.Field + ": " + e.Reason }
 
-// Await waits until a condition of u holds and returns the output since the last reply.
+// Await waits until a condition of u holds and returns the output since the last reply. The times of u stand
+// still while a question is open for whose answer the command waits.
 // Several waits at once each end by their own conditions, which count from where they
 // began; the one that ends first has the output. The end of ctx ends the wait with an
 // error; the output stays for the next reply.
@@ -247,11 +248,9 @@ func (w *sessionWait) await(ctx context.Context) (*Reply, error) {
 	if longest == 0 {
 		longest = DefaultYield
 	}
-	var deadline <-chan time.Time
-	if longest > 0 {
-		timer := time.NewTimer(longest)
-		defer timer.Stop()
-		deadline = timer.C
+	deadline := make(chan struct{})
+	if longest > 0 { // it stands still while a question is open
+		defer s.execution.waits.Start(longest, func() { close(deadline) })()
 	}
 	quietTimer := time.NewTimer(time.Hour)
 	defer quietTimer.Stop()
@@ -344,7 +343,7 @@ func (w *sessionWait) met(ctx context.Context, reply *Reply, total uint64,
 		reply.Reason = ReasonBytes
 	case u.FirstOutput && n > 0:
 		reply.Reason = ReasonOutput
-	case u.Quiet > 0:
+	case u.Quiet > 0 && !w.s.execution.waits.Paused():
 		if last.Before(w.begin) {
 			last = w.begin
 		}

@@ -66,9 +66,11 @@ const (
 // A Decision is the answer to a Request. The zero Decision denies.
 type Decision struct {
 	Answer Answer
-	// Rule and Host are those of the offer that was taken; nil and empty for other answers.
+	// Rule, Host and Path are those of the offer that was taken; nil and empty for other answers. An empty
+	// Path opens what the question requires.
 	Rule []string
 	Host string
+	Path string
 	// Deny says that the answer ApprovedHost denies the host, from now on.
 	Deny bool
 	// Message is for the caller: why it was denied. It may be empty.

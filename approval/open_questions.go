@@ -74,8 +74,8 @@ func (b *OpenQuestions) Pending() []*Request {
 	return out
 }
 
-// Answer answers the open question with an ID. The answer to a rule or a host without the
-// rule or host takes the first offer. Of several answers the first one counts.
+// Answer answers the open question with an ID. The answer to a rule, a host or a path
+// without it takes the first offer. Of several answers the first one counts.
 func (b *OpenQuestions) Answer(id string, d Decision) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,8 +84,8 @@ func (b *OpenQuestions) Answer(id string, d Decision) error {
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
 	p := b.pending[i]
-	if first := p.request.Decide(d.Answer); d.Rule == nil && d.Host == "" {
-		d.Rule, d.Host = first.Rule, first.Host
+	if first := p.request.Decide(d.Answer); d.Rule == nil && d.Host == "" && d.Path == "" {
+		d.Rule, d.Host, d.Path = first.Rule, first.Host, first.Path
 	}
 	if !p.request.Takes(&d) {
 		return fmt.Errorf("%w: %s", ErrNotOffered, d.Answer)

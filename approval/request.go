@@ -65,8 +65,14 @@ type Request struct {
 	// already.
 	Denials []sandbox.Denial `json:"denials"`
 	Runs    int              `json:"runs"`
-	// Offers are the rules and hosts that can be remembered, Available the answers in the order
-	// in which they are offered.
+	// Waiting says that the command runs, and that what it asks for waits for the answer: nothing was
+	// repeated, and nothing will be.
+	Waiting bool `json:"waiting,omitempty"`
+	// WaitMS is for how long it waits, in milliseconds: without an answer until then it is denied. 0 is for a
+	// command that does not wait.
+	WaitMS int64 `json:"wait_ms,omitempty"`
+	// Offers are the rules and hosts that can be remembered, and the paths that an answer opens, Available
+	// the answers in the order in which they are offered.
 	Offers    []Offer  `json:"offers"`
 	Available []Answer `json:"available_decisions"`
 
@@ -80,7 +86,7 @@ type Request struct {
 	Keys []string `json:"-"`
 }
 
-// An Offer is what an answer remembers for good.
+// An Offer is what an answer remembers for good, or which path it opens.
 type Offer struct {
 	Answer Answer   `json:"decision"`
 	Rule   []string `json:"rule,omitempty"` // the prefix that would be allowed
@@ -88,6 +94,9 @@ type Offer struct {
 	// Protocol is that of a rule about the host: "http", "https", "socks5_tcp" or "socks5_udp".
 	Protocol string `json:"protocol,omitempty"`
 	Deny     bool   `json:"deny,omitempty"` // the host is remembered as one that is denied
+	// Path is what is opened for a command that waits: the path that it asks for (the first one of two, which
+	// are opened together), or its directory, which means everything below it.
+	Path string `json:"path,omitempty"`
 }
 
 // MarshalJSON writes the request as events have it: lists that are empty are there as well.
@@ -141,7 +150,8 @@ func (r *Request) Takes(d *Decision) bool {
 				o.Host == d.Host && o.Deny == d.Deny
 		})
 	}
-	return slices.Contains(r.Available, d.Answer)
+	return slices.Contains(r.Available, d.Answer) && (d.Path == "" || slices.ContainsFunc(r.Offers,
+		func(o Offer) bool { return o.Answer == d.Answer && o.Path == d.Path }))
 }
 
 // key is Key with what is required; empty if the answer is not remembered.
@@ -168,11 +178,30 @@ func (r *Request) keys() []string {
 	return keys
 }
 
-// Decide returns the decision with an answer, and with the rule or host of its first offer.
+// Directory returns the directory that is offered beside what a command waits for; empty for none.
+func (r *Request) Directory() string {
+	for _, o := range r.Offers {
+		if o.Path != "" && o.Path != r.Offers[0].Path {
+			return o.Path
+		}
+	}
+	return ""
+}
+
+// DecideOn is [Request.Decide] with the offer for a path; an empty path is that of the first offer.
+func (r *Request) DecideOn(a Answer, path string) Decision {
+	d := r.Decide(a)
+	if path != "" && a.Approves() {
+		d.Path = path
+	}
+	return d
+}
+
+// Decide returns the decision with an answer, and with the rule, host or path of its first offer.
 func (r *Request) Decide(a Answer) Decision {
 	d := Decision{Answer: a}
 	if i := slices.IndexFunc(r.Offers, func(o Offer) bool { return o.Answer == a }); i >= 0 {
-		d.Rule, d.Host = r.Offers[i].Rule, r.Offers[i].Host
+		d.Rule, d.Host, d.Path = r.Offers[i].Rule, r.Offers[i].Host, r.Offers[i].Path
 	}
 	return d
 }

@@ -118,6 +118,8 @@ type ApprovalDecided struct {
 	Rule []string `json:"rule,omitempty"`
 	Host string   `json:"host,omitempty"`
 	Deny bool     `json:"deny,omitempty"` // the host is remembered as one that is denied
+	// Path is the path that was opened for a command that waits, if the answer names one.
+	Path string `json:"path,omitempty"`
 	// PolicyVersion is that of [Judged], when it was asked; Evidence lists how the denials are known on
 	// which the question rests.
 	PolicyVersion string           `json:"policy_version,omitempty"`
@@ -129,6 +131,23 @@ type ApprovalDecided struct {
 // Kind returns "approval_decided".
 func (ApprovalDecided) Kind() string { return "approval_decided" }
 func (ApprovalDecided) body()        {}
+
+// Granted is an access that the sandbox denies, and that an answer opened while the command ran: the call
+// waited for it and was made then, once.
+type Granted struct {
+	Op   sandbox.Op `json:"op"`   // write or connect
+	Path string     `json:"path"` // of the file or the socket
+	// By is who decided: approval.FromCache where an earlier answer of the run or the session covers it.
+	By       approval.Source `json:"by"`
+	WaitedMS int64           `json:"waited_ms"` // how long the call waited
+	Call     string          `json:"call"`      // the system call, such as "mkdir"
+	// More is how many further calls an earlier answer opened in the same way, in a result; 0 in an event.
+	More int `json:"more,omitempty"`
+}
+
+// Kind returns "granted".
+func (Granted) Kind() string { return "granted" }
+func (Granted) body()        {}
 
 // Retrying says that a command is run again, with more than before. The attempt of the event is
 // the one that follows.

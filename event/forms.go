@@ -24,6 +24,7 @@ type form interface {
 // forms are those of all bodies, by kind.
 var forms = map[string]form{
 	"judged": judged{}, "approval_requested": requested{}, "approval_decided": decided{}, "retrying": retrying{},
+	"granted":        granted{},
 	"review_started": review{}, "review_completed": reviewed{}, "sandbox_outcome": outcome{}, "started": started{},
 	"output": output{}, "denied": denied{}, "network_decided": record{}, "network_closed": record{},
 	"listening": listening{}, "quarantined": quarantined{},
@@ -124,6 +125,10 @@ func (f decided) value() (Body, error) {
 	f.Rule, f.Evidence = some(f.Rule), some(f.Evidence)
 	return f.ApprovalDecided, nil
 }
+
+type granted Granted
+
+func (f granted) value() (Body, error) { return Granted(f), nil }
 
 type retrying struct {
 	Reason string   `json:"reason"`

@@ -110,8 +110,8 @@ type Stage interface {
 type ApplyOptions struct {
 	Paths  []string
 	DryRun bool // only look for conflicts; Applied has what would be applied
-	// Force overwrites what others have changed meanwhile, and applies what is there now while a command
-	// still uses the stage.
+	// Force overwrites what others have changed meanwhile, and applies what the stage holds now while a
+	// command still uses it.
 	Force bool
 }
 

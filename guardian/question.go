@@ -86,6 +86,9 @@ func (g *Guardian) question(r *approval.Request) (string, error) {
 	if r.Kind == approval.KindNetwork {
 		what = "The command runs already, and wants to reach this host. Judge the command with what it wants.\nNetwork access JSON:"
 	}
+	if r.Waiting {
+		what = "The command runs already, and an access that its sandbox denies waits for the answer.\nAccess JSON:"
+	}
 	reason, err := json.Marshal(r.Reason)
 	fmt.Fprintf(&b, ">>> APPROVAL REQUEST START\n%s\n%s\n%s\n%s\n>>> APPROVAL REQUEST END\n", label, reason,
 		what, planned)

@@ -125,6 +125,7 @@ func (a *Approver) answer(s []byte, r *approval.Request,
 	var said struct {
 		Decision string `json:"decision"`
 		Message  string `json:"message"`
+		Path     string `json:"path"` // of an offer
 	}
 	var none approval.Decision
 	if err := strict.Unmarshal(s, &said); err != nil {
@@ -137,7 +138,7 @@ func (a *Approver) answer(s []byte, r *approval.Request,
 	if err := answer.UnmarshalText([]byte(said.Decision)); err != nil || answer == approval.TimedOut {
 		return none, failed("%q is no decision", text.Line(said.Decision))
 	}
-	d := r.Decide(answer)
+	d := r.DecideOn(answer, said.Path)
 	d.Message, d.Source = said.Message, approval.FromHook
 	if !r.Takes(&d) {
 		return approval.Decision{}, failed("the decision %s was not offered", d.Answer)

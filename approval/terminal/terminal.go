@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
@@ -83,6 +84,9 @@ func (a *Approver) ask(ctx context.Context, r *approval.Request) (d approval.Dec
 		d = r.Decide(approval.ApprovedForSession)
 		a.Keep(strings.TrimPrefix(r.Requires[0], "host:"))
 	}
+	if key == directoryKey {
+		d = r.DecideOn(approval.Approved, r.Directory())
+	}
 	for _, l := range letters {
 		if l.key == key {
 			d = r.Decide(l.answer)
@@ -107,8 +111,11 @@ var letters = []struct {
 	{"a", []string{"abort"}, approval.Abort, "abort"},
 }
 
-// keepKey is the letter of [Approver.Keep].
-const keepKey = "p"
+// keepKey is the letter of [Approver.Keep], and directoryKey that of the directory of what a command waits for.
+const (
+	keepKey      = "p"
+	directoryKey = "d"
+)
 
 // choices returns the answers that a question takes.
 func (a *Approver) choices(r *approval.Request) []tty.Choice {
@@ -123,6 +130,10 @@ func (a *Approver) choices(r *approval.Request) []tty.Choice {
 			len(r.Requires) == 1 {
 			out = append(out, tty.Choice{Key: keepKey, Words: []string{"project"},
 				Text: "always in this project"})
+		}
+		if dir := r.Directory(); l.answer == approval.ApprovedForSession && dir != "" {
+			out = append(out, tty.Choice{Key: directoryKey, Words: []string{"directory"},
+				Text: "all below " + text.Word(dir)})
 		}
 	}
 	return out
@@ -192,6 +203,10 @@ func describe(r *approval.Request, show, cite func(text string)) {
 	for _, need := range r.Requires {
 		own("would open: %s", opens(need))
 	}
+	if r.Waiting {
+		own("It waits %v for an answer; without one the access is denied.",
+			time.Duration(r.WaitMS)*time.Millisecond)
+	}
 	if r.Runs > 0 {
 		own("It ran already (%d), and what it did then is done again.", r.Runs)
 	}
@@ -213,6 +228,8 @@ func headline(r *approval.Request) string {
 	switch {
 	case r.Kind == approval.KindNetwork:
 		return "may this command reach a host?"
+	case r.Waiting:
+		return "may this command, which is waiting, do what its sandbox denies?"
 	case r.Kind == approval.KindPatch:
 		return "may this patch change files?"
 	case len(r.Requires) > 0 && r.Requires[0] == approval.Outside:

@@ -29,7 +29,7 @@ approval. IDs may be shortened. The exit code is 1 if an ID is unknown.
 `
 	approveHelp = `Approve an open question of a running process, which sallyport approvals lists.
 
-  sallyport approve ID [--session | --rule]
+  sallyport approve ID [--session | --rule] [--path DIR]
 
 An ID may be shortened. The exit code is 1 if there is no such question or it
 was answered. A command in a sandbox cannot answer.
@@ -49,6 +49,7 @@ func approveFlags(o *options) []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "session", Set: syntax.SetOn(&o.session), Help: "also when this is asked again in its session"},
 		{Long: "rule", Set: syntax.SetOn(&o.rule), Help: "also in later runs: remember the offered rule or host"},
+		{Long: "path", Value: "DIR", Set: syntax.SetText(&o.path), Help: "open the offered directory for a command that waits"},
 	}
 }
 
@@ -95,7 +96,7 @@ func answering(usual approval.Answer) func(context.Context, *Env, *options, []st
 		if err != nil {
 			return err
 		}
-		return unanswered(words[0], list.Answer(words[0], answer, o.message))
+		return unanswered(words[0], list.Answer(words[0], answer, o.message, o.path))
 	}
 }
 

@@ -25,7 +25,7 @@ func openConsole(env *Env, o *args.Options) (*tty.Console, error) {
 // connect gives cmd, which has its streams, its signals and its terminal.
 func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signals) {
 	cmd.Signals, cmd.Ready, cmd.OnStop = signals.Numbers, signals.Ready, signals.Stopped
-	asks := r.o.AsksHosts(r.config)
+	asks := r.o.AsksMeanwhile(r.config)
 	if !c.Own {
 		r.apart(cmd, c)
 		if asks {

@@ -88,7 +88,7 @@ func runParsed(ctx context.Context, report *report) error {
 	}
 	post.Waits = func(r *approval.Request) {
 		if !o.JSONL { // its reader has the question
-			report.note(explain.Waiting(r.ID, o.ApprovalWait))
+			report.note(explain.Waiting(r, o.ApprovalWait))
 		}
 	}
 	report.announce = post.Announce

@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == partNested {
 		os.Exit(nestedMain(os.Args[2], os.Args[3:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == partAsked {
+		os.Exit(askedMain(os.Args[2], keyValues(os.Args[3:])))
+	}
 	if len(os.Args) > 3 && os.Args[1] == partCases {
 		os.Exit(casesMain(os.Args[2], os.Args[3]))
 	}

@@ -46,6 +46,11 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 			see = observedReads
 		}
 	}
+	if !r.Observe {
+		if err := asks(a.spec, a.level, r.Unobserved); err != nil {
+			return err
+		}
+	}
 	if r.Filter, err = a.host.filter(a.level, a.spec, see); err != nil || !r.Observe {
 		return err
 	}
@@ -203,7 +208,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		Shared:   a.linked, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
-		OnDenied:     a.spec.OnDenied,
+		OnDenied:     a.spec.OnDenied, Asking: a.asking(names.Protected),
 	}
 	if a.level == plan.LevelNative { // at others it cannot be published
 		cfg.OnListen = a.spec.OnListen

@@ -14,11 +14,14 @@ import (
 // A fileLine is a line of a file with what ends it: empty for a last line that nothing ends.
 type fileLine struct{ text, end string }
 
-// splitLines splits at LF, CRLF and lone CR.
-func splitLines(text string) []fileLine {
-	lines := make([]fileLine, 0, strings.Count(text, "\n")+1)
+// appendLines splits at LF, CRLF and lone CR.
+func appendLines(lines []fileLine, text string) []fileLine {
+	next := func() int { return strings.IndexByte(text, '\n') }
+	if strings.Contains(text, "\r") {
+		next = func() int { return strings.IndexAny(text, "\r\n") }
+	}
 	for text != "" {
-		i := strings.IndexAny(text, "\r\n")
+		i := next()
 		if i < 0 {
 			return append(lines, fileLine{text, ""})
 		}
@@ -42,12 +45,16 @@ type edit struct {
 type file struct {
 	path  string
 	lines []fileLine
-	forms [len(passes)][]string
+	forms [len(passes)][]fileLine
 	work  *work
 }
 
-// work is what was done for a patch, in lines that were compared.
-type work int
+// work is what was done for a patch.
+type work struct {
+	done  int // in lines that were compared
+	stop  <-chan struct{}
+	lines []fileLine // of the last file
+}
 
 const (
 	maxWork   = 1 << 28 // takes seconds
@@ -58,10 +65,18 @@ const (
 var errWork = errors.New("finding the places of the patch takes too long; split it, " +
 	"or give its chunks lines that are in the file exactly and rarely")
 
-// do adds to the work, and reports whether it is too much.
+// do adds to the work, and reports whether it is too much, as all is when stop is closed.
 func (w *work) do(n int) (tooMuch bool) {
-	*w += work(n)
-	return *w > maxWork
+	const look = 1 << 16
+	if before := w.done / look; (w.done+n)/look > before {
+		select {
+		case <-w.stop:
+			n = maxWork
+		default:
+		}
+	}
+	w.done += n
+	return w.done > maxWork
 }
 
 // passes are the ways to compare lines, from the strictest. The order is a contract: models rely on it.
@@ -87,11 +102,14 @@ func fold(r rune) rune {
 	return r
 }
 
-func (f *file) form(pass int) []string {
+func (f *file) form(pass int) []fileLine {
+	if pass == 0 {
+		return f.lines
+	}
 	if f.forms[pass] == nil {
-		f.forms[pass] = make([]string, len(f.lines))
+		f.forms[pass] = make([]fileLine, len(f.lines))
 		for i, l := range f.lines {
-			f.forms[pass][i] = passes[pass](l.text)
+			f.forms[pass][i].text = passes[pass](l.text)
 		}
 	}
 	return f.forms[pass]
@@ -114,7 +132,7 @@ func (f *file) seek(run []string, from int, end bool) int {
 		have := f.form(pass)
 		for at := from; at <= last; at++ {
 			same := 0
-			for same < len(want) && have[at+same] == want[same] {
+			for same < len(want) && have[at+same].text == want[same] {
 				same++
 			}
 			switch {
@@ -241,31 +259,31 @@ func (f *file) edits(chunks []Chunk) ([]edit, error) {
 
 // update returns the content of a file after the chunks. It keeps the end of each line that stays; a
 // byte-order mark is a part of the first line.
-func update(path, text string, chunks []Chunk, w *work) (string, error) {
+func update(path, text string, chunks []Chunk, w *work) ([]byte, error) {
 	if w.do(splitWork * (strings.Count(text, "\n") + strings.Count(text, "\r"))) {
-		return "", errWork
+		return nil, errWork
 	}
-	f := file{path: path, lines: splitLines(text), work: w}
+	w.lines = appendLines(w.lines[:0], text)
+	f := file{path: path, lines: w.lines, work: w}
 	edits, err := f.edits(chunks)
-	if *w > maxWork {
-		return "", errWork
+	if w.done > maxWork {
+		return nil, errWork
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var b strings.Builder
-	b.Grow(len(text))
+	b := make([]byte, 0, len(text))
 	eol := "\n"
 	if len(f.lines) > 0 && f.lines[0].end != "" {
 		eol = f.lines[0].end
 	}
 	put := func(lines []fileLine) {
 		for _, l := range lines {
-			b.WriteString(l.text)
+			b = append(b, l.text...)
 			if l.end == "" {
 				l.end = eol
 			}
-			b.WriteString(l.end)
+			b = append(b, l.end...)
 		}
 	}
 	at := 0
@@ -275,5 +293,5 @@ func update(path, text string, chunks []Chunk, w *work) (string, error) {
 		at = e.to
 	}
 	put(f.lines[at:])
-	return b.String(), nil
+	return b, nil
 }

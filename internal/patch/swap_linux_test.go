@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 			put(t, filepath.Join(tree, "theirs"), "theirs\n")
 			plan := makePlan(t, "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n*** End Patch", tree)
 			n := 0
-			err := plan.apply(journals, func() {
+			err := plan.apply(context.Background(), journals, func() {
 				if n++; n == at {
 					if err := test.replace(tree, name); err != nil {
 						t.Error(err)

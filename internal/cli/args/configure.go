@@ -113,6 +113,10 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 	if len(o.Given["hooks.approver"]) > 0 && e.Approval() == approval.Never {
 		e.Notes = append(e.Notes, "--approver is not asked, because approval is never; use -a on-request")
 	}
+	if len(o.Given["ask_writes"]) > 0 && o.Cmd.AskWrites && e.Approval() == approval.Never {
+		e.Notes = append(e.Notes, "--ask-writes asks nothing, because approval is never; use -a on-request, "+
+			"--approver PROG, or --approval-wait DUR")
+	}
 	o.Cmd.Publish = e.Publish()
 	if err := cmp.Or(o.checkReview(), e.CheckHosts()); err != nil {
 		return nil, explain.NewError("%v", err)
@@ -132,7 +136,7 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 		return nil, nil, err
 	}
 	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
-		Permits: e.Permits, Writable: e.Writable()}
+		Permits: e.Permits, Writable: e.Writable(), AnswerTime: o.ApprovalWait}
 	post := &listen.QuestionServer{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
 		Revoke: r.RevokeApproval}
 	var before []approval.Approver

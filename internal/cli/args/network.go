@@ -73,10 +73,10 @@ func (o *Options) AskOnTerminal(e *config.Effective, own bool) {
 	}
 }
 
-// AsksHosts reports whether a person may be asked about hosts while the command runs.
-func (o *Options) AsksHosts(e *config.Effective) bool {
-	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" &&
-		e.Approval() != approval.Never
+// AsksMeanwhile reports whether a person may be asked while the command runs: about hosts or writes.
+func (o *Options) AsksMeanwhile(e *config.Effective) bool {
+	return e.Approval() != approval.Never && (o.Cmd.AskWrites && o.mode() != config.FullAccess ||
+		o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true")
 }
 
 // isHost reports whether a word of --ask-for is a host and not a path.

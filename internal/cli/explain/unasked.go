@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -45,9 +46,13 @@ func Unasked(said string, rule *sallyport.Rule) (words, fix string) {
 	return said, ""
 }
 
-// Waiting says of a question for which there is no terminal who is asked, and for how long.
-func Waiting(id string, d time.Duration) string {
-	id = ShellWord(id)
+// Waiting says of a question for which there is no terminal who is asked, and for how long: d, unless the
+// question says it.
+func Waiting(r *approval.Request, d time.Duration) string {
+	id := ShellWord(r.ID)
+	if r.Waiting {
+		d = time.Duration(r.WaitMS) * time.Millisecond
+	}
 	const words = "a question waits %v for sallyport approve %s, or deny %s; sallyport approvals shows it"
 	return fmt.Sprintf(words, d, id, id)
 }

@@ -76,6 +76,9 @@ func Explain(r Record, home, here string) string {
 		Ownership(r.OwnershipIgnored))...) {
 		line("%s.", capital(text))
 	}
+	if r.Stage != nil {
+		line("Stage: %s", stagedThen(r.Stage))
+	}
 	if len(r.New) > 0 {
 		line("New, and other programs may run or obey it: %s.",
 			strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))

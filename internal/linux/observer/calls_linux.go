@@ -45,6 +45,13 @@ const (
 //	r    flags with AT_REMOVEDIR
 //	s    text of a symbolic link to make
 //	m    type and mode of mknod(2)
+//	e    mode of mkdir(2)
+//	z    size of truncate(2)
+//	U    pointer to a struct utimbuf
+//	V    pointer to two struct timeval
+//	T    pointer to two struct timespec
+//	X    name of setxattr(2), whose value, size and flags come next
+//	R    name of removexattr(2)
 //	x    flags of renameat2(2)
 //	u    owner of chown(2), whose group comes next
 //	M    mode of chmod(2)
@@ -61,25 +68,25 @@ var layouts = [...]layout{
 	unix.SYS_UNLINKAT:      {kindUnlink, "dnr"},
 	unix.SYS_RENAMEAT2:     {kindRename, "dnDPx"},
 	sysRenameat:            {kindRename, "dnDP"},
-	unix.SYS_MKDIRAT:       {kindMake, "dn"},
+	unix.SYS_MKDIRAT:       {kindMake, "dne"},
 	unix.SYS_MKNODAT:       {kindMake, "dnm"},
 	unix.SYS_SYMLINKAT:     {kindMake, "sdn"},
 	unix.SYS_LINKAT:        {kindLink, "dnDPl"},
-	unix.SYS_TRUNCATE:      {kindTruncate, "p"},
+	unix.SYS_TRUNCATE:      {kindTruncate, "pz"},
 	unix.SYS_FCHMODAT:      {kindChange, "dpM"},
 	unix.SYS_FCHMODAT2:     {kindChange, "dpMf"},
 	unix.SYS_FCHOWNAT:      {kindChange, "dpu-f"},
-	unix.SYS_UTIMENSAT:     {kindChange, "dt-f"},
-	unix.SYS_SETXATTR:      {kindChange, "p"},
-	unix.SYS_REMOVEXATTR:   {kindChange, "p"},
-	unix.SYS_LSETXATTR:     {kindChange, "n"},
-	unix.SYS_LREMOVEXATTR:  {kindChange, "n"},
+	unix.SYS_UTIMENSAT:     {kindChange, "dtTf"},
+	unix.SYS_SETXATTR:      {kindChange, "pX"},
+	unix.SYS_REMOVEXATTR:   {kindChange, "pR"},
+	unix.SYS_LSETXATTR:     {kindChange, "nX"},
+	unix.SYS_LREMOVEXATTR:  {kindChange, "nR"},
 	unix.SYS_SETXATTRAT:    {kindChange, "dpf"},
 	unix.SYS_REMOVEXATTRAT: {kindChange, "dpf"},
 	unix.SYS_FCHMOD:        {kindTouch, "dM"},
 	unix.SYS_FCHOWN:        {kindTouch, "du"},
-	unix.SYS_FSETXATTR:     {kindTouch, "d"},
-	unix.SYS_FREMOVEXATTR:  {kindTouch, "d"},
+	unix.SYS_FSETXATTR:     {kindTouch, "dX"},
+	unix.SYS_FREMOVEXATTR:  {kindTouch, "dR"},
 	unix.SYS_EXECVE:        {kindExec, "p"},
 	unix.SYS_EXECVEAT:      {kindExec, "dp--f"},
 	unix.SYS_CHDIR:         {kind: kindChdir},
@@ -111,8 +118,11 @@ type call struct {
 	path   uint64
 	dir2   int32
 	path2  uint64
-	flags  uint64 // of open(2)
+	flags  uint64 // of open(2), or of renameat2(2)
 	mode   uint64 // of a file that it creates, or of chmod(2)
+	data   uint64 // a size, or where the rest of what it sets is: see form
+	form   byte   // the letter of the layout; 0 is none
+	more   int    // which argument comes next
 	within bool   // openat2(2) restricts the way to the file
 	follow bool   // a symbolic link at the end of path is followed
 	bare   bool   // an empty path means the descriptor itself
@@ -170,12 +180,16 @@ func decode(n *notification) call {
 		case 'l':
 			c.follow, c.bare = a&unix.AT_SYMLINK_FOLLOW != 0, a&unix.AT_EMPTY_PATH != 0
 		case 's':
-			c.special = true
+			c.special, c.form, c.data = true, 's', a
 		case 'm':
 			kind := a & unix.S_IFMT
-			c.special = kind != 0 && kind != unix.S_IFREG
+			c.special, c.form, c.mode = kind != 0 && kind != unix.S_IFREG, 'm', a
+		case 'e':
+			c.form, c.mode = 'e', a
+		case 'z', 'U', 'V', 'T', 'X', 'R':
+			c.form, c.data, c.more = l.args[i], a, i+1
 		case 'x':
-			c.exchange = a&unix.RENAME_EXCHANGE != 0
+			c.exchange, c.flags = a&unix.RENAME_EXCHANGE != 0, a
 		case 'M':
 			c.chmod, c.mode = true, a
 		case 'u':

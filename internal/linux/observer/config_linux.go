@@ -72,6 +72,8 @@ type Config struct {
 	// OnDenied is called with each denial that will be in the Report, when it happens first,
 	// while its call waits for the answer. It must not block. Nil is not called.
 	OnDenied func(sandbox.Denial)
+	// Asking decides about accesses that a wall denies. Nil denies them at once.
+	Asking *Asking
 	// OnListen is called with each port of a private network at which a task is about to listen, once and for
 	// at most 16 of them, while its call waits for the answer. It must not block. Nil is not called.
 	OnListen func(port uint16)

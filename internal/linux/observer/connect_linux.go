@@ -308,20 +308,23 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 		c.keepBound(true)
 	}
 	if errno == 0 && !c.listens(&p.facts) && !c.reachesFile(&p.facts) {
-		return -1, c.unknown(&p, at)
+		if errno = c.unknown(&p); errno != 0 {
+			return -1, errno
+		}
+		errno = unix.EACCES
 	}
 	if errno == 0 && c.cfg.Judge != nil {
 		errno = c.rule(sandbox.Write, at, false)
 	}
-	switch errno {
-	case 0:
-		fd := p.object
-		p.object = -1
-		return fd, 0
-	case later:
-		return -1, later
+	if errno != 0 && errno != later {
+		errno = c.closed(&p, at)
 	}
-	return -1, c.refuse(at, unix.EACCES)
+	if errno != 0 {
+		return -1, errno
+	}
+	fd := p.object
+	p.object = -1
+	return fd, 0
 }
 
 // refuse notes the denial of a unix socket, and denies also when the task has ended.

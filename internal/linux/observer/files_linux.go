@@ -276,6 +276,8 @@ func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Err
 		if d.Rule, d.NoGrant = ruleAnyway, true; isRoot() {
 			d.Rule = ruleModes
 		}
+	} else if r.waits(p, path, errno) {
+		return later
 	}
 	return r.deny(d, errno)
 }
@@ -433,6 +435,8 @@ func (r *request) judgeRemove(p *place) syscall.Errno {
 	switch {
 	case !p.named():
 		return 0
+	case !p.exists && r.cfg.Asking != nil && r.directoryWall(p) != 0:
+		return unix.ENOENT // as outside: there is nothing to ask about, and mv(1) goes on then
 	case !p.exists && !r.crossed(p):
 		return 0 // noted would be what fails outside of the sandbox, too
 	}
@@ -521,6 +525,8 @@ func (r *request) judgeTwo() syscall.Errno {
 	switch {
 	case !old.exists || !next.named():
 		return 0
+	case r.waitsForTwo(&old, &next):
+		return later
 	case r.kind == kindLink:
 		return r.judgeLink(&old, &next)
 	case !old.named():

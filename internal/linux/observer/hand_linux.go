@@ -167,11 +167,7 @@ func (r *request) modeIn(p *place) uint32 {
 	if r.hasDefaultACL(p) {
 		return mode
 	}
-	umask, err := strconv.ParseUint(r.status("Umask:"), 8, 32)
-	if err != nil {
-		umask = 0o077
-	}
-	return mode &^ uint32(umask)
+	return mode &^ r.umask()
 }
 
 // hasDefaultACL reports whether new files at a place get their rights from its directory.

@@ -30,6 +30,9 @@ type request struct {
 	ask      func(context.Context, protect.Caller) protect.Ruling
 	approved []protect.Access // that an Ask has allowed
 
+	waiting *waiting // what Config.Asking is asked about
+	settled bool     // nothing is asked about any more
+
 	made  bool // the supervisor has made the call itself,
 	fd    int  // with this descriptor for the task; -1 is none
 	again int  // how often it was judged again because a name had changed
@@ -204,17 +207,21 @@ func (r *request) answerLater() syscall.Errno {
 	select {
 	case r.asking <- struct{}{}:
 	default:
+		if r.waiting != nil {
+			return r.unanswered()
+		}
 		return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
 	}
 	own := *r
 	own.scratch = new(scratch)
 	r.answers.Go(func() {
 		defer func() { <-own.asking }()
-		errno := own.settle(func() syscall.Errno {
-			own.judging.Lock()
-			defer own.judging.Unlock()
-			return own.judge()
-		})
+		var errno syscall.Errno
+		if own.waiting != nil {
+			errno = own.await()
+		} else {
+			errno = own.settle(own.judgeAgain)
+		}
 		if err := own.answer(errno); err != nil {
 			own.fail(err)
 		}
@@ -225,8 +232,27 @@ func (r *request) answerLater() syscall.Errno {
 // settle calls r.ask and judges again until each access of the call has a ruling. The
 // context of the calls ends with the task or the supervisor, which denies.
 func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
-	ctx, cancel := context.WithCancel(r.ctx)
+	ctx, cancel := r.untilEnd()
 	defer cancel()
+	for range maxAccesses {
+		ruling := r.ask(ctx, r.caller())
+		if ctx.Err() != nil {
+			ruling = protect.Ruling{}
+		}
+		if errno := ruling.Answer(); errno != 0 {
+			return r.denyAsked(errno)
+		}
+		r.approved = append(r.approved, r.asked)
+		if errno := judge(); errno != later {
+			return errno
+		}
+	}
+	return r.denyAsked(unix.EACCES)
+}
+
+// untilEnd returns a context that ends with the call of the task.
+func (r *request) untilEnd() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(r.ctx)
 	r.answers.Go(func() {
 		t := time.NewTicker(tasks.Interval)
 		defer t.Stop()
@@ -239,20 +265,22 @@ func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
 		}
 		cancel()
 	})
-	for range maxAccesses {
-		ruling := r.ask(ctx, r.caller())
-		if ctx.Err() != nil {
-			ruling = protect.Ruling{}
-		}
-		if errno := ruling.Answer(); errno != 0 {
-			return r.denyFile(r.asked.Op, r.asked.Path, errno)
-		}
-		r.approved = append(r.approved, r.asked)
-		if errno := judge(); errno != later {
-			return errno
-		}
+	return ctx, cancel
+}
+
+// judgeAgain is judge in a goroutine of its own.
+func (r *request) judgeAgain() syscall.Errno {
+	r.judging.Lock()
+	defer r.judging.Unlock()
+	return r.judge()
+}
+
+// denyAsked notes the denial of what r.ask was about.
+func (r *request) denyAsked(errno syscall.Errno) syscall.Errno {
+	if r.asked.Op == sandbox.Connect {
+		return r.denySocket(sandbox.Connect, r.asked.Path, "unix", errno)
 	}
-	return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
+	return r.denyFile(r.asked.Op, r.asked.Path, errno)
 }
 
 // maxAccesses bounds how many rulings one call waits for: a rename needs two, and a task

@@ -40,6 +40,7 @@ type Supervisor struct {
 	clients    clients
 	asked      atomic.Bool // a task wants to know who sends to one of its sockets
 
+	performing  sync.Mutex // held while a call is made that was asked about
 	judging     sync.Mutex // guards the judge and what follows
 	diag        int        // asks the kernel about sockets of the command; -1 before it is known
 	root        int        // the tasks' root directory; -1 before it is known
@@ -164,11 +165,11 @@ func (r *request) handle() error {
 	if r.scratch == nil {
 		r.scratch = new(scratch)
 	}
-	r.ask = nil
+	r.ask, r.waiting = nil, nil
 	r.judging.Lock()
 	errno := r.judge()
 	r.judging.Unlock()
-	if errno == later && r.ask != nil {
+	if errno == later && (r.ask != nil || r.waiting != nil) {
 		errno = r.answerLater()
 	}
 	if errno == later {

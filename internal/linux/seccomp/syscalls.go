@@ -59,3 +59,12 @@ func archOf(name string) *arch {
 func known(name string) bool {
 	return name != "" && (slices.Contains(x8664Names[:], name) || slices.Contains(aarch64Names[:], name))
 }
+
+// CallName returns the name of a system call of a machine, given as GOARCH; empty for an unknown one.
+func CallName(machine string, nr int) string {
+	a := archOf(machine)
+	if a == nil || nr < 0 || nr >= len(a.names) {
+		return ""
+	}
+	return a.names[nr]
+}

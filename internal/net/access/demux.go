@@ -36,7 +36,7 @@ type CommandSockets struct {
 	processes func() []int // nil until it is known
 	proxy     *demuxListener
 	led       []*demuxListener // one for each of Sockets.Redirected
-	names     []*questions
+	names     []*nameQuestions
 }
 
 // NewDemux begins to divide sockets, which the Demux owns. Close ends it.
@@ -58,7 +58,7 @@ func NewDemux(sockets *Sockets, holders func([][]int, bool, uint16) []int) *Demu
 		h.serving.Go(func() { h.accept(l, func(m *CommandSockets) *demuxListener { return m.led[i] }) })
 	}
 	for i, c := range sockets.Names {
-		h.serving.Go(func() { h.read(c, func(m *CommandSockets) *questions { return m.names[i] }) })
+		h.serving.Go(func() { h.read(c, func(m *CommandSockets) *nameQuestions { return m.names[i] }) })
 	}
 	return h
 }
@@ -195,7 +195,7 @@ func (h *Demux) ended() bool {
 }
 
 // read hands out the questions of one socket.
-func (h *Demux) read(c net.PacketConn, of func(*CommandSockets) *questions) {
+func (h *Demux) read(c net.PacketConn, of func(*CommandSockets) *nameQuestions) {
 	const most = 4096 // bytes of a question
 	b := make([]byte, most)
 	for {
@@ -273,8 +273,8 @@ func (b *demuxListener) Close() error {
 // Addr implements [net.Listener].
 func (b *demuxListener) Addr() net.Addr { return b.addr }
 
-// questions is the socket for names of one command.
-type questions struct {
+// nameQuestions is the socket for names of one command.
+type nameQuestions struct {
 	net.PacketConn // answers go there
 	come           chan question
 	over           chan struct{}
@@ -286,12 +286,12 @@ type question struct {
 	from net.Addr
 }
 
-func newQuestions(c net.PacketConn) *questions {
+func newQuestions(c net.PacketConn) *nameQuestions {
 	const waiting = 64 // further ones are asked again by the client
-	return &questions{PacketConn: c, come: make(chan question, waiting), over: make(chan struct{})}
+	return &nameQuestions{PacketConn: c, come: make(chan question, waiting), over: make(chan struct{})}
 }
 
-func (q *questions) give(text []byte, from net.Addr) {
+func (q *nameQuestions) give(text []byte, from net.Addr) {
 	select {
 	case q.come <- question{text, from}:
 	default:
@@ -299,7 +299,7 @@ func (q *questions) give(text []byte, from net.Addr) {
 }
 
 // ReadFrom implements [net.PacketConn].
-func (q *questions) ReadFrom(p []byte) (int, net.Addr, error) {
+func (q *nameQuestions) ReadFrom(p []byte) (int, net.Addr, error) {
 	select {
 	case one := <-q.come:
 		return copy(p, one.text), one.from, nil
@@ -309,7 +309,7 @@ func (q *questions) ReadFrom(p []byte) (int, net.Addr, error) {
 }
 
 // Close implements [net.PacketConn]. The socket stays open.
-func (q *questions) Close() error {
+func (q *nameQuestions) Close() error {
 	q.once.Do(func() { close(q.over) })
 	return nil
 }

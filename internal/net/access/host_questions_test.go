@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/run/questions"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -38,7 +39,7 @@ type scripted struct {
 
 func newScripted() *scripted {
 	s := &scripted{answers: make(chan approval.Decision)}
-	s.Limit = new(QuestionLimit)
+	s.Questions = &questions.Command{Limit: new(questions.Limit)}
 	s.Ask = func(ctx context.Context, _ network.Request) (approval.Decision, error) {
 		s.asked.Add(1)
 		select {
@@ -56,7 +57,7 @@ func newScripted() *scripted {
 func TestOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		defer s.Close()
+		defer s.Questions.Close()
 		var allowed atomic.Int32
 		var waiting sync.WaitGroup
 		for i := range 100 {
@@ -119,14 +120,14 @@ func TestAnswers(t *testing.T) {
 			asked := 0
 			var told []approval.Answer
 			d := HostQuestions{
-				Limit: new(QuestionLimit), Ask: func(context.Context,
+				Questions: &questions.Command{Limit: new(questions.Limit)}, Ask: func(context.Context,
 					network.Request) (approval.Decision, error) {
 					asked++
 					return c.answer, c.err
 				},
 				Answered: func(_ network.Request, d approval.Decision) { told = append(told, d.Answer) },
 			}
-			defer d.Close()
+			defer d.Questions.Close()
 			got := d.Decide(t.Context(), request(t, "h.example"))
 			if got.Ruling != c.ruling || got.Reason != c.reason || got.Source != network.Decider {
 				t.Errorf("%+v", got)
@@ -146,7 +147,7 @@ func TestAnswers(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		defer s.Close()
+		defer s.Questions.Close()
 		start := time.Now()
 		d := s.Decide(t.Context(), request(t, "slow.example"))
 		if d.Ruling != network.Deny || d.Reason != network.ApprovalTimeout ||
@@ -164,7 +165,7 @@ func TestNoAnswer(t *testing.T) {
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		defer s.Close()
+		defer s.Questions.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		results := make(chan network.Decision, 2)
 		go func() { results <- s.Decide(ctx, request(t, "h.example")) }()
@@ -182,69 +183,29 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestCloseDenies: the end of the command withdraws its questions and denies all that wait; later
-// requests ask nothing.
-func TestCloseDenies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScripted()
-		paused := []bool{}
-		s.Open = func(on bool) { paused = append(paused, on) }
-		results := make(chan network.Decision, 3)
-		for i := range 3 {
-			go func() { results <- s.Decide(t.Context(), request(t, fmt.Sprintf("h%d.example", i))) }()
-		}
-		synctest.Wait()
-		s.Close()
-		for range 3 {
-			if d := <-results; d.Ruling != network.Deny {
-				t.Errorf("%+v", d)
-			}
-		}
-		if d := s.Decide(t.Context(), request(t, "late.example")); d.Ruling != network.Deny ||
-			s.asked.Load() != 3 {
-			t.Errorf("after the end: %+v, %d questions", d, s.asked.Load())
-		}
-		if len(paused) != 2 || !paused[0] || paused[1] {
-			t.Errorf("open %v", paused)
-		}
-		if n := s.Limit.open.Load(); n != 0 {
-			t.Errorf("%d questions are counted still", n)
-		}
-		var none *HostQuestions
-		none.Close()
-		if d := none.Decide(t.Context(), request(t, "h.example")); d.Ruling != network.Deny ||
-			d.Source != network.BaselinePolicy {
-			t.Errorf("no hostQuestions: %+v", d)
-		}
-	})
+// TestNoQuestions: without HostQuestions every host is denied.
+func TestNoQuestions(t *testing.T) {
+	var none *HostQuestions
+	if d := none.Decide(t.Context(), request(t, "h.example")); d.Ruling != network.Deny ||
+		d.Source != network.BaselinePolicy {
+		t.Errorf("%+v", d)
+	}
 }
 
-// TestBounds: a command has 8 open questions, all commands together 32; what is above is denied at once.
-func TestBounds(t *testing.T) {
+// TestTooMany: what is above the bound of open questions is denied at once.
+func TestTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var limit QuestionLimit
-		var desks []*scripted
-		many, done := 0, make(chan network.Decision, 100)
-		for i := range 5 {
-			s := newScripted()
-			s.Limit = &limit
-			desks = append(desks, s)
-			for j := range commandQuestions + 1 {
-				go func() { done <- s.Decide(t.Context(), request(t, fmt.Sprintf("h%d-%d.example", i, j))) }()
-			}
-			synctest.Wait()
+		s := newScripted()
+		const bound = 8
+		done := make(chan network.Decision, bound+1)
+		for i := range bound + 1 {
+			go func() { done <- s.Decide(t.Context(), request(t, fmt.Sprintf("h%d.example", i))) }()
 		}
-		for len(done) > 0 {
-			if d := <-done; d.Reason == network.TooManyPending && d.Ruling == network.Deny {
-				many++
-			}
+		synctest.Wait()
+		if d := <-done; d.Reason != network.TooManyPending || d.Ruling != network.Deny || len(done) != 0 {
+			t.Errorf("%+v, and %d more", d, len(done))
 		}
-		if asked := 5*(commandQuestions+1) - many; asked != allQuestions {
-			t.Errorf("%d questions, %d refused", asked, many)
-		}
-		for _, s := range desks {
-			s.Close()
-		}
+		s.Questions.Close()
 	})
 }
 
@@ -298,53 +259,6 @@ func TestQuestion(t *testing.T) {
 		var q approval.Request
 		if FillHostQuestion(&q, request(t, "h.example"), true); q.Key != "" || len(q.Offers) != 0 {
 			t.Errorf("%+v", q)
-		}
-	})
-}
-
-// TestTimer: time that is paused does not count.
-func TestTimer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var timer PausedTimer
-		timer.Pause(true)
-		fired := make(chan time.Duration, 1)
-		timer.Start(10*time.Second, func() { fired <- time.Since(start) })
-		<-time.After(time.Minute)
-		timer.Pause(false)
-		<-time.After(4 * time.Second)
-		timer.Pause(true)
-		timer.Pause(true)
-		<-time.After(time.Hour)
-		timer.Pause(false)
-		if at := <-fired; at != time.Hour+time.Minute+10*time.Second {
-			t.Errorf("fired after %v", at)
-		}
-		timer.Pause(true) // it has fired
-		timer.Pause(false)
-		timer.Stop()
-		if left := timer.Left(); left != 1 {
-			t.Errorf("%v are left of one that has fired", left)
-		}
-
-		var never PausedTimer
-		never.Start(0, func() { t.Error("called") })
-		never.Pause(true)
-		never.Pause(false)
-		var stopped PausedTimer
-		stopped.Start(time.Second, func() { t.Error("called") })
-		stopped.Pause(true)
-		stopped.Stop()
-		stopped.Pause(false)
-		<-time.After(time.Hour)
-		var used PausedTimer
-		used.Start(time.Minute, func() { t.Error("called") })
-		<-time.After(20 * time.Second)
-		used.Stop()
-		<-time.After(time.Hour)
-		if a, b, c := never.Left(), stopped.Left(), used.Left(); a != 0 || b != time.Second ||
-			c != 40*time.Second {
-			t.Errorf("%v, %v and %v are left, want 0s, 1s and 40s", a, b, c)
 		}
 	})
 }

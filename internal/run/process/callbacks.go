@@ -55,6 +55,12 @@ func Guard(spec *executor.Spec) (*executor.Spec, *Calls) {
 			return d
 		}
 	}
+	if f := spec.AskAccess; f != nil {
+		own.AskAccess = func(ctx context.Context, q executor.AccessQuestion) (granted bool) {
+			err := c.call("AskAccess", func() { granted = f(ctx, q) })
+			return err == nil && granted
+		}
+	}
 	return &own, c
 }
 

@@ -41,6 +41,7 @@ type Result struct {
 	Sandbox         event.Sandbox                `json:"sandbox"`
 	Attempts        int                          `json:"attempts"`
 	Approvals       list[event.ApprovalDecided]  `json:"approvals,omitempty"`
+	Granted         list[event.Granted]          `json:"granted,omitempty"`
 	Notices         []string                     `json:"notices,omitempty"`
 	First           *First                       `json:"first,omitempty"`
 	Denials         list[sandbox.Denial]         `json:"denials"`
@@ -57,6 +58,9 @@ type Result struct {
 	LinksOmitted    int                          `json:"hard_links_omitted,omitempty"`
 	OwnersIgnored   int                          `json:"ownership_ignored,omitempty"`
 	New             list[executor.New]           `json:"new,omitempty"`
+	Stage           *executor.Staged             `json:"stage,omitempty"`
+	ChangesTotal    *int                         `json:"changes_total,omitempty"`
+	Changes         list[executor.Change]        `json:"changes,omitzero"`
 	Limits          list[executor.Enforced]      `json:"limits,omitempty"`
 	Usage           executor.Usage               `json:"usage,omitzero"`
 	Withheld        []string                     `json:"withheld,omitempty"`

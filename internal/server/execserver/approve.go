@@ -149,7 +149,7 @@ func decision(m *wire.Message, r *approval.Request) (approval.Decision, error) {
 	if err != nil {
 		return none, err
 	}
-	d := r.Decide(answer)
+	d := r.DecideOn(answer, said.Path)
 	d.Message, d.Source = said.Message, approval.FromUser
 	if !r.Takes(&d) {
 		return none, fmt.Errorf("the decision %s was not offered", answer)

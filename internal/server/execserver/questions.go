@@ -94,7 +94,7 @@ func (c *connection) answerQuestion(id wire.ID, a *wire.QuestionAnswer) {
 	}
 	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
 		return struct{}{}, runs.Answer(all, a.ID, a.Digest,
-			approval.Decision{Answer: answer, Message: a.Message, Source: approval.FromUser})
+			approval.Decision{Answer: answer, Message: a.Message, Path: a.Path, Source: approval.FromUser})
 	})
 }
 

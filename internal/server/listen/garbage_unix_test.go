@@ -155,7 +155,7 @@ func TestCallerGarbage(t *testing.T) {
 		}
 		raw.Close()
 	}
-	if err := list(t).Answer("abc-1", approval.Denied, ""); err != nil ||
+	if err := list(t).Answer("abc-1", approval.Denied, "", ""); err != nil ||
 		(<-out).d.Answer != approval.Denied {
 		t.Error(err)
 	}
@@ -177,7 +177,7 @@ func TestIdleCallers(t *testing.T) {
 	}
 	at, _ := session(t)
 	flood(t, at.path)
-	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil ||
+	if err := list(t).Answer("abc-1", approval.Approved, "", ""); err != nil ||
 		(<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}

@@ -166,7 +166,7 @@ func pick(pairs [][2]string, id string) (int, error) {
 
 // Answer answers an open question, whose ID may be shortened. The error is an [*IDError],
 // [ErrUnknownQuestion], [ErrNotOffered], [ErrOther] or that of the connection.
-func (l *QuestionListing) Answer(id string, answer approval.Answer, message string) error {
+func (l *QuestionListing) Answer(id string, answer approval.Answer, message, path string) error {
 	at, err := pick(l.Open(), id)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (l *QuestionListing) Answer(id string, answer approval.Answer, message stri
 		answer = approval.ApprovedHost // the rule is about a host
 	}
 	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest,
-		Decision: answer.String(), Message: message}, nil)
+		Decision: answer.String(), Message: message, Path: path}, nil)
 }
 
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID

@@ -30,7 +30,8 @@ type QuestionServer struct {
 	// Beside is asked at the same time as others; it must not be nil. If it passes, there is no
 	// one in front of the terminal.
 	Beside approval.Approver
-	// Wait is how long a question stays open when Beside has passed; 0 means not at all.
+	// Wait is how long a question stays open when Beside has passed; 0 means not at all. One for which a
+	// command waits stays open as long as that.
 	Wait time.Duration
 	// Waits is called for each question that begins to wait so; nil does nothing.
 	Waits func(r *approval.Request)
@@ -68,14 +69,18 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 		if !errors.Is(err, approval.ErrPass) {
 			return d, err
 		}
-		if p.Wait == 0 {
+		wait := p.Wait
+		if r.Waiting { // it would be denied otherwise before anyone elsewhere sees it
+			wait = time.Duration(r.WaitMS) * time.Millisecond
+		}
+		if wait == 0 {
 			pass(approval.ErrPass)
 			return d, err
 		}
 		if listens && p.Waits != nil {
 			p.Waits(r)
 		}
-		timer := time.NewTimer(p.Wait)
+		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -19,7 +19,7 @@ func TestLongPath(t *testing.T) {
 		strings.Repeat("long", 30)))
 	p := newPost(t, passes)
 	out := p.ask(t, request("abc-1"))
-	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).err != nil {
+	if err := list(t).Answer("abc-1", approval.Approved, "", ""); err != nil || (<-out).err != nil {
 		t.Error(err)
 	}
 }

@@ -119,7 +119,7 @@ func TestAnswer(t *testing.T) {
 				l.Pending[0].Request.Reason != "a rule prompts" || len(l.Silent) > 0 {
 				t.Fatalf("%+v", l)
 			}
-			if err := l.Answer(test.id, test.answer, test.message); err != nil {
+			if err := l.Answer(test.id, test.answer, test.message, ""); err != nil {
 				t.Fatal(err)
 			}
 			got := <-out
@@ -130,7 +130,7 @@ func TestAnswer(t *testing.T) {
 			if cause := <-why; !errors.Is(cause, approval.ErrAnswered) {
 				t.Errorf("the terminal was told %v", cause)
 			}
-			if err := l.Answer("abc-1", approval.Approved, ""); !errors.Is(err, ErrUnknownQuestion) {
+			if err := l.Answer("abc-1", approval.Approved, "", ""); !errors.Is(err, ErrUnknownQuestion) {
 				t.Errorf("answered twice: %v", err)
 			}
 			if l := list(t); len(l.Pending) != 0 {
@@ -151,7 +151,7 @@ func TestOneAnswer(t *testing.T) {
 	for i := range results {
 		done.Go(func() {
 			results[i] = l.Answer("abc-1", []approval.Answer{approval.Denied, approval.Approved}[i%2],
-				fmt.Sprint(i))
+				fmt.Sprint(i), "")
 		})
 	}
 	done.Wait()
@@ -180,15 +180,15 @@ func TestNotOffered(t *testing.T) {
 	out := p.ask(t, r)
 	l := list(t)
 	for _, a := range []approval.Answer{approval.ApprovedRule, approval.ApprovedForSession} {
-		if err := l.Answer("abc-1", a, ""); !errors.Is(err, ErrNotOffered) {
+		if err := l.Answer("abc-1", a, "", ""); !errors.Is(err, ErrNotOffered) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
 	var none *QuestionIDError
-	if err := l.Answer("x", approval.Approved, ""); !errors.As(err, &none) {
+	if err := l.Answer("x", approval.Approved, "", ""); !errors.As(err, &none) {
 		t.Error(err)
 	}
-	if err := l.Answer("abc-1", approval.Denied, ""); err != nil || (<-out).d.Answer != approval.Denied {
+	if err := l.Answer("abc-1", approval.Denied, "", ""); err != nil || (<-out).d.Answer != approval.Denied {
 		t.Error(err)
 	}
 }
@@ -235,7 +235,7 @@ func TestAnnounced(t *testing.T) {
 	go func() {
 		l, err := ListQuestions("")
 		if err == nil {
-			err = l.Answer("abc", approval.Approved, "")
+			err = l.Answer("abc", approval.Approved, "", "")
 		}
 		answered <- err
 	}()
@@ -284,7 +284,7 @@ func TestSession(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, _, err := memory.Ask(t.Context(), p, r); done <- err }()
 	<-changed
-	if err := list(t).Answer("abc-1", approval.ApprovedForSession, ""); err != nil || <-done != nil {
+	if err := list(t).Answer("abc-1", approval.ApprovedForSession, "", ""); err != nil || <-done != nil {
 		t.Fatal(err)
 	}
 	l := list(t)
@@ -467,10 +467,10 @@ func TestChanged(t *testing.T) {
 	r := request("abc-1")
 	r.Requires = []string{approval.Outside}
 	out := p.ask(t, r)
-	if err := l.Answer("abc-1", approval.Approved, ""); !errors.Is(err, ErrOther) {
+	if err := l.Answer("abc-1", approval.Approved, "", ""); !errors.Is(err, ErrOther) {
 		t.Errorf("the answer to another question: %v", err)
 	}
-	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil ||
+	if err := list(t).Answer("abc-1", approval.Approved, "", ""); err != nil ||
 		(<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
@@ -488,7 +488,7 @@ func TestHost(t *testing.T) {
 	if !strings.Contains(l.String(), "answers: approve; approve --rule; approve --session; deny\n") {
 		t.Errorf("%s", l)
 	}
-	if err := l.Answer("abc-1", approval.ApprovedRule, ""); err != nil {
+	if err := l.Answer("abc-1", approval.ApprovedRule, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-out; got.d.Answer != approval.ApprovedHost || got.d.Host != "example.com" {
@@ -513,7 +513,7 @@ func TestLarge(t *testing.T) {
 		if len(l.Pending) != 1 || len(l.Silent) != min(1, len(out)-1-i) {
 			t.Fatalf("%d questions, %q", len(l.Pending), l.Silent)
 		}
-		if err := l.Answer(fmt.Sprint("abc-", i), approval.Approved, ""); err != nil ||
+		if err := l.Answer(fmt.Sprint("abc-", i), approval.Approved, "", ""); err != nil ||
 			(<-out[i]).err != nil {
 			t.Error(err)
 		}
@@ -529,11 +529,11 @@ func TestTwoPosts(t *testing.T) {
 	if len(l.Pending) != 2 {
 		t.Fatalf("%+v", l)
 	}
-	if err := l.Answer("ab", approval.Approved, ""); err == nil {
+	if err := l.Answer("ab", approval.Approved, "", ""); err == nil {
 		t.Error("one of two was answered")
 	}
-	if err := errors.Join(l.Answer("abd", approval.Approved, ""),
-		l.Answer("abc", approval.Denied, "")); err != nil {
+	if err := errors.Join(l.Answer("abd", approval.Approved, "", ""),
+		l.Answer("abc", approval.Denied, "", "")); err != nil {
 		t.Error(err)
 	}
 	if a, b := <-first, <-second; a.d.Answer != approval.Denied || b.d.Answer != approval.Approved {

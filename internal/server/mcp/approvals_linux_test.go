@@ -110,7 +110,7 @@ func approveElsewhere(t *testing.T, answer approval.Answer) {
 		t.Errorf("%v, %v", list, err)
 		return
 	}
-	if err := list.Answer(list.Pending[0].Request.ID, answer, ""); err != nil {
+	if err := list.Answer(list.Pending[0].Request.ID, answer, "", ""); err != nil {
 		t.Error(err)
 	}
 }

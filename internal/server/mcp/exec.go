@@ -221,7 +221,7 @@ func (st *start) needed(q *question, inAnswer bool) *answer {
 		"truncated":     false,
 		"omitted_bytes": 0, "original_token_count": 0, "denials": []string{},
 		"approval": map[string]any{"id": r.ID, "kind": r.Kind, "reason": shortened(r.Reason, maxFacts/4),
-			"requires": few(r.Requires), "offers": offered(r),
+			"requires": few(r.Requires), "offers": offered(r), "waiting": r.Waiting,
 			"expires": q.expires.UTC().Format(time.RFC3339)}}}
 	if inAnswer {
 		a.input, a.state = form(r), r.ID
@@ -232,6 +232,9 @@ func (st *start) needed(q *question, inAnswer bool) *answer {
 		a.say("asks for: %s", need)
 	}
 	a.say("Tell the user what you want to run and why, and to run: sallyport approve %s", r.ID)
+	if r.Waiting {
+		a.say("The command is waiting until %s, and is not repeated.", q.expires.UTC().Format(time.RFC3339))
+	}
 	a.say("Then call exec again with the same arguments and approval_id %q. It runs once.", r.ID)
 	return a
 }

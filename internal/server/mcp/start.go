@@ -67,6 +67,12 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	if !slices.Contains(x.flags, escalate) {
 		q.Hidden, q.Stays = s.opts.Hidden, x.env
 	}
+	if s.opts.Stage != "" {
+		q.Stage = &executor.Staging{Name: s.opts.Stage}
+		// Commands at the same time share a sandbox: a stage has one. It ends with the last one, so that others
+		// can apply what there is.
+		q.Named = &runs.Named{Name: s.opts.Stage, Idle: time.Nanosecond, Else: true}
+	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true
 	}
@@ -107,11 +113,15 @@ func (st *start) approve(ctx context.Context, r *approval.Request) (approval.Dec
 	if st.elicits != nil {
 		return st.elicit(ctx, r)
 	}
-	q := &question{request: r, expires: time.Now().Add(questionTime)}
+	most := questionTime
+	if r.Waiting {
+		most = time.Duration(r.WaitMS) * time.Millisecond
+	}
+	q := &question{request: r, expires: time.Now().Add(most)}
 	st.server.remember(r.ID, st)
 	st.open(q)
 	defer st.close(q)
-	timer := time.NewTimer(questionTime)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -173,12 +183,18 @@ func form(r *approval.Request) *sdk.ElicitParams {
 	for i, a := range r.Available {
 		words[i] = a.String()
 	}
+	asked := map[string]any{"decision": map[string]any{
+		"type": "string", "title": "Decision", "enum": words,
+		"description": "What sallyport does with the command.",
+	}}
+	if dir := r.Directory(); dir != "" {
+		asked["path"] = map[string]any{
+			"type": "string", "title": "Path", "enum": []string{r.Offers[0].Path, dir},
+			"description": "What an approval opens: the path, which is the default, or all below the directory.",
+		}
+	}
 	return &sdk.ElicitParams{Mode: "form", Message: message(r), RequestedSchema: map[string]any{
-		"type": "object", "required": []string{"decision"},
-		"properties": map[string]any{"decision": map[string]any{
-			"type": "string", "title": "Decision", "enum": words,
-			"description": "What sallyport does with the command.",
-		}},
+		"type": "object", "required": []string{"decision"}, "properties": asked,
 	}}
 }
 
@@ -187,6 +203,9 @@ func message(r *approval.Request) string {
 	said := "sallyport asks whether a command may run.\n"
 	if r.Runs > 0 {
 		said = fmt.Sprintf("sallyport asks about a command that ran %d times already.\n", r.Runs)
+	}
+	if r.Waiting {
+		said = "sallyport asks about a command that is waiting for the answer. It has not been repeated.\n"
 	}
 	row := func(name, value string) {
 		if value != "" {
@@ -212,7 +231,9 @@ func message(r *approval.Request) string {
 		row("Blocked", fmt.Sprintf("%s %s%s", d.Op, d.Path, d.Addr))
 	}
 	for _, o := range r.Offers {
-		row("The answer "+o.Answer.String()+" remembers", fmt.Sprintf("%q %s", o.Rule, o.Host))
+		if o.Path == "" {
+			row("The answer "+o.Answer.String()+" remembers", fmt.Sprintf("%q %s", o.Rule, o.Host))
+		}
 	}
 	return said
 }
@@ -225,7 +246,8 @@ func decision(res *sdk.ElicitResult, r *approval.Request) approval.Decision {
 	if res.Action == "accept" {
 		why = "the answer has no decision that was offered"
 		if said.UnmarshalText([]byte(word)) == nil && said != approval.TimedOut {
-			if chosen := r.Decide(said); r.Takes(&chosen) {
+			path, _ := res.Content["path"].(string)
+			if chosen := r.DecideOn(said, path); r.Takes(&chosen) {
 				d, why = chosen, ""
 			}
 		}

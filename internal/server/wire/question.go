@@ -40,6 +40,7 @@ type QuestionAnswer struct {
 	Digest   string   `json:"digest" rule:"need"`
 	Decision string   `json:"decision" rule:"need"`
 	Message  string   `json:"message,omitempty"`
+	Path     string   `json:"path,omitempty"` // of the offer; empty for the first one
 }
 
 // QuestionID are the parameters of question/forget.

@@ -39,8 +39,12 @@ type RunStart struct {
 	// Transient says that the run is of use to its connection only: it is terminated and forgotten with that,
 	// or when its reader has all of the output.
 	Transient bool `json:"transient,omitempty"`
+	// AskWrites has the client asked about writes that the sandbox denies, as the flag --ask-writes does.
+	AskWrites bool `json:"askWrites,omitempty"`
 	// Unattended says that no person answers questions, as without a terminal.
 	Unattended bool `json:"unattended,omitempty"`
+	// Stage takes the place of --stage in args; the zero value asks for none.
+	Stage RunStage `json:"stage,omitzero"`
 }
 
 // RunSandbox is the named sandbox that a run joins.
@@ -251,6 +255,7 @@ type Canceled struct {
 type RunApproval struct {
 	Decision string `json:"decision" rule:"need"`
 	Message  string `json:"message,omitempty"`
+	Path     string `json:"path,omitempty"` // of the offer; empty for the first one
 }
 
 // SandboxList is the result of sandbox/list. Sandboxes must not be nil.

@@ -140,6 +140,6 @@ func AnswerApproval(a approval.Approver) func(context.Context, string, json.RawM
 		if err != nil {
 			return nil, err
 		}
-		return RunApproval{Decision: d.Answer.String(), Message: d.Message}, nil
+		return RunApproval{Decision: d.Answer.String(), Message: d.Message, Path: d.Path}, nil
 	}
 }

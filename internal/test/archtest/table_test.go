@@ -52,6 +52,7 @@ var layers = map[string]int{
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
 	"internal/linux/launch":    layerWords,
+	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
 	"internal/linux/seccomp":   layerWords,
 	"internal/names/git":       layerWords,
@@ -85,6 +86,7 @@ var layers = map[string]int{
 	"internal/run/records":     layerFacts,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
+	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
 
 	"internal/linux/caches": layerRooms,
@@ -132,6 +134,7 @@ var layers = map[string]int{
 
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,
+	"internal/cli/stages":   layerVerbs,
 
 	"internal/cli": layerCLI,
 
@@ -174,7 +177,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
 			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
-			"internal/cli/sessions",
+			"internal/cli/sessions", "internal/cli/stages",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
@@ -307,7 +310,7 @@ var perOSRooms = []string{"approval", "executor/local", "internal/linux", "inter
 	"internal/linux/stage", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
 	"internal/linux/tasks", "internal/run/output", "internal/overlay",
 	"internal/run/process", "internal/names/protect", "internal/server/listen",
 	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}

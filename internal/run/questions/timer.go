@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package questions
 
 import (
 	"sync"
@@ -75,4 +75,49 @@ func (t *PausedTimer) Left() time.Duration {
 		return 0
 	}
 	return max(t.left, 1)
+}
+
+// Timers stand still together. The zero Timers are ready; their methods may be called from several
+// goroutines at once.
+type Timers struct {
+	mu     sync.Mutex
+	paused bool
+	timers map[*PausedTimer]struct{}
+}
+
+// Start has f called in a goroutine of its own after d, as [PausedTimer.Start] does, while the Timers are
+// not paused. Stop must be called.
+func (t *Timers) Start(d time.Duration, f func()) (stop func()) {
+	timer := new(PausedTimer)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timers == nil {
+		t.timers = map[*PausedTimer]struct{}{}
+	}
+	t.timers[timer] = struct{}{}
+	timer.Pause(t.paused)
+	timer.Start(d, f)
+	return func() {
+		timer.Stop()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.timers, timer)
+	}
+}
+
+// Pause has the time stand still, or go on.
+func (t *Timers) Pause(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = on
+	for timer := range t.timers {
+		timer.Pause(on)
+	}
+}
+
+// Paused reports whether the time stands still.
+func (t *Timers) Paused() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.paused
 }
