@@ -218,10 +218,10 @@ func FuzzGit(f *testing.F) {
 		at := filepath.Join(dir, name)
 		if !filepath.IsLocal(name) || filepath.Clean(name) != name || strings.Contains(strings.ToLower(name), "git") ||
 			strings.Contains(name, "\x00") || put(at, old) != nil {
-			t.Skip("no name or content of a file")
+			return // no name or content of a file
 		}
 		if now.Mode == ModeLink && (len(b) == 0 || bytes.IndexByte(b, 0) >= 0 || len(b) > 1000) {
-			t.Skip("no link")
+			return // no link
 		}
 		if old.Mode == 0 {
 			old.Text = nil

@@ -18,8 +18,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// A Base is the record of what the host's files were when a stage first met them. It is not safe for
-// concurrent use. The lock of the stage must be held for Update and Applied.
+// Base is the record of what the host's files were when a stage first met them. It is not safe for concurrent
+// use. The lock of the stage must be held for Update and Applied.
 type Base struct {
 	file  string
 	roots map[rootKey]map[string]Seen // by path relative to the root

@@ -152,7 +152,8 @@ func (r *reader) dir(hosts, hides bool) error {
 	return nil
 }
 
-// name looks at a name in the directory at the end of the ways. It looks again where somebody changes it.
+// name looks at a name in the directory at the end of the ways. It looks again where it is changed
+// meanwhile.
 func (r *reader) name(name string, hosts, hides bool) error {
 	before, out, paths, cover := len(r.at), len(r.out), r.paths, r.cover
 	if before > 0 {

@@ -18,7 +18,7 @@ import (
 // limit on open files.
 const maxOpen = 64
 
-// errChanged says that somebody changed a tree while it was read: another look may succeed.
+// errChanged says that a tree was changed while it was read: another look may succeed.
 var errChanged = errors.New("it was changed while it was read; try again")
 
 // A way is the directories from a root to one below it, opened one by one without following a link. Paths in

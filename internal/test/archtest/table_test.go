@@ -51,6 +51,7 @@ var layers = map[string]int{
 	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
+	"internal/diff":            layerTables,
 	"internal/linux/launch":    layerWords,
 	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
@@ -96,6 +97,7 @@ var layers = map[string]int{
 	"internal/names/guard":  layerRooms,
 	"internal/netstack":     layerRooms,
 	"internal/run/tty":      layerRooms,
+	"internal/linux/changes": layerPlans,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -306,8 +308,8 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
-	"internal/linux/stage", "internal/dirs",
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches",
+	"internal/linux/changes", "internal/linux/layers", "internal/linux/stage", "internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
 	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
