@@ -144,8 +144,8 @@ type Cmd struct {
 	// approval. Where the sandbox is not ours, or there is none, it has no effect; nil asks for
 	// nothing.
 	AskFor []sandbox.Grant
-	// AskWrites has the Approver asked, while the command runs, about writes, and connections to unix sockets,
-	// that the sandbox denies. The call waits for the answer, see [Runner.AnswerTime], and is made once if
+	// AskWrites has the Approver asked, while the command runs, about writes, and connections to unix
+	// sockets, that the sandbox denies. The call waits for the answer, see [Runner.AnswerTime], and is made once if
 	// it is approved; Granted of the Result lists those. What is denied for good is never asked about, nor
 	// is anything under approval.Never. At most 20 questions are asked. The time limit, and the waits of a
 	// Session, stand still while one is open. Run and Start fail with [ErrNoSandbox] where calls cannot

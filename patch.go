@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -242,8 +241,12 @@ func (p *patching) applied(ctx context.Context) (string, error) {
 	if p.err != nil {
 		return "", p.err
 	}
+	judged := map[string]bool{}
+	for _, name := range p.names {
+		judged[name] = true
+	}
 	plan, err := patch.Make(ctx, p.patch, patch.Options{Dir: p.dir,
-		Allow: func(path string) bool { return slices.Contains(p.names, path) }})
+		Allow: func(path string) bool { return judged[path] }})
 	if err != nil {
 		return "", err
 	}

@@ -111,7 +111,7 @@ var letters = []struct {
 	{"a", []string{"abort"}, approval.Abort, "abort"},
 }
 
-// keepKey is the letter of [Approver.Keep], and directoryKey that of the directory of what a command waits for.
+// keepKey is the letter of [Approver.Keep], and directoryKey that of a directory that is offered.
 const (
 	keepKey      = "p"
 	directoryKey = "d"

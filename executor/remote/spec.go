@@ -66,12 +66,13 @@ func beyond(spec *executor.Spec, can *wire.Capabilities) error {
 	r := spec.Resources
 	r.Output = 0 // the caller's
 	limits := r != executor.Resources{}
-	const always = 5 // the first ones no server can
+	const always = 6 // the first ones no server can
 	for i, b := range []struct {
 		asked     bool
 		need, fix string
 	}{
 		{len(spec.Publish) > 0, "published ports", "leave out Publish"},
+		{spec.AskAccess != nil, "calls that wait for an answer", "leave out AskWrites"},
 		{spec.OnStop != nil, "notice of a process that was stopped", "leave out OnStop"},
 		{spec.Explain, "the script of the sandbox", "leave out Explain"},
 		{len(spec.Allow) > 0, "what is allowed by name (" + strings.Join(spec.Allow, ", ") + ")", ""},

@@ -42,6 +42,9 @@ func TestBeyond(t *testing.T) {
 		{"standard output", func(s *executor.Spec) { s.Stdout = os.Stdout }, "remote exec-server does not support inherited file descriptors"},
 		{"standard error", func(s *executor.Spec) { s.Stderr = os.Stderr }, "remote exec-server does not support inherited file descriptors"},
 		{"stops", func(s *executor.Spec) { s.OnStop = func() {} }, "notice of a process that was stopped"},
+		{"calls that wait", func(s *executor.Spec) {
+			s.AskAccess = func(context.Context, executor.AccessQuestion) bool { return true }
+		}, "calls that wait for an answer"},
 		{"script", func(s *executor.Spec) { s.Explain = true }, "the script of the sandbox"},
 		{"ports", func(s *executor.Spec) { s.Publish = []network.Publish{{}} }, "published ports"},
 		{"grants by name", func(s *executor.Spec) { s.Allow = []string{"unix"} }, "allowed by name (unix)"},

@@ -117,10 +117,9 @@ type job struct {
 
 	ownership bool // changes of owners fail
 	explain   bool // the sandbox has its script
+	ask       func(context.Context, executor.AccessQuestion) bool
 	level     string
 	stage     *executor.Staging
-
-	ask func(context.Context, executor.AccessQuestion) bool
 }
 
 // A result is how a run ended.

@@ -35,11 +35,10 @@ func asks(spec *executor.Spec, level, unobserved string) error {
 
 // closings are the paths of a run that no answer opens.
 type closings struct {
-	policy sandbox.Policy
-	paths  []sandbox.PathRule // of the policy
-	rules  []plan.Rule        // in the order of their paths
-	never  []string           // with what is below them
-	globs  bool               // the policy has patterns
+	paths []sandbox.PathRule // of the policy
+	rules []plan.Rule        // in the order of their paths
+	never []string           // with what is below them
+	globs bool               // the policy has patterns
 }
 
 // asking returns what decides about denied accesses; nil without [executor.Spec.AskAccess]. Missing are protected
@@ -60,8 +59,7 @@ func (a *attempt) asking(missing []string) *observer.Asking {
 	for _, name := range slices.Clone(never) {
 		never = append(never, hostfacts.RealPath(name))
 	}
-	c := &closings{policy: a.spec.Policy, paths: a.resolved.Paths, rules: a.names.Rules(), never: never,
-		globs: len(a.resolved.Globs) > 0}
+	c := &closings{paths: a.resolved.Paths, rules: a.names.Rules(), never: never, globs: len(a.resolved.Globs) > 0}
 	return &observer.Asking{Opens: c.opens, Ask: a.spec.AskAccess}
 }
 
@@ -84,11 +82,8 @@ func (c *closings) opens(name string, tree bool) bool {
 		return false
 	case nearest.Path != "" && nearest.Level != sandbox.LevelWrite && !c.chosen(&nearest):
 		return false
-	case ofTools(name):
-		return false
 	}
-	grant := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}
-	return c.policy.With(grant).Rule(sandbox.Access{Op: sandbox.Write, Path: name}) == sandbox.Allow
+	return !ofTools(name)
 }
 
 // besideSecrets reports whether a path is in a hidden directory, such as ~/.ssh, in which a rule hides a file.

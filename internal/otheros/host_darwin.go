@@ -114,6 +114,10 @@ func (h *Host) gather(r *plan.Request) error {
 		return &executor.RootError{Path: level, Why: "is not a sandbox level", Fix: "use " +
 			plan.LevelSeatbelt}
 	}
+	if r.Spec.AskAccess != nil {
+		return &sandbox.UnsupportedError{Need: "calls that wait for an answer",
+			Have: "macOS has no observer of system calls", Hint: "leave out --ask-writes (--no-ask-writes)"}
+	}
 	if m := h.Facts().Missing; len(m) > 0 { // before anything is made
 		return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}
 	}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
@@ -34,7 +33,7 @@ func (pl *Plan) applyIn(ctx context.Context, dir *os.Root, step func()) error {
 	if err := recoverAll(dir, pl.entries, step); err != nil {
 		return err
 	}
-	t := &transaction{journal: newJournal(), tree: pl.tree, step: step}
+	t := &transaction{journal: newJournal(), tree: pl.tree, step: step, missing: map[string]bool{}}
 	// What is removed comes first: a directory can take the place of a file.
 	for _, removes := range []bool{true, false} {
 		for _, e := range pl.entries {
@@ -76,7 +75,8 @@ type transaction struct {
 	tree    *tree
 	entries []*entry
 	step    func()
-	noSwap  bool // the file system exchanges no names
+	missing map[string]bool // as Dirs
+	noSwap  bool            // the file system exchanges no names
 }
 
 // add notes what will be done for a file.
@@ -91,15 +91,12 @@ func (t *transaction) add(e *entry) {
 }
 
 func (t *transaction) addDirs(path string) {
-	if path == topOf(path) || t.tree.open[path] != nil {
+	if path == topOf(path) || t.tree.open[path] != nil || t.missing[path] {
 		return
 	}
 	t.addDirs(filepath.Dir(path))
-	if slices.Contains(t.Dirs, fileName(path)) {
-		return
-	}
 	if _, err := t.tree.dir(path); err != nil {
-		t.Dirs = append(t.Dirs, fileName(path))
+		t.Dirs, t.missing[path] = append(t.Dirs, fileName(path)), true
 	}
 }
 

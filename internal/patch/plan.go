@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -171,7 +170,7 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 // and for [Options.Allow]: each once, in the order of the patch.
 func (p *Patch) Names(dir string) ([]string, error) {
 	var names []string
-	pl, known := Plan{dir: dir}, map[string]bool{}
+	pl, known, named := Plan{dir: dir}, map[string]bool{}, map[string]bool{}
 	for _, h := range p.Hunks {
 		for _, path := range []string{h.Path, h.To} {
 			if path == "" {
@@ -186,8 +185,8 @@ func (p *Patch) Names(dir string) ([]string, error) {
 					follow && h.Kind == Delete {
 					continue
 				}
-				if !slices.Contains(names, real) {
-					names = append(names, real)
+				if !named[real] {
+					names, named[real] = append(names, real), true
 				}
 			}
 		}

@@ -180,6 +180,9 @@ var errTooLarge = fmt.Errorf("the files of a patch may have %d MiB in all", maxR
 func resolve(path string, followLast bool, known map[string]bool) (string, error) {
 	top := topOf(path)
 	at, rest := top, path[len(top):]
+	if dir := filepath.Dir(path); known[dir] {
+		at, rest = dir, filepath.Base(path)
+	}
 	for links := 0; rest != ""; {
 		name, after, _ := strings.Cut(rest, string(filepath.Separator))
 		rest = after

@@ -187,13 +187,17 @@ export class Client {
     );
   }
 
-  /** Answers one of {@link Client.questions}. The first answer counts, on whatever way it comes. */
-  async answer(question: Question, decision: Decision, message?: string): Promise<void> {
+  /**
+   * Answers one of {@link Client.questions}. The first answer counts, on whatever way it comes. The path is that
+   * of an offer; without it the first one with the decision is meant.
+   */
+  async answer(question: Question, decision: Decision, message?: string, path?: string): Promise<void> {
     await this.#connection.call("question/answer", {
       id: question.id,
       digest: question.digest,
       decision,
       ...(message === undefined ? {} : { message }),
+      ...(path === undefined ? {} : { path }),
     });
   }
 

@@ -38,6 +38,8 @@ export interface CommandOptions {
    * files alone: the result has `stage` and `changes`.
    */
   stage?: boolean | string;
+  /** Asks the approver about writes that the sandbox denies, while the command waits for the answer. */
+  askWrites?: boolean;
   /** Ends the command after that time; its result has `timed_out`. */
   timeoutMs?: number;
   /** The name of a sandbox of the server that it joins, and that is made for the first one. */
@@ -90,6 +92,7 @@ export function startParams(command: Command, o: StartOptions, events: boolean):
   for (const what of o.askFor ?? []) args.push("--ask-for", what);
   if (o.escalate) args.push("--escalate");
   if (o.justification !== undefined) args.push("--justification", o.justification);
+  if (o.askWrites) args.push("--ask-writes");
   if (o.timeoutMs !== undefined) {
     if (!(o.timeoutMs > 0 && Number.isFinite(o.timeoutMs)))
       throw new InvalidError("timeoutMs must be more than 0");

@@ -11,6 +11,8 @@ export type Decision = Offer["decision"];
 export interface Answer {
   decision: Decision;
   message?: string;
+  /** That of an offer, such as a directory; default: the first one with the decision. */
+  path?: string;
 }
 
 /** A question of a server about a command. */
@@ -58,7 +60,11 @@ export class Question {
   get denials(): Denial[] {
     return this.raw.denials;
   }
-  /** What can be remembered with an answer. */
+  /** The command runs, and what it wants waits for the answer: it is not repeated. */
+  get waiting(): boolean {
+    return this.raw.waiting ?? false;
+  }
+  /** What can be remembered with an answer, and the paths that one opens. */
   get offers(): Offer[] {
     return this.raw.offers;
   }

@@ -10,6 +10,7 @@ export interface ApprovalDecided {
   host?: string;
   id: string;
   message?: string;
+  path?: string;
   policy_version?: string;
   rule?: string[];
   source: string;
@@ -37,6 +38,8 @@ export interface ApprovalRequest {
   script: string;
   type: "approval_request";
   variables?: string[];
+  wait_ms?: number;
+  waiting?: boolean;
 }
 
 export interface Approved {
@@ -204,7 +207,7 @@ export interface Environment {
 }
 
 /** Later versions add types; a client ignores those that it does not know. */
-export type Event = ApprovalDecidedEvent | ApprovalRequestedEvent | DeniedEvent | EndedEvent | ExitedEvent | JudgedEvent | ListeningEvent | NetworkClosedEvent | NetworkDecidedEvent | OutputEvent | QuarantinedEvent | RetryingEvent | ReviewCompletedEvent | ReviewStartedEvent | SandboxOutcomeEvent | StartedEvent | SurvivedEvent;
+export type Event = ApprovalDecidedEvent | ApprovalRequestedEvent | DeniedEvent | EndedEvent | ExitedEvent | GrantedEvent | JudgedEvent | ListeningEvent | NetworkClosedEvent | NetworkDecidedEvent | OutputEvent | QuarantinedEvent | RetryingEvent | ReviewCompletedEvent | ReviewStartedEvent | SandboxOutcomeEvent | StartedEvent | SurvivedEvent;
 
 export interface EventSandbox {
   apart?: string;
@@ -236,6 +239,15 @@ export interface First {
   signal: number;
   stderr: string;
   stdout: string;
+}
+
+export interface Granted {
+  by: string;
+  call: string;
+  more?: number;
+  op: "unknown" | "read" | "write" | "exec" | "connect" | "bind" | "signal" | "syscall";
+  path: string;
+  waited_ms: number;
 }
 
 export interface HTTPField {
@@ -354,6 +366,7 @@ export interface Offer {
   decision: "denied" | "abort" | "timed_out" | "approved" | "approved_for_session" | "approved_execpolicy_amendment" | "network_policy_amendment";
   deny?: boolean;
   host?: string;
+  path?: string;
   protocol?: string;
   rule?: string[];
 }
@@ -440,6 +453,7 @@ export interface Result {
   error?: string;
   exit_code: number;
   first?: First;
+  granted?: Granted[];
   hard_links?: HardLink[];
   hard_links_omitted?: number;
   limits?: Enforced[];
@@ -672,6 +686,7 @@ export interface ApprovalDecidedEvent {
   host?: string;
   id: string;
   message?: string;
+  path?: string;
   policy_version?: string;
   rule?: string[];
   run: string;
@@ -710,6 +725,8 @@ export interface ApprovalRequestedEvent {
   type: "approval_requested";
   v: 1;
   variables?: string[];
+  wait_ms?: number;
+  waiting?: boolean;
 }
 
 export interface DeniedEvent {
@@ -762,6 +779,22 @@ export interface ExitedEvent {
   time: string;
   type: "exited";
   v: 1;
+}
+
+export interface GrantedEvent {
+  attempt: number;
+  by: string;
+  call: string;
+  caller_id?: string;
+  more?: number;
+  op: "unknown" | "read" | "write" | "exec" | "connect" | "bind" | "signal" | "syscall";
+  path: string;
+  run: string;
+  seq: number;
+  time: string;
+  type: "granted";
+  v: 1;
+  waited_ms: number;
 }
 
 export interface JudgedEvent {
@@ -1351,6 +1384,7 @@ export interface QuestionAnswerParams {
   digest: string;
   id: string;
   message?: string | null;
+  path?: string | null;
 }
 
 export type QuestionAnswerResult = { [name: string]: unknown };
@@ -1381,6 +1415,7 @@ export interface RunApproveParams {
 export interface RunApproveResult {
   decision: string;
   message?: string | null;
+  path?: string | null;
 }
 
 export interface RunCloseStdinParams {
@@ -1467,6 +1502,7 @@ export type RunSignalResult = { [name: string]: unknown };
 
 export interface RunStartParams {
   args: string[];
+  askWrites?: boolean | null;
   cwd?: string | null;
   env?: { [name: string]: string } | null;
   events?: boolean | null;
@@ -1669,6 +1705,7 @@ export const eventTypes = [
   "denied",
   "ended",
   "exited",
+  "granted",
   "judged",
   "listening",
   "network_closed",

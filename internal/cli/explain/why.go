@@ -79,6 +79,9 @@ func Explain(r Record, home, here string) string {
 	if r.Stage != nil {
 		line("Stage: %s", stagedThen(r.Stage))
 	}
+	for _, g := range r.Granted {
+		line("Granted while it ran: %s.", Granted(g))
+	}
 	if len(r.New) > 0 {
 		line("New, and other programs may run or obey it: %s.",
 			strings.Join(NewNamesOf(r.New, r.Dir, home), ", "))
@@ -94,6 +97,15 @@ func Explain(r Record, home, here string) string {
 	line("")
 	denials(&b, r, home, here)
 	return b.String()
+}
+
+// Granted says what an answer opened while a command ran, and who gave it.
+func Granted(g event.Granted) string {
+	said := fmt.Sprintf("%s %s (%s, by %s)", g.Op, text.Word(g.Path), text.Word(g.Call), text.Word(string(g.By)))
+	if g.More > 0 {
+		said += fmt.Sprintf(" and %d more of these calls", g.More)
+	}
+	return said
 }
 
 // ending is how a run ended.

@@ -31,7 +31,7 @@ type Stage struct {
 	// InUse says that a command uses the stage, whose overlays are mounted: nothing is removed from it.
 	InUse bool
 
-	step func(path string) // is called before each change to the host; nil but in tests
+	step func(path string) // is called before each look and each change; nil but in tests
 }
 
 // A Root is a directory of the host that a stage lies over.
@@ -163,7 +163,7 @@ func (w *work) read(paths []string) error {
 	return w.plant(all, chosen)
 }
 
-// next says that a change to the host follows.
+// next says that a look at the host or a change follows.
 func (w *work) next(n *node) {
 	if w.stage.step != nil {
 		w.stage.step(n.entry.Path)

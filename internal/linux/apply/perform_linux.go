@@ -111,6 +111,7 @@ func (w *work) kid(k *node, p *pair, ph phase) (changed bool, err error) {
 
 // descend performs a phase in a directory that both sides have, and for its mode, after what is in it.
 func (w *work) descend(k *node, p *pair, ph phase) error {
+	w.next(k)
 	host, closeHost, err := w.openIn(k, false, p.host)
 	if err != nil {
 		return err

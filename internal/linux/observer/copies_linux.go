@@ -37,7 +37,11 @@ func (r *request) copyTo(c *perform.Call, p *place) bool {
 // copyOpen is for opening a regular file: what is opened else could lead out of the sandbox, or wait.
 func (r *request) copyOpen(c *perform.Call, p *place) bool {
 	const odd = unix.O_DIRECTORY | unix.O_PATH | unix.O_ASYNC
-	c.Op, c.Flags, c.Mode, c.Umask = perform.Open, int(uint32(r.flags))&^unix.O_CLOEXEC, uint32(r.mode), r.umask()
+	c.Op, c.Flags = perform.Open, int(uint32(r.flags))&^unix.O_CLOEXEC
+	c.Mode, c.Umask = uint32(r.mode), r.umask()
+	if p.exists && r.flags&unix.O_CREAT != 0 && r.planted(p) {
+		return false // as the kernel does (protected_regular)
+	}
 	return !r.within && r.flags&odd == 0 && (!p.exists && !r.slash() || p.exists && p.is(unix.S_IFREG))
 }
 

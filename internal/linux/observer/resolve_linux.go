@@ -341,9 +341,9 @@ func (w *walk) enter(name string) syscall.Errno {
 // planted reports whether another user may have put a symbolic link into a shared directory
 // for this command to fall into. By default the kernel follows no such link (protected_symlinks
 // in proc_sys_fs(5)); where this process makes the call, the kernel does not see the link.
-func (w *walk) planted(p *place) bool {
+func (r *request) planted(p *place) bool {
 	const shared = unix.S_ISVTX | unix.S_IWOTH
-	makes := w.kind == kindConnect || w.cfg.ProtectHardLinks
+	makes := r.kind == kindConnect || r.cfg.ProtectHardLinks || r.cfg.Asking != nil
 	return makes && p.parent.mode&shared == shared && p.uid != p.parent.uid && int(p.uid) != unix.Geteuid()
 }
 

@@ -60,7 +60,7 @@ func calls(t *testing.T, dir string) map[string]*Call {
 		"open":        {Op: Open, At: file, Flags: unix.O_WRONLY | unix.O_TRUNC},
 		"create":      {Op: Open, At: missing, Flags: unix.O_WRONLY | unix.O_CREAT, Mode: 0o600},
 		"mkdir":       {Op: Mkdir, At: missing, Mode: 0o700},
-		"mknod":       {Op: Mknod, At: missing, Mode: unix.S_IFIFO | 0o600},
+		"mknod":       {Op: Mknod, At: missing, Mode: unix.S_IFREG | 0o600},
 		"symlink":     {Op: Symlink, At: missing, Text: "nowhere"},
 		"unlink":      {Op: Unlink, At: file},
 		"rmdir":       {Op: Rmdir, At: sub},

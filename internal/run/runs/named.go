@@ -6,7 +6,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -31,8 +30,7 @@ type Named struct {
 	Name string
 	// Idle is how long it waits without a run before it ends, if this one opens it; 0 means DefaultIdle.
 	Idle time.Duration
-	// Else has a run that cannot join the sandbox run in one of its own, when nothing runs in the other. False
-	// refuses it.
+	// Else has a run that cannot join the sandbox run in one of its own. False refuses it.
 	Else bool
 }
 
@@ -58,8 +56,6 @@ type named struct {
 	opened chan struct{}   // closed when shared is set, or not opened
 	shared executor.Shared // nil: it could not be opened
 	ended  chan struct{}   // closed when nothing of it is left
-
-	before *named // the last one of its name, if that is ending; read by who opens this one
 
 	// These are guarded by the lock of the table.
 	over    bool // it is ending, and no longer known
@@ -125,29 +121,6 @@ func (t *Table) join(ctx context.Context, owner string, want *Named, p *Prepared
 	}
 }
 
-// joinOr is join for a run that may run on its own: nil, where it cannot join. Then the sandbox has ended, unless
-// others run in it.
-func (t *Table) joinOr(ctx context.Context, owner string, want *Named, p *Prepared) (*joined, error) {
-	in, err := t.join(ctx, owner, want, p)
-	var no *RefusedError
-	var none *sandbox.UnsupportedError
-	if !want.Else || !errors.As(err, &no) && !errors.As(err, &none) {
-		return in, err
-	}
-	key := namedKey{owner, want.Name}
-	t.mu.Lock()
-	s, ending := t.named[key], t.ending[key]
-	idle := s != nil && s.running == 0
-	t.mu.Unlock()
-	if idle {
-		s.finish()
-	}
-	if ending != nil {
-		<-ending.ended
-	}
-	return nil, nil //nolint:nilnil // it runs on its own
-}
-
 // enter counts a run in a sandbox, which it makes if there is none: first has to open it.
 func (t *Table) enter(key namedKey, idle time.Duration, asks *needs) (s *named, first bool, err error) {
 	t.mu.Lock()
@@ -161,7 +134,7 @@ func (t *Table) enter(key namedKey, idle time.Duration, asks *needs) (s *named, 
 		}
 		s = &named{
 			table: t, key: key, own: asks, idle: cmp.Or(idle, DefaultIdle), since: time.Now(),
-			opened: make(chan struct{}), ended: make(chan struct{}), before: t.ending[key],
+			opened: make(chan struct{}), ended: make(chan struct{}),
 		}
 		first = true
 		t.named[key] = s
@@ -174,10 +147,6 @@ func (t *Table) enter(key namedKey, idle time.Duration, asks *needs) (s *named, 
 
 // open opens a sandbox that was just made.
 func (s *named) open(ctx context.Context) (err error) {
-	if s.before != nil { // it may have what this one needs, such as a stage
-		<-s.before.ended
-		s.before = nil
-	}
 	s.shared, err = s.table.exec.Open(ctx, &executor.SharedSpec{Policy: s.own.policy})
 	close(s.opened)
 	if err != nil {
@@ -243,7 +212,6 @@ func (s *named) forget() bool {
 	}
 	s.over = true
 	delete(s.table.named, s.key)
-	s.table.ending[s.key] = s
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -259,11 +227,6 @@ func (s *named) end() {
 		}
 		_ = s.shared.Close() // the next start removes what could not be removed
 	}
-	s.table.mu.Lock()
-	if s.table.ending[s.key] == s {
-		delete(s.table.ending, s.key)
-	}
-	s.table.mu.Unlock()
 	close(s.ended)
 	s.table.busy(-1)
 	s.table.work.Done()

@@ -410,37 +410,17 @@ func TestNamedClosed(t *testing.T) {
 	}
 }
 
-// TestElse: a run that cannot join runs on its own, and what nothing runs in has ended before.
+// TestElse: a run that cannot join runs on its own, beside the sandbox.
 func TestElse(t *testing.T) {
 	p := newPlace(t)
-	alone := func() (*Run, *sallyport.Result, error) {
-		r, err := p.Reserve("a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := r.Start(t.Context(), &Request{Args: []string{"--wide", "sleep", "60"}, Dir: p.dir, Environ: []string{},
-			Named: &Named{Name: "n", Else: true}})
-		return r, res, err
-	}
-	first := p.running(t, "a", time.Hour, "sleep 60")
-	shared := p.of("a")
-	r, res, err := alone()
-	if err != nil || res != nil || r.named != nil {
-		t.Fatalf("%+v, %v, joined %v", res, err, r.named != nil)
-	}
-	if p.of("a") != shared {
-		t.Error("the sandbox of the others has ended")
-	}
-	if _, err := first.Terminate(t.Context()); err != nil {
+	p.running(t, "a", time.Hour, "sleep 60")
+	r, err := p.Reserve("a")
+	if err != nil {
 		t.Fatal(err)
 	}
-	<-first.done
-	if _, res, err = alone(); err != nil || res != nil {
-		t.Fatalf("%+v, %v", res, err)
-	}
-	select {
-	case <-shared.ended:
-	default:
-		t.Error("a sandbox in which nothing runs goes on")
+	res, err := r.Start(t.Context(), &Request{Args: []string{"--wide", "sleep", "60"}, Dir: p.dir,
+		Environ: []string{}, Named: &Named{Name: "n", Else: true}})
+	if err != nil || res != nil || r.named != nil || p.of("a") == nil {
+		t.Fatalf("%+v, %v, joined %v", res, err, r.named != nil)
 	}
 }

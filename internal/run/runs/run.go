@@ -170,12 +170,14 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 // enter gives the run its executor.
 func (r *Run) enter(ctx context.Context, q *Request, p *Prepared) error {
 	if q.Named != nil {
-		in, err := r.table.joinOr(ctx, r.owner, q.Named, p)
-		if err != nil {
-			return err
-		}
-		if in != nil {
+		in, err := r.table.join(ctx, r.owner, q.Named, p)
+		var no *RefusedError
+		var none *sandbox.UnsupportedError
+		switch {
+		case err == nil:
 			r.named, p.own = in, in
+		case !q.Named.Else || !errors.As(err, &no) && !errors.As(err, &none):
+			return err
 		}
 	}
 	if p.own == nil {

@@ -122,7 +122,6 @@ type Table struct {
 	closed bool
 	owners map[string]*process.Table[*Run]
 	named  map[namedKey]*named
-	ending map[namedKey]*named // the last one of a name that is no longer known, until nothing of it is left
 
 	exec local.Executor // of the named sandboxes; what it shares is that of all runs
 
@@ -149,8 +148,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 		number = func(after uint64) (uint64, error) { return after + 1, nil }
 	}
 	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy,
-		owners: make(map[string]*process.Table[*Run]), named: make(map[namedKey]*named),
-		ending: make(map[namedKey]*named)}
+		owners: make(map[string]*process.Table[*Run]), named: make(map[namedKey]*named)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }

@@ -69,9 +69,8 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	}
 	if s.opts.Stage != "" {
 		q.Stage = &executor.Staging{Name: s.opts.Stage}
-		// Commands at the same time share a sandbox: a stage has one. It ends with the last one, so that others
-		// can apply what there is.
-		q.Named = &runs.Named{Name: s.opts.Stage, Idle: time.Nanosecond, Else: true}
+		// commands at the same time share a sandbox, which is what a stage is for
+		q.Named = &runs.Named{Name: s.opts.Stage, Else: true}
 	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true

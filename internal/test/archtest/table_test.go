@@ -78,12 +78,14 @@ var layers = map[string]int{
 	"guardian":               layerPlans,
 	"internal/command/judge": layerPlans,
 	"internal/linux/plan":    layerPlans,
-	"internal/net/access":    layerPlans,
 	"internal/net/intercept": layerPlans,
 	"internal/run/output":    layerPlans,
+	"internal/run/questions": layerPlans,
 	"internal/server/wire":   layerPlans,
 
 	"internal/linux/hostfacts": layerFacts,
+	"internal/net/access":      layerFacts,
+	"internal/run/accesses":    layerFacts,
 	"internal/run/records":     layerFacts,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
@@ -98,6 +100,7 @@ var layers = map[string]int{
 	"internal/netstack":      layerRooms,
 	"internal/run/tty":       layerRooms,
 	"internal/linux/changes": layerPlans,
+	"internal/linux/apply":   layerState,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -308,14 +311,15 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches",
-	"internal/linux/changes", "internal/linux/layers", "internal/linux/stage", "internal/dirs",
-	"internal/otheros", "internal/cli/explain", "internal/server/files",
-	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
-	"internal/linux/tasks", "internal/run/output", "internal/overlay",
-	"internal/run/process", "internal/names/protect", "internal/server/listen",
-	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
+var perOSRooms = []string{
+	"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
+	"internal/linux/stage", "internal/dirs", "internal/linux/changes", "internal/otheros",
+	"internal/cli/explain", "internal/server/files", "internal/names/git", "internal/names/guard",
+	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
+	"internal/linux/perform", "internal/linux/tasks", "internal/run/output", "internal/overlay",
+	"internal/run/process", "internal/names/protect", "internal/server/listen", "internal/names/grants",
+	"internal/settings/trust", "internal/run/tty", "rules/files", "internal/linux/apply",
+}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {

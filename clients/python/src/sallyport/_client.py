@@ -77,6 +77,8 @@ class Asked(TypedDict, total=False):
     """The reason, shown with the question."""
     stage: Union[bool, str]
     """Have what the command writes go to a new stage, or to the one with that name, and leave the files alone."""
+    ask_writes: bool
+    """Ask on_approval about writes that the sandbox denies, while the command waits: `question.waiting` is true."""
 
 
 class Options(Asked, total=False):
@@ -120,6 +122,8 @@ def _words(command: Command, o: Options) -> list[str]:
         raise InvalidError(f"stage: {stage!r} is not True, False or the name of a stage")
     if stage:  # as a flag, which a server that has no stages refuses
         words.append("--stage" if stage is True else f"--stage={stage}")
+    if o.get("ask_writes"):
+        words.append("--ask-writes")
     if isinstance(command, str):
         return [*words, "--command", command]
     if not command:
@@ -499,10 +503,13 @@ class AsyncClient:
         got: protocol.QuestionListResult = await self.call("question/list", {}, repeat=True)
         return [_question(q["request"], q.get("runId", ""), q["digest"]) for q in got["questions"]]
 
-    async def answer(self, question: Question, decision: str, message: str = "") -> None:
-        """Answer a question of `questions`. The first answer counts; a later one is a RequestError."""
-        await self.call("question/answer", {"id": question.id, "digest": question.digest, "decision": decision,
-                                            "message": message})
+    async def answer(self, question: Question, decision: str, message: str = "", path: str = "") -> None:
+        """Answer a question of `questions`. The first answer counts; a later one is a RequestError.
+
+        `path` is that of an offer; without it the first one with the decision is meant.
+        """
+        params = {"id": question.id, "digest": question.digest, "decision": decision, "message": message}
+        await self.call("question/answer", {**params, "path": path} if path else params)
 
     async def forget(self, id: str) -> None:
         """Ask again about what was approved for the session by the question with that ID."""
@@ -563,7 +570,10 @@ async def _answer(on_approval: OnApproval, method: str, params: Any) -> protocol
     if given.decision not in question.decisions:
         log.error("on_approval returned %r, which was not offered, so the answer is no; offered are %r",
                   given.decision, question.decisions)
-    return {"decision": given.decision, "message": given.message}
+    answer: protocol.RunApproveResult = {"decision": given.decision, "message": given.message}
+    if given.path:
+        answer["path"] = given.path
+    return answer
 
 
 async def _feed(run: AsyncRun, data: bytes) -> None:

@@ -21,6 +21,7 @@ class ApprovalDecided(TypedDict):
     host: NotRequired[str]
     id: str
     message: NotRequired[str]
+    path: NotRequired[str]
     policy_version: NotRequired[str]
     rule: NotRequired[List[str]]
     source: str
@@ -48,6 +49,8 @@ class ApprovalRequest(TypedDict):
     script: str
     type: Literal["approval_request"]
     variables: NotRequired[List[str]]
+    wait_ms: NotRequired[int]
+    waiting: NotRequired[bool]
 
 
 class Approved(TypedDict):
@@ -249,6 +252,15 @@ class First(TypedDict):
     stdout: str
 
 
+class Granted(TypedDict):
+    by: str
+    call: str
+    more: NotRequired[int]
+    op: Literal["unknown", "read", "write", "exec", "connect", "bind", "signal", "syscall"]
+    path: str
+    waited_ms: int
+
+
 class HTTPField(TypedDict):
     name: str
     value: str
@@ -365,6 +377,7 @@ class Offer(TypedDict):
     decision: Literal["denied", "abort", "timed_out", "approved", "approved_for_session", "approved_execpolicy_amendment", "network_policy_amendment"]
     deny: NotRequired[bool]
     host: NotRequired[str]
+    path: NotRequired[str]
     protocol: NotRequired[str]
     rule: NotRequired[List[str]]
 
@@ -450,6 +463,7 @@ class Result(TypedDict):
     error: NotRequired[str]
     exit_code: int
     first: NotRequired[First]
+    granted: NotRequired[List[Granted]]
     hard_links: NotRequired[List[HardLink]]
     hard_links_omitted: NotRequired[int]
     limits: NotRequired[List[Enforced]]
@@ -675,6 +689,7 @@ class ApprovalDecidedEvent(TypedDict):
     host: NotRequired[str]
     id: str
     message: NotRequired[str]
+    path: NotRequired[str]
     policy_version: NotRequired[str]
     rule: NotRequired[List[str]]
     run: str
@@ -713,6 +728,8 @@ class ApprovalRequestedEvent(TypedDict):
     type: Literal["approval_requested"]
     v: Literal[1]
     variables: NotRequired[List[str]]
+    wait_ms: NotRequired[int]
+    waiting: NotRequired[bool]
 
 
 class DeniedEvent(TypedDict):
@@ -765,6 +782,22 @@ class ExitedEvent(TypedDict):
     time: str
     type: Literal["exited"]
     v: Literal[1]
+
+
+class GrantedEvent(TypedDict):
+    attempt: int
+    by: str
+    call: str
+    caller_id: NotRequired[str]
+    more: NotRequired[int]
+    op: Literal["unknown", "read", "write", "exec", "connect", "bind", "signal", "syscall"]
+    path: str
+    run: str
+    seq: int
+    time: str
+    type: Literal["granted"]
+    v: Literal[1]
+    waited_ms: int
 
 
 class JudgedEvent(TypedDict):
@@ -1314,6 +1347,7 @@ class QuestionAnswerParams(TypedDict):
     digest: str
     id: str
     message: NotRequired[Union[str, None]]
+    path: NotRequired[Union[str, None]]
 
 
 class QuestionForgetParams(TypedDict):
@@ -1338,6 +1372,7 @@ class RunApproveParams(TypedDict):
 class RunApproveResult(TypedDict):
     decision: str
     message: NotRequired[Union[str, None]]
+    path: NotRequired[Union[str, None]]
 
 
 class RunCloseStdinParams(TypedDict):
@@ -1417,6 +1452,7 @@ class RunSignalParams(TypedDict):
 
 class RunStartParams(TypedDict):
     args: List[str]
+    askWrites: NotRequired[Union[bool, None]]
     cwd: NotRequired[Union[str, None]]
     env: NotRequired[Union[Dict[str, str], None]]
     events: NotRequired[Union[bool, None]]
@@ -1534,7 +1570,7 @@ class StageListResult(TypedDict):
     warning: NotRequired[str]
 
 
-Event = Union[ApprovalDecidedEvent, ApprovalRequestedEvent, DeniedEvent, EndedEvent, ExitedEvent, JudgedEvent, ListeningEvent, NetworkClosedEvent, NetworkDecidedEvent, OutputEvent, QuarantinedEvent, RetryingEvent, ReviewCompletedEvent, ReviewStartedEvent, SandboxOutcomeEvent, StartedEvent, SurvivedEvent]
+Event = Union[ApprovalDecidedEvent, ApprovalRequestedEvent, DeniedEvent, EndedEvent, ExitedEvent, GrantedEvent, JudgedEvent, ListeningEvent, NetworkClosedEvent, NetworkDecidedEvent, OutputEvent, QuarantinedEvent, RetryingEvent, ReviewCompletedEvent, ReviewStartedEvent, SandboxOutcomeEvent, StartedEvent, SurvivedEvent]
 EnvironmentInfoParams = Union[Dict[str, Any], None]
 EnvironmentStatusParams = Union[Dict[str, Any], None]
 FsAppendResult = Dict[str, Any]

@@ -301,6 +301,8 @@ class Question:
     """The words that answer it: "approved", "approved_for_session", "denied", "abort", ..."""
     runs: int
     """How often the command has run already."""
+    waiting: bool = False
+    """The command runs, and what it wants waits for the answer: it is not repeated."""
     digest: str = ""
     """Identifies what the question says, for `client.answer`."""
     withdrawn: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
@@ -314,6 +316,8 @@ class Answer:
     decision: str
     message: str = ""
     """For who started the command."""
+    path: str = ""
+    """That of an offer, such as a directory; empty for the first one with the decision."""
 
 
 @dataclass(frozen=True)
