@@ -45,6 +45,9 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 	return err
 }
 
+// maxRefused is how many changes that cannot be applied are named; --json has all.
+const maxRefused = 20
+
 // applied prints what was applied, and what was not.
 func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *executor.Applied,
 	complete bool) error {
@@ -57,7 +60,11 @@ func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *execut
 	for _, x := range done.Conflicts {
 		env.Tell("conflict: " + text.Word(x.Path) + ": " + reason(x.Reason))
 	}
-	for _, x := range done.Refused {
+	for i, x := range done.Refused {
+		if i == maxRefused {
+			env.Tell(explain.Plural(len(done.Refused)-i, "more change was", "more changes were") + " not applied")
+			break
+		}
 		env.Tell("not applied: " + text.Word(x.Path) + ": " + x.Reason)
 	}
 	switch {
