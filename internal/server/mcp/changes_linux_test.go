@@ -153,3 +153,38 @@ func TestUnstaged(t *testing.T) {
 		t.Error("there is a diff")
 	}
 }
+
+// TestAskedWhileStaged: a question in the middle of a staged command is answered by the client's user. What is
+// granted outside of the stage is real at once, nothing runs twice, and the rest stays staged.
+func TestAskedWhileStaged(t *testing.T) {
+	dir := outside(t)
+	for _, test := range []struct {
+		name, word string
+		code       int
+		real       string
+	}{{"approved", "approved", 0, "x\n"}, {"denied", "denied", 1, ""}} {
+		t.Run(test.name, func(t *testing.T) {
+			_ = os.Remove(dir + "/f") // of the case before
+			var asked []string
+			c := staged(t, answers(func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+				asked = append(asked, p.Message)
+				return accept(test.word), nil
+			}), "--ask-writes")
+			f := c.call("exec", members{"cmd": "echo run >> count; echo x > " + dir + "/f; r=$?; echo after > a; exit $r",
+				"yield_time_ms": 60_000}).ok(t)
+			if f.ExitCode == nil || (*f.ExitCode == 0) != (test.code == 0) {
+				t.Fatalf("%+v: %s", f, f.text)
+			}
+			if len(asked) != 1 {
+				t.Fatalf("asked %q", asked)
+			}
+			contains(t, asked[0], dir+"/f", "waiting")
+			if text, _ := os.ReadFile(dir + "/f"); string(text) != test.real {
+				t.Errorf("the file outside has %q", text)
+			}
+			c.absent("a")
+			equal(t, "changes", c.call("changes", nil).ok(t).Changes, []change{{"a", "added"}, {"count", "added"}})
+			equal(t, "runs", c.call("exec", members{"cmd": "cat count"}).exits(t, 0).Output, "run\n")
+		})
+	}
+}
