@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Stage is what is applied or discarded. The caller holds its lock. All fields but InUse are required.
+// A Stage is what is applied or discarded. The caller holds its lock, unless it is InUse. All fields but InUse are required.
 type Stage struct {
 	ID        string
 	Dir       string // the stage's own directory, absolute; only its user can open it
@@ -134,6 +135,7 @@ type work struct {
 
 	entries []*node // of all changes, in their order
 	links   map[inode]*node
+	lock    *os.File
 	journal journal
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents

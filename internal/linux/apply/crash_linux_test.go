@@ -125,6 +125,29 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestAtOnce: of two applies of one stage, one does the work, and the other finds it done.
+func TestAtOnce(t *testing.T) {
+	x, _, after := crashTrial(t, mkdir(t, t.TempDir(), "x"))
+	done := make(chan error)
+	const both = 2
+	for range both {
+		go func() {
+			s, err := openStage(x.dir, x.root)
+			if err == nil {
+				_, err = Apply(context.Background(), s, executor.ApplyOptions{})
+			}
+			done <- err
+		}()
+	}
+	for range both {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	finished(t, x.root, after)
+	x.clean()
+}
+
 // TestFullDisk applies to a file system that is too small, at ever more bytes: what is there is old or new, and the
 // stage has the rest.
 func TestFullDisk(t *testing.T) {

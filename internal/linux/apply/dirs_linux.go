@@ -117,6 +117,10 @@ func reader(fd int) (*os.File, error) {
 // open opens the roots, and compares them with those that were recorded.
 func (s *Stage) open(ctx context.Context) (*work, error) {
 	w := &work{ctx: ctx, stage: s, temp: tempName(s.ID), links: map[inode]*node{}, noClone: map[uint64]bool{}}
+	if err := w.alone(); err != nil {
+		w.close()
+		return nil, err
+	}
 	for i := range s.Roots {
 		l := &layer{Root: &s.Roots[i], host: -1, upper: -1}
 		w.layers = append(w.layers, l)
@@ -164,6 +168,9 @@ func (w *work) close() {
 				unix.Close(fd) // nothing was written
 			}
 		}
+	}
+	if w.lock != nil {
+		w.lock.Close() // which unlocks it
 	}
 	_ = w.journal.close() // what it says was done is done
 }

@@ -21,6 +21,21 @@ import (
 // journalName is the file of a stage that says what an apply has to put in order, also after it was killed.
 const journalName = "applying"
 
+// lockName is the file of a stage that is locked while one call works: with force, the lock of the stage is a
+// command's.
+const lockName = "apply.lock"
+
+// alone waits until no other call works on the stage.
+func (w *work) alone() error {
+	name := filepath.Join(w.stage.Dir, lockName)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	w.lock = f
+	return safefile.WaitLock(f)
+}
+
 // tempName is the temporary name in each directory of the host. A stage has one of its own.
 func tempName(id string) string { return ".sallyport-apply-" + id }
 
