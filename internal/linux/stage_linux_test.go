@@ -147,6 +147,10 @@ func TestStagedRoots(t *testing.T) {
 			mustNot(os.Link(a.ws+"/file", a.out+"/dir/hard"))
 			return &job{}
 		}, "echo x >file; cat file", "modified file", "x"},
+		{"private caches", func(a *arena) *job {
+			mustNot(os.WriteFile(a.ws+"/go.mod", []byte("module m\n"), 0o644))
+			return &job{env: []string{"PATH=/usr/bin:/bin", "HOME=" + a.base + "/none"}}
+		}, "echo x >$GOCACHE/new; cat $GOCACHE/new", "", "x"},
 		{"unobserved", func(*arena) *job { return &job{blind: true} }, "mkdir .codex; echo x >file; cat file",
 			"added .codex, modified file", "x"},
 	} {

@@ -362,7 +362,7 @@ func (p *preparation) redirect(c *Cache, why string) error {
 	}
 	p.pr.Env = env
 	why = "toolchain cache " + c.Name + ", private: " + why
-	p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: why})
+	p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: why, Own: true})
 	if p.overlays && p.slot.lock != nil && p.store.whyRefused(dir) == "" && len(p.slot.lower(c.Name)) > 0 {
 		return p.over(c, plan.Overlay{Spot: spot, Why: why, Private: true})
 	}

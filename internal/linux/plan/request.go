@@ -96,6 +96,8 @@ type Rule struct {
 	// own: something in it is protected, and would not be after the directory was moved.
 	// The price is that files cannot be renamed or linked across it.
 	Pin bool `json:"pin,omitempty"`
+	// Own says that the directory is one of sallyport's own, which no stage keeps as it is.
+	Own bool `json:"own,omitempty"`
 }
 
 // A Narrowing is an entry of the policy that takes something away, as it is written,

@@ -100,5 +100,5 @@ func (n *nativePlan) unstaged() {
 // Stages reports whether a rule makes a directory or file of the host writable, which a stage keeps as it is.
 func Stages(r *Request, u *Rule) bool {
 	return u.Level == sandbox.LevelWrite && (u.Kind == KindDirectory || u.Kind == KindFile) && !u.Pin &&
-		!r.isTmp(u.Path)
+		!u.Own && !r.isTmp(u.Path)
 }
