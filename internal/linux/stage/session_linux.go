@@ -353,6 +353,9 @@ func seeStaged(r *plan.Request) {
 		for _, s := range slices.Backward(r.Staged) { // the nearest
 			if s.Kind == plan.KindDirectory && u.Path != s.Path && safefile.Within(u.Path, s.Path) {
 				u.Kind = stagedKind(s.Upper.Path, u.Path[len(s.Path)+1:], u.Kind)
+				if u.Kind == plan.KindLink && u.Level != sandbox.LevelRead {
+					u.Kind = plan.KindMissing // what it leads to has rules of its own
+				}
 				break
 			}
 		}
