@@ -310,7 +310,7 @@ func (x *execution) identity() *reach.ApprovedCommand {
 		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy,
 		HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
 		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks,
-			x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
+			x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS, x.cmd.Stage != nil},
 	}
 }
 

@@ -67,6 +67,9 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		x.note("beside a command that could put programs there, it runs without these directories of PATH: " +
 			strings.Join(left, ", "))
 	}
+	if err := x.stageable(policy); err != nil {
+		return nil, err // whatever led there: the host's files do not change
+	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)
@@ -83,7 +86,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
 		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnListen: x.listens, OnRecord: x.recorder(),
 		Retain: x.retain,
-		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
 	x.questionsOf(a)

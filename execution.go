@@ -144,6 +144,9 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err == nil {
 		x.patch, err = x.patching()
 	}
+	if err == nil {
+		err = x.checkStage()
+	}
 	return x, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -208,12 +207,15 @@ func (x *execution) closes(ctx context.Context) (func(sandbox.Access) error, exe
 }
 
 // apply applies the patch.
-func (p *patching) apply(stdout, stderr io.Writer) *executor.Exit {
+func (p *patching) apply(ctx context.Context, stdout, stderr io.Writer) *executor.Exit {
 	end, made := &executor.Exit{}, func() []executor.New { return nil }
 	if p.made != nil {
 		made = p.made(p.names)
 	}
-	summary, err := p.applied()
+	summary, err := p.applied(ctx)
+	if stray := (*patch.StrayError)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &stray) {
+		return nil // and it was undone, or the next patch does that
+	}
 	if err != nil { // names are those of the model
 		_, _ = io.WriteString(stderr, p.says+printed(err.Error())+"\n")
 		end.Code = 1
@@ -235,12 +237,16 @@ func printed(s string) string {
 	return strings.Join(parts, "\t")
 }
 
-func (p *patching) applied() (string, error) {
+func (p *patching) applied(ctx context.Context) (string, error) {
 	if p.err != nil {
 		return "", p.err
 	}
-	plan, err := patch.Make(p.patch, patch.Options{Dir: p.dir,
-		Allow: func(path string) bool { return slices.Contains(p.names, path) }})
+	judged := map[string]bool{}
+	for _, name := range p.names {
+		judged[name] = true
+	}
+	plan, err := patch.Make(ctx, p.patch, patch.Options{Dir: p.dir,
+		Allow: func(path string) bool { return judged[path] }})
 	if err != nil {
 		return "", err
 	}
@@ -249,7 +255,7 @@ func (p *patching) applied() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := plan.Apply(filepath.Join(state, "patches")); err != nil {
+	if err := plan.Apply(ctx, filepath.Join(state, "patches")); err != nil {
 		return "", err
 	}
 	return plan.Summary(), nil

@@ -126,6 +126,9 @@ type Result struct {
 	// there.
 	New []executor.New
 
+	// Stage is the stage that the command had, with the changes that it holds; nil for none. See Changes.
+	Stage *executor.Staged
+
 	// Limits says how each limit of Cmd.Resources was enforced and whether it is known
 	// to have been reached. Usage is what the command's process tree used.
 	Limits []executor.Enforced
@@ -202,7 +205,7 @@ func (x *execution) result(a *attempt) *Result {
 		HardLinks:   exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
 		NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		NetworkFailures: exit.NetworkFailures, OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
-		Limits: x.enforced(a), Usage: exit.Usage,
+		Stage: exit.Stage, Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: x.sandboxOf(a.spec.Policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Granted: a.accesses.Granted(), First: x.first,
 		Notices:  append(append(x.noted, x.replaced(a)...), a.accesses.Notices()...),
@@ -430,8 +433,11 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks,
 		LinksOmitted:  r.HardLinksOmitted,
-		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
+		OwnersIgnored: r.OwnershipIgnored, New: r.New, Stage: r.Stage, Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run, CallerID: r.CallerID,
+	}
+	if s := r.Stage; s != nil {
+		j.ChangesTotal, j.Changes = &s.Total, slices.Grow(s.Changes, 1)
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false) // people read it too
@@ -464,7 +470,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
 		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted,
 		OwnershipIgnored: j.OwnersIgnored, New: j.New,
-		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox,
+		Stage: j.Stage, Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox,
 		Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
@@ -472,6 +478,12 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Notices:  j.Notices,
 		StdinErr: strict.Said(j.StdinError), StdoutErr: strict.Said(j.StdoutError),
 		StderrErr: strict.Said(j.StderrError),
+	}
+	if s := r.Stage; s != nil {
+		s.Changes = j.Changes
+		if j.ChangesTotal != nil {
+			s.Total = *j.ChangesTotal
+		}
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
 		n := f.OmittedBytes

@@ -193,12 +193,16 @@ func (x *execution) requirement(set *rules.Set) judge.Decision {
 	q := &judge.Question{
 		Command: x.args, Arg0: x.cmd.Arg0, Rules: set, Host: rules.Host{Dir: x.dir, Home: x.places.Home},
 		Approval: x.runner.Approval, SafeList: x.runner.SafeList,
-		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies() || x.cmd.Stays,
+		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies() || x.cmd.Stays || x.cmd.Stage != nil,
 		Hosts: judge.HostsOf(x.asIs.policy, x.runner.live.Policy()), Ceiling: x.runner.bars(approval.Outside),
 	}
 	if x.host.Local {
 		q.Site = &reach.Site{Reach: x.reach(), Dir: x.dir, Env: x.env, Login: x.cmd.Login}
 	}
 	q.Want(x.cmd.Unsandboxed, len(x.cmd.AskFor) > 0)
-	return judge.Judge(q)
+	d := judge.Judge(q)
+	if x.cmd.Stage != nil && d.Rule != nil && d.Rule.Sandbox == rules.Outside && d.Held == nil {
+		d.Held = errStaged
+	}
+	return d
 }

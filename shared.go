@@ -20,7 +20,8 @@ type SandboxOptions struct {
 	// Apart has a command that cannot run in the sandbox, because it has another network or is
 	// approved to run outside, run in a sandbox of its own, and all commands where this machine
 	// has no shared sandboxes. Sandbox.Apart of the Result says why. False has them fail with an
-	// *executor.ApartError, and Open with [ErrNoSandbox].
+	// *executor.ApartError, and Open with [ErrNoSandbox]. A command with a Cmd.Stage never runs apart: the
+	// zero Staging is one stage for all commands in the sandbox.
 	Apart bool
 	// SharePIDs puts all commands into one process namespace, for agents that use ps and kill. Then all must
 	// have the same policy: see executor.SharedSpec. False gives each command its own.
@@ -202,13 +203,16 @@ func (x *execution) launch(ctx context.Context, spec *executor.Spec) (executor.P
 	if s == nil || spec.Policy.Mode() != sandbox.Managed && s.opts.Apart { // there is no sandbox to share
 		return x.runner.executor().Start(ctx, spec)
 	}
-	if s.shared == nil {
+	switch {
+	case s.shared == nil && spec.Stage != nil: // which all of its commands have
+		return nil, s.apart
+	case s.shared == nil:
 		x.apart = s.apart.Error()
 		return x.runner.executor().Start(ctx, spec)
 	}
 	p, err := s.shared.Start(ctx, spec)
 	var apart *executor.ApartError
-	if errors.As(err, &apart) && s.opts.Apart {
+	if errors.As(err, &apart) && s.opts.Apart && spec.Stage == nil {
 		x.apart = apart.Why
 		return x.runner.executor().Start(ctx, spec)
 	}

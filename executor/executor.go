@@ -423,8 +423,8 @@ type New struct {
 }
 
 // A Task is what this process does in the place of another one: what it writes is the output, and what it
-// returns the end, without a sandbox.
-type Task func(stdout, stderr io.Writer) *Exit
+// returns the end, without a sandbox. Where ctx ends first, it does nothing and returns nil.
+type Task func(ctx context.Context, stdout, stderr io.Writer) *Exit
 
 // Writing is called before files are written without a process. What it returns tells, after that, which of
 // them are what [Exit.New] lists.

@@ -21,6 +21,9 @@ type Staging struct {
 	Name string
 	// ID is that of a stage that exists, whole; Name has no effect then.
 	ID string
+	// Owner is whose stage it is among those of the user: the client of an exec-server. A Name and an ID find
+	// only stages of the same owner. Empty is the user.
+	Owner string
 }
 
 // Staged is what a process that had a stage left in it.
@@ -73,6 +76,7 @@ type StageInfo struct {
 	Changes   int       `json:"changes"`
 	Bytes     int64     `json:"bytes"` // that it holds on the disk
 	Created   time.Time `json:"created"`
+	Owner     string    `json:"-"` // as in Staging
 }
 
 // Stager is an [Executor] that has stages.
@@ -106,8 +110,8 @@ type Stage interface {
 type ApplyOptions struct {
 	Paths  []string
 	DryRun bool // only look for conflicts; Applied has what would be applied
-	// Force overwrites what others have changed meanwhile, and applies what is there now while a command
-	// still uses the stage.
+	// Force overwrites what others have changed meanwhile, and applies what the stage holds now while a
+	// command still uses it.
 	Force bool
 }
 

@@ -36,6 +36,12 @@ func (e *Executor) Opens(ctx context.Context, spec *executor.Spec) (func(sandbox
 	return e.host.Opens(spec)
 }
 
+func stages(ctx context.Context, h *host) ([]executor.StageInfo, error) { return h.Stages(ctx) }
+
+func openStage(ctx context.Context, h *host, workspace, id string) (executor.Stage, error) {
+	return h.OpenStage(ctx, workspace, id)
+}
+
 func usage(in *opened) executor.Usage { return in.Usage() }
 
 // members returns the process tree of a command.

@@ -24,6 +24,13 @@ func open(context.Context, *host, *executor.SharedSpec) (*opened, error) {
 		Hint: "run each command in a sandbox of its own"}
 }
 
+func stages(context.Context, *host) ([]executor.StageInfo, error) { return nil, nil }
+
+func openStage(context.Context, *host, string, string) (executor.Stage, error) {
+	return nil, &executor.StageError{Why: "only Linux has stages", Fix: "run the command there",
+		Err: executor.ErrNoStage}
+}
+
 func (*opened) Start(context.Context, *executor.Spec, [3]*os.File) (*child, error) {
 	return nil, executor.ErrSharedEnded
 }

@@ -15,7 +15,8 @@ import (
 
 // A Sharing starts the commands of one conversation: those that are confined and have no network, or all
 // the host's, start in one shared sandbox, which is opened for the first of them, and all others in
-// sandboxes of their own. So do all where this machine has no shared sandboxes. Close ends the
+// sandboxes of their own. Those with a stage have a sandbox for each one that is named, and for a new one their
+// own. So do all where this machine has no shared sandboxes. Close ends the
 // sandboxes, and not the Executor.
 type Sharing struct {
 	Executor *Executor
@@ -23,7 +24,13 @@ type Sharing struct {
 	mu     sync.Mutex
 	closed bool
 	none   bool // there are no shared sandboxes here
-	open   map[sandbox.Network]*openShare
+	open   map[shareKey]*openShare
+}
+
+// A shareKey is what commands in one sandbox have in common.
+type shareKey struct {
+	network sandbox.Network
+	stage   executor.Staging // the zero one for none
 }
 
 // An openShare is a sandbox that is open, or will be.
@@ -69,7 +76,12 @@ func (s *Sharing) sandbox(ctx context.Context, spec *executor.Spec) (executor.Sh
 	if spec.Policy.Mode() != sandbox.Managed || spec.Policy.Network() == sandbox.NetworkProxy {
 		return nil, nil
 	}
-	key := spec.Policy.Network()
+	key := shareKey{network: spec.Policy.Network()}
+	if spec.Stage != nil {
+		if key.stage = *spec.Stage; key.stage.ID == "" && key.stage.Name == "" {
+			return nil, nil
+		}
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -80,7 +92,7 @@ func (s *Sharing) sandbox(ctx context.Context, spec *executor.Spec) (executor.Sh
 		return nil, nil
 	}
 	if s.open == nil {
-		s.open = map[sandbox.Network]*openShare{}
+		s.open = map[shareKey]*openShare{}
 	}
 	one := s.open[key]
 	if one == nil {

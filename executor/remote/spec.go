@@ -57,7 +57,7 @@ func check(spec *executor.Spec) error {
 			return refuse(t.where+" with text that is not UTF-8", "")
 		}
 	}
-	return beyond(spec, &wire.Capabilities{ProcessConfine: true})
+	return beyond(spec, &wire.Capabilities{ProcessConfine: true, Stages: true})
 }
 
 // beyond returns an error for what a Spec asks for beyond the words of the wire, at a server that can do so
@@ -87,6 +87,9 @@ func beyond(spec *executor.Spec, can *wire.Capabilities) error {
 		if b.asked && (i < always || !can.ProcessConfine) {
 			return refuse(b.need, b.fix)
 		}
+	}
+	if spec.Stage != nil && !can.Stages {
+		return refuse("a stage", "use a newer server, or run it without a stage")
 	}
 	return nil
 }

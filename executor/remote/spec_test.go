@@ -28,7 +28,7 @@ import (
 
 // all are the capabilities of a server of this version that matter here.
 var all = wire.Capabilities{ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessResize: true,
-	ProcessConfine: true}
+	ProcessConfine: true, Stages: true}
 
 // TestBeyond: what the wire cannot say is refused by name, before a connection is made.
 func TestBeyond(t *testing.T) {
@@ -85,6 +85,7 @@ func TestConfine(t *testing.T) {
 		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "a run without overlays"},
 		{"hard links", func(s *executor.Spec) { s.ProtectHardLinks = true }, "protection of hard links"},
 		{"owners", func(s *executor.Spec) { s.OwnershipErrors = true }, "changes of owners"},
+		{"stage", func(s *executor.Spec) { s.Stage = &executor.Staging{Name: "a"} }, "a stage"},
 		{"level", func(s *executor.Spec) { s.Level = "native" }, "the sandbox level native"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			there := &executor.Spec{Args: spec.Args, Dir: spec.Dir, Policy: spec.Policy}
-			if got.Confine.Apply(there); *wire.ConfineOf(there) != *wire.ConfineOf(spec) ||
+			if got.Confine.Apply(there, ""); !reflect.DeepEqual(wire.ConfineOf(there), wire.ConfineOf(spec)) ||
 				*got.Confine == (wire.Confine{}) {
 				t.Errorf("%s: %+v", text, got.Confine)
 			}

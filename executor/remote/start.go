@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/server/stages"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -131,6 +132,8 @@ func (p *process) spawn(ctx context.Context, start *wire.Start,
 			return nil, spawnError(ctx, err)
 		case lost == nil && refuses(err, "already exists"):
 			result, err = p.found(ctx, start)
+		case lost == nil && stages.ErrorOf(err) != nil:
+			return nil, stages.ErrorOf(err)
 		case lost == nil && errors.As(err, new(*wire.Error)):
 			return nil, startError(spec, err)
 		default:

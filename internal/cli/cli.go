@@ -36,6 +36,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
+	"github.com/sallyport-dev/sallyport/internal/cli/stages"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -162,12 +163,14 @@ type options struct {
 
 	rules []string
 	given []string // of hook: the words after its own, as they are
+	after []string // those of all words that stand behind "--"; nil where there is none
 
 	script, dir, config, message, method, mode string
 
 	serve    listen.Options // of exec-server
 	install  installing
 	sessions sessions.Options
+	stages   stages.Options
 	mcp      mcpOptions
 
 	run     args.Options // of check, mcp and net
@@ -177,7 +180,7 @@ type options struct {
 // commands returns the table, in the order of the overview.
 func commands() []command {
 	run := command{name: "run", short: "run a program in the sandbox", run: runCommand}
-	return slices.Concat([]command{run}, sessionCommands(), []command{
+	return slices.Concat([]command{run}, sessionCommands(), stageCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
 		{name: "patch", short: "apply a patch as models write it, as a whole or not at all", help: patchHelp, words: 1, flags: patchFlags, run: patchCommand, offer: patchWords},
@@ -235,11 +238,14 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 		return c.run(ctx, env, nil, args)
 	}
 	var o options
-	read := syntax.ParseFlagsAnywhere
+	var words []string
+	var err error
 	if c.words == aCommand {
-		read = syntax.ParseFlags
+		words, err = syntax.ParseFlags(c.allFlags(&o), args)
+	} else {
+		words, o.after, err = syntax.ParseFlagsAround(c.allFlags(&o), args)
+		words = append(words, o.after...)
 	}
-	words, err := read(c.allFlags(&o), args)
 	switch {
 	case err != nil && c.misused != 0:
 		return explain.ErrorWith(c.misused, sallyport.EndFailed, explain.OneLine(err), "")
@@ -256,7 +262,7 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 
 // meant are commands of other tools, with ours.
 var meant = map[string]string{"exec": "run", "shell": "run", "start": "run", "sandbox": "run", "list": "ps",
-	"stop": "kill", "remove": "rm", "permissions": "grants"}
+	"stop": "kill", "remove": "rm", "permissions": "grants", "diff": "changes", "undo": "discard"}
 
 // findCommand returns the command with a name that people may use. A name that is near none
 // of them is taken for a program that was to be run.

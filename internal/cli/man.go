@@ -42,6 +42,9 @@ func manual(c *command) string {
 		if f.Short != 0 {
 			names = []string{f.Shortest(), f.Name()}
 		}
+		if f.Optional != "" {
+			names[len(names)-1] += "[=" + f.Optional + "]"
+		}
 		p.Entry(names, f.Value, f.Help)
 	}
 	if c.flags == nil {

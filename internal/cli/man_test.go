@@ -42,6 +42,9 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 			if f.Value != "" {
 				head += " " + f.Value
 			}
+			if f.Optional != "" {
+				head += "[=" + f.Optional + "]"
+			}
 			if !strings.Contains(page, "\n"+head+"\n"+f.Help+"\n") {
 				t.Errorf("%s: %q and its explanation are not on the page", c.name, head)
 			}

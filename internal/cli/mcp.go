@@ -4,12 +4,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
@@ -168,5 +171,9 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 		return none, explain.NewError("--%s is not supported by mcp", f.Long)
 	}
 	_, err = trial.Configure(&e.Env, root)
+	if stage := trial.Cmd.Stage; err == nil && stage != nil {
+		// One for the whole conversation: commands without a name would each make another one.
+		made.Stage = cmp.Or(stage.Name, "mcp-"+strings.ToLower(rand.Text()[:8]))
+	}
 	return made, err
 }

@@ -280,9 +280,17 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	if code != explain.CodeOK {
 		lines = explain.Shortlist(r.causes(res, home, said), lines)
 	}
-	for _, line := range lines {
+	for _, line := range explain.Said(append(lines, explain.Staged(res.Stage, r.elsewhere()))...) {
 		r.note(line)
 	}
+}
+
+// elsewhere says where the stage of the run is, if it is not on this machine.
+func (r *report) elsewhere() string {
+	if r.o.Server.URL == "" {
+		return ""
+	}
+	return " on that server"
 }
 
 // A lineWriter prints lines of JSON as they come. When the reader has gone, or

@@ -117,8 +117,9 @@ type job struct {
 
 	ownership bool // changes of owners fail
 	explain   bool // the sandbox has its script
-
-	ask func(context.Context, executor.AccessQuestion) bool
+	ask       func(context.Context, executor.AccessQuestion) bool
+	level     string
+	stage     *executor.Staging
 }
 
 // A result is how a run ended.
@@ -132,7 +133,7 @@ type result struct {
 func (a *arena) request(j *job) *executor.Spec {
 	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp,
 		NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Explain: j.explain,
-		Network: j.hosts, Publish: j.ports, AskAccess: j.ask}
+		Network: j.hosts, Publish: j.ports, Stage: j.stage, Level: j.level, AskAccess: j.ask}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

@@ -102,6 +102,9 @@ func frontMain(name string, kv map[string]string) int {
 	args := strings.Split(kv["args"], "\x01")
 	r := &executor.Spec{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
+	if kv["stage"] != "" {
+		r.Stage = &executor.Staging{Name: kv["stage"]}
+	}
 	switch name {
 	case "start": // prints how the start went
 		c, err := h.Start(context.Background(), r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})

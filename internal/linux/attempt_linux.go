@@ -18,10 +18,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -35,6 +37,7 @@ type attempt struct {
 	stdio       [3]*os.File
 	dry         bool     // only plan: claim no names
 	shared      *Shared  // nil for a sandbox of its own
+	begun       *bool    // it is recorded that the command of the stage begins; nil without one
 	likely      *root    // that the preforked task began with
 	root        *root    // mounts that the command begins with, or has made for others
 	fits        *root    // the same, after the start
@@ -59,6 +62,7 @@ type attempt struct {
 type held struct {
 	names     *protect.Protection
 	caches    *caches.Layers
+	stage     *stage.Session
 	bounds    *limits.Bounds
 	observer  *observation
 	services  *granted
@@ -218,7 +222,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q.State, q.NoState = dirs.Protected()
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)
 	q.Own = hostfacts.OwnBuild()
-	if !a.dry {
+	if !a.dry && a.stage == nil { // in a stage nothing of the host's is claimed, and what is applied is judged
 		q.Protector = own.protector
 	}
 	if a.names, err = protect.New(q); err != nil {
@@ -230,7 +234,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	layers := caches.Request{
 		Plan: r, Args: a.spec.Args, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
 		Policy: &res, Allow: a.spec.Allow, Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
-		Dry: a.dry,
+		Dry: a.dry || a.stage != nil,
 	}
 	layers.Like = a.borrow(&layers)
 	a.caches, err = a.host.caches.Prepare(layers)
@@ -239,6 +243,9 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	if l := a.caches; l != nil {
 		r.Rules, r.Overlays, r.Env = l.Rules, l.Overlays, l.Env
+	}
+	if err := a.addStage(r); err != nil {
+		return err
 	}
 	a.overlays, a.linked, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
 	if a.level == plan.LevelBwrap {
@@ -265,8 +272,13 @@ func (a *attempt) addBwrap(r *plan.Request, dir string) error {
 func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	files := launch.Files{
 		Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files,
-		Hold: []*os.File{a.caches.Hold(), a.names.Lock(), a.notice.Hold()},
+		Hold: []*os.File{a.caches.Hold(), a.names.Lock(), a.notice.Hold(), a.stage.Hold()},
 	}
+	release, err := a.stage.Claim(p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	a.bounds.Files(&files)
 	if p.Has(launch.OpObserve) {
 		if a.observer, err = a.observe(p); err != nil {
@@ -282,6 +294,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		return nil, err
 	}
 	a.enter(&files)
+	a.stage.Trees(&files)
 	if a.shared != nil && a.shared.demux != nil {
 		a.member = a.shared.demux.Join()
 	}
@@ -321,9 +334,13 @@ func writable(r *plan.Request) []string {
 		if r.Tmp != nil && u.Path == r.Tmp.At {
 			continue // the private directory is mounted over it
 		}
-		if u.Level == sandbox.LevelWrite && u.Kind != plan.KindMissing && !u.Pin {
+		staged := slices.ContainsFunc(r.Staged, func(s plan.Staged) bool { return safefile.Within(u.Path, s.Path) })
+		if u.Level == sandbox.LevelWrite && u.Kind != plan.KindMissing && !u.Pin && !staged {
 			out = append(out, u.Path)
 		}
+	}
+	for _, s := range r.Staged {
+		out = append(out, s.Upper.Path)
 	}
 	if r.Tmp != nil {
 		out = append(out, r.Tmp.Source.Path)

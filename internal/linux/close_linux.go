@@ -5,6 +5,7 @@ package linux
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -68,7 +69,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	c.member.Leave()
 	c.leavePeers()
 	refused := c.network.Close()
-	var err error
+	var err, err2 error
 	exit.Quarantined, err = c.names.Finish()
 	report := c.observer.close() // it may hold sockets in the layers of the caches
 	c.services.close()
@@ -76,7 +77,11 @@ func (c *Child) Close(exit *executor.Exit) error {
 	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
 	exit.HardLinks, exit.HardLinksOmitted = report.HardLinks, report.HardLinksOmitted
 	exit.OwnershipIgnored = report.OwnershipIgnored
-	exit.New = c.names.New(c.observer.made(report))
+	if c.stage == nil { // else nothing of the host's is new, and the changes say what runs later
+		exit.New = c.names.New(c.observer.made(report))
+	} else if exit.Stage, err2 = c.stage.Finish(); err2 != nil {
+		exit.Sandbox.Warnings = append(slices.Clone(exit.Sandbox.Warnings), err2.Error())
+	}
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}

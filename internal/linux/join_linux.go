@@ -197,11 +197,11 @@ func (a *attempt) learnShared(err error) (again bool, known error) {
 	if !errors.As(err, &step) {
 		return false, nil
 	}
-	switch step.Step.Op {
-	case launch.OpExpectMount:
+	switch copied := a.stage != nil && step.Step.Op == launch.OpClone && step.Step.Path == ""; {
+	case step.Step.Op == launch.OpExpectMount:
 		a.shared.forget(a.fits)
 		return a.fits != nil, nil
-	case launch.OpTake:
+	case step.Step.Op == launch.OpTake, copied:
 		a.host.mu.Lock()
 		defer a.host.mu.Unlock()
 		again = !a.host.noTrees

@@ -169,6 +169,9 @@ const maxTries = 32
 // the error for the caller.
 func (a *attempt) learn(err error, try int) error {
 	h := a.host
+	if known := a.stage.Explain(err); known != nil {
+		return known
+	}
 	if again, known := a.learnShared(err); again {
 		return errPlanAgain
 	} else if known != nil {

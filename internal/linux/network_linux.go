@@ -83,6 +83,9 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 			return err
 		}
 	}
+	if a.stage != nil {
+		return a.stage.Take(s.root, p)
+	}
 	return a.keep(s.root)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux/limits"
 	"github.com/sallyport-dev/sallyport/internal/linux/observer"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
+	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -48,6 +49,7 @@ type Shared struct {
 	cut     chan struct{} // closed when commands that were running then were killed
 	closing atomic.Bool
 	peers   observer.Peers // the observers of its commands
+	stage   stage.Session  // of its commands, from the first one on that has one
 
 	mu       sync.Mutex // guards what follows
 	over     bool
@@ -114,6 +116,7 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 	s := &Shared{
 		host: h, parts: sharedParts{Network: spec.Policy.Network(), Hosts: spec.Policy.Hosts(),
 			PIDs: spec.SharePIDs},
+		stage: stage.Session{Shared: true},
 		ended: make(chan struct{}), cut: make(chan struct{}), children: map[*Child]struct{}{},
 	}
 	for try := 1; ; try++ {

@@ -261,7 +261,7 @@ func layGit(dir string) {
 	_ = os.WriteFile(dir+"/config", []byte("[core]\n\tbare = false\n"), 0o644)
 }
 
-func changes() []change {
+func changesOf() []change {
 	var all []change
 	add := func(name string, do func(p *probed)) { all = append(all, change{name, do}) }
 	addRepositories(add)
@@ -372,7 +372,7 @@ func TestSharedSeesChanges(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	every := 12 / testenv.Rounds(1, 12) // all as root in the long form
-	for i, c := range changes() {
+	for i, c := range changesOf() {
 		if i%every != 0 {
 			continue // the random ones below have all
 		}
@@ -395,7 +395,7 @@ func TestSharedSeesRandomChanges(t *testing.T) {
 	must(t, flag.Set("rapid.nofailfile", "true")) // the seed is printed
 	defer func() { must(t, flag.Set("rapid.checks", old)) }()
 	a := newArena(t)
-	all := changes()
+	all := changesOf()
 	round := 0
 	rapid.Check(t, func(r *rapid.T) {
 		round++

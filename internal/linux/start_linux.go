@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/stage"
 )
 
 // Start starts a command at the best accepted level that this machine and the policy
@@ -29,15 +30,35 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	if err == nil && spec.Stage != nil {
+		levels, err = stage.Levels(spec, levels)
+	}
+	var st *stage.Session
+	if err == nil {
+		st, err = h.joinStage(in, spec)
+	}
 	if err != nil {
 		return nil, err
 	}
+	begun := false
+	of := &attempt{host: h, shared: in, spec: spec, stdio: stdio, begun: &begun}
+	of.stage = st
+	child, err := h.startAt(ctx, of, levels)
+	if err != nil {
+		st.Drop(begun)
+	}
+	return child, err
+}
+
+// startAt starts the command of an attempt that has no level yet at the first of some levels that will do.
+func (h *Host) startAt(ctx context.Context, of *attempt, levels []string) (*Child, error) {
+	spec := of.spec
 	var refusals []*refusal
 	layerIndex := 0
 	var fixed []string
 	for try := 1; len(levels) > 0; try++ {
-		a := h.attempt(levels[0], spec, stdio)
-		a.shared, a.layerIndex, a.fixed = in, layerIndex, fixed
+		a := h.attempt(levels[0], spec, of.stdio)
+		a.shared, a.stage, a.begun, a.layerIndex, a.fixed = of.shared, of.stage, of.begun, layerIndex, fixed
 		a.prefork() // the kernel makes the namespaces while this gathers and plans
 		p, err := a.plan()
 		if err == nil {
@@ -54,6 +75,9 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
 			return child, nil
 		}
 		a.release()
+		if errors.Is(err, stage.ErrMounted) {
+			continue
+		}
 		if errors.Is(err, errOtherLayers) {
 			layerIndex++
 			continue
@@ -73,5 +97,5 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec,
 			return nil, err
 		}
 	}
-	return nil, h.refused(refusals, spec, stdio)
+	return nil, h.refused(refusals, spec, of.stdio)
 }

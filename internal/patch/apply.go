@@ -4,35 +4,36 @@
 package patch
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-// Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, it undoes;
-// where the process is killed, the next patch does.
+// Apply does what was planned, or nothing. Journals lie in the directory path. Where it fails, or ctx ends
+// before it is done, it undoes; where the process is killed, the next patch does.
 //
 // Files are replaced, and not written in place: one with several names is a new file under this one.
 // Nothing is forced to disk, so a machine that loses its power may leave a mixture.
-func (pl *Plan) Apply(path string) error { return pl.apply(path, func() {}) }
+func (pl *Plan) Apply(ctx context.Context, path string) error { return pl.apply(ctx, path, func() {}) }
 
 // apply is Apply with a function that is called before each change to a file system.
-func (pl *Plan) apply(path string, step func()) error {
+func (pl *Plan) apply(ctx context.Context, path string, step func()) error {
 	dir, unlock, err := openJournals(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(pl.applyIn(dir, step), unlock())
+	return errors.Join(pl.applyIn(ctx, dir, step), unlock())
 }
 
-func (pl *Plan) applyIn(dir *os.Root, step func()) error {
-	if err := recoverAll(dir, step); err != nil {
+func (pl *Plan) applyIn(ctx context.Context, dir *os.Root, step func()) error {
+	if err := recoverAll(dir, pl.entries, step); err != nil {
 		return err
 	}
-	t := &transaction{journal: newJournal(), tree: pl.tree, step: step}
+	t := &transaction{journal: newJournal(), tree: pl.tree, step: step, missing: map[string]bool{}}
 	// What is removed comes first: a directory can take the place of a file.
 	for _, removes := range []bool{true, false} {
 		for _, e := range pl.entries {
@@ -48,7 +49,7 @@ func (pl *Plan) applyIn(dir *os.Root, step func()) error {
 		return err
 	}
 	undo, done := t.ID+undoSuffix, t.ID+doneSuffix
-	err := t.run()
+	err := t.run(ctx)
 	if err == nil {
 		step()
 		err = dir.Rename(undo, done)
@@ -74,7 +75,8 @@ type transaction struct {
 	tree    *tree
 	entries []*entry
 	step    func()
-	noSwap  bool // the file system exchanges no names
+	missing map[string]bool // as Dirs
+	noSwap  bool            // the file system exchanges no names
 }
 
 // add notes what will be done for a file.
@@ -82,33 +84,26 @@ func (t *transaction) add(e *entry) {
 	s := journalStep{Path: fileName(e.path)}
 	if e.now.exists {
 		s.Sum = sum(e.now.content)
-		s.Exchange = e.text != nil && !bytes.Equal(e.text, e.now.content)
+		s.Exchange = e.read && e.text != string(e.now.content)
 		t.addDirs(filepath.Dir(e.path))
 	}
 	t.Steps, t.entries = append(t.Steps, s), append(t.entries, e)
 }
 
 func (t *transaction) addDirs(path string) {
-	if path == topOf(path) {
+	if path == topOf(path) || t.tree.open[path] != nil || t.missing[path] {
 		return
 	}
 	t.addDirs(filepath.Dir(path))
-	if slices.Contains(t.Dirs, fileName(path)) {
-		return
-	}
 	if _, err := t.tree.dir(path); err != nil {
-		t.Dirs = append(t.Dirs, fileName(path))
+		t.Dirs, t.missing[path] = append(t.Dirs, fileName(path)), true
 	}
 }
 
 // run writes all new files beside the old ones, and exchanges them then.
-func (t *transaction) run() error {
-	for i, e := range t.entries {
-		if !e.now.exists {
-			if err := t.exchange(i, e); err != nil {
-				return failed("delete file", e.path, err)
-			}
-		}
+func (t *transaction) run(ctx context.Context) error {
+	if err := t.each(ctx, false, "delete file", t.exchange); err != nil {
+		return err
 	}
 	for _, made := range t.Dirs {
 		path := string(made)
@@ -122,15 +117,33 @@ func (t *transaction) run() error {
 		}
 	}
 	for _, do := range []func(int, *entry) error{t.prepare, t.exchange} {
-		for i, e := range t.entries {
-			if e.now.exists {
-				if err := do(i, e); err != nil {
-					return failed("write file", e.path, err)
-				}
-			}
+		if err := t.each(ctx, true, "write file", do); err != nil {
+			return err
 		}
 	}
-	return t.verify()
+	t.tree.done = 0
+	for _, exists := range []bool{false, true} {
+		if err := t.each(ctx, exists, "write file", t.verify); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each does something for all files that are written, or for all that are removed, until ctx ends.
+func (t *transaction) each(ctx context.Context, exists bool, doing string, do func(int, *entry) error) error {
+	for i, e := range t.entries {
+		if e.now.exists != exists {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := do(i, e); err != nil {
+			return failed(doing, e.path, err)
+		}
+	}
+	return nil
 }
 
 // failed is for what was planned and cannot be done. What the tool says of what cannot be planned has no
@@ -142,29 +155,23 @@ func failed(doing, path string, err error) error {
 // verify looks whether what was replaced or removed is still what was planned with: a program that had it
 // open may have written to it until now. What was read is compared byte by byte, since the clock of files is
 // coarse.
-func (t *transaction) verify() error {
-	t.tree.done = 0
-	for i, e := range t.entries {
-		if e.before == nil {
-			continue
-		}
-		t.step()
-		was := filepath.Join(filepath.Dir(e.path), t.beside(i, "old"))
-		now, err := t.tree.lstat(was)
-		if err == nil && !same(now, e.before) {
+func (t *transaction) verify(i int, e *entry) error {
+	if e.before == nil {
+		return nil
+	}
+	t.step()
+	was := filepath.Join(filepath.Dir(e.path), t.beside(i, "old"))
+	now, err := t.tree.lstat(was)
+	if err == nil && !same(now, e.before) {
+		err = errMoved
+	}
+	if err == nil && e.read {
+		var text []byte
+		if text, _, err = t.tree.read(was, now); err == nil && string(text) != e.text {
 			err = errMoved
 		}
-		if err == nil && e.text != nil {
-			var text []byte
-			if text, _, err = t.tree.read(was); err == nil && !bytes.Equal(text, e.text) {
-				err = errMoved
-			}
-		}
-		if err != nil {
-			return failed("write file", e.path, err)
-		}
 	}
-	return nil
+	return err
 }
 
 // same reports whether a file looks as it did.
@@ -184,7 +191,7 @@ func (t *transaction) prepare(i int, e *entry) error {
 		mode = 0o600 // until it is written
 	}
 	t.step()
-	f, err := d.OpenFile(t.beside(i, "new"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := d.OpenFile(t.beside(i, "new"), os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
 	if err != nil {
 		return err
 	}
@@ -232,7 +239,7 @@ func (t *transaction) exchange(i int, e *entry) error {
 			return err
 		}
 		t.step()
-		if err = swap(files, was, name); !errors.Is(err, errors.ErrUnsupported) {
+		if err = safefile.Exchange(files.Fd(), was, name); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 		t.noSwap = true

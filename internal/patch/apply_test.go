@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -59,7 +60,7 @@ func makePlan(t testing.TB, text, tree string) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := Make(p, Options{Dir: tree, Allow: within(tree)})
+	plan, err := Make(context.Background(), p, Options{Dir: tree, Allow: within(tree)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,13 +99,13 @@ func TestKilledHelper(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := recoverAll(dir, kill); err != nil {
+		if err := recoverAll(dir, nil, kill); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	text := string(testenv.ReadFile(t, filepath.Join(words[1], "patch")))
-	if err := makePlan(t, text, words[0]).apply(words[1], kill); err != nil {
+	if err := makePlan(t, text, words[0]).apply(context.Background(), words[1], kill); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,7 +129,7 @@ func recoverIn(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(recoverAll(dir, func() {}), unlock())
+	return errors.Join(recoverAll(dir, nil, func() {}), unlock())
 }
 
 // TestDamagedJournal: what is no journal of ours is named, and nothing is done because of it.
@@ -145,13 +146,60 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
+// TestHinderedJournal: what a cut patch left and cannot be undone stops patches of the same files, and no others.
+func TestHinderedJournal(t *testing.T) {
+	t.Parallel()
+	tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)
+	for _, name := range []string{"a", "b", "d/c"} {
+		put(t, filepath.Join(tree, name), "old\n")
+	}
+	j := newJournal()
+	for _, name := range []string{"a", "d"} {
+		j.Steps = append(j.Steps, journalStep{Path: fileName(filepath.Join(tree, name)), Sum: "x"})
+	}
+	dir, unlock, err := openJournals(journals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.write(dir, func() {}), unlock()); err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(tree, j.beside(0, "new"))
+	put(t, filepath.Join(inTheWay, "full"), "")
+	apply := func(name string) error {
+		text := "*** Begin Patch\n*** Update File: " + name + "\n@@\n-old\n+new\n*** End Patch"
+		_, err := applyText(text, Options{Dir: tree, Allow: within(tree)}, journals)
+		return err
+	}
+	for _, name := range []string{"a", "d/c"} {
+		err := apply(name)
+		for _, want := range []string{j.ID + undoSuffix, filepath.Join(tree, "a"), filepath.Base(inTheWay)} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want the name %s", name, err, want)
+			}
+		}
+	}
+	if err := apply("b"); err != nil {
+		t.Error("a patch of another file:", err)
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply("a"); err != nil {
+		t.Error("nothing hinders it:", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(journals, "*.*")); len(left) > 0 {
+		t.Errorf("journals are left: %v", left)
+	}
+}
+
 // TestKilled kills a patch at each change to a file system, and the repair at each change of its own.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	before, after := testenv.RealTemp(t), testenv.RealTemp(t)
 	twenty(t, before)
 	text := twenty(t, after)
-	if err := makePlan(t, text, after).Apply(testenv.RealTemp(t)); err != nil {
+	if err := makePlan(t, text, after).Apply(context.Background(), testenv.RealTemp(t)); err != nil {
 		t.Fatal(err)
 	}
 	olds, news := testenv.Contents(t, before), testenv.Contents(t, after)
@@ -230,7 +278,7 @@ func TestAllOrNothing(t *testing.T) {
 			plan := makePlan(t, patch, tree)
 			test.between(t, tree)
 			want := testenv.Contents(t, tree)
-			if err := plan.Apply(testenv.RealTemp(t)); err == nil {
+			if err := plan.Apply(context.Background(), testenv.RealTemp(t)); err == nil {
 				t.Error("it says nothing")
 			}
 			if diff := cmp.Diff(want, testenv.Contents(t, tree)); diff != "" {
@@ -256,7 +304,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = plan.apply(testenv.RealTemp(t), func() {
+		err = plan.apply(context.Background(), testenv.RealTemp(t), func() {
 			if n++; n == at {
 				put(t, z, "y\n")
 				if err := os.Chtimes(z, info.ModTime(), info.ModTime()); err != nil {

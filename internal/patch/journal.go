@@ -112,7 +112,9 @@ func (j *journal) undo(r *tree, step func()) error {
 				continue
 			}
 			ok, err := j.undoStep(r, i, step)
-			errs = append(errs, err)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", text.Word(string(s.Path)), err))
+			}
 			if !ok {
 				stray.Paths = append(stray.Paths, string(s.Path))
 			}
@@ -182,7 +184,11 @@ func (j *journal) undoStep(r *tree, i int, step func()) (bool, error) {
 // has reports whether a file has the content with a sum.
 func has(r *tree, path, want string) bool {
 	r.done = 0 // of the one file
-	content, _, err := r.read(path)
+	info, err := r.lstat(path)
+	if err != nil {
+		return false
+	}
+	content, _, err := r.read(path, info)
 	return err == nil && sum(content) == want
 }
 
@@ -203,19 +209,22 @@ func (j *journal) made(d *os.Root, i int) bool {
 	return err == nil && os.SameFile(next, now)
 }
 
-// clean removes what a patch that is done left beside its files.
+// clean removes what a patch that is done left beside its files: what a file was, or, where none was, the
+// temporary name of the new one.
 func (j *journal) clean(r *tree, step func()) error {
 	var errs []error
 	for i, s := range j.Steps {
 		d, err := r.dir(filepath.Dir(string(s.Path)))
 		if err == nil {
 			step()
-			err = errors.Join(gone(d, j.beside(i, "old")), gone(d, j.beside(i, "new")))
+			err = d.Remove(j.beside(i, "old"))
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		if d != nil && errors.Is(err, fs.ErrNotExist) {
+			err = d.Remove(j.beside(i, "new"))
 		}
-		errs = append(errs, err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -246,7 +255,9 @@ func openJournals(path string) (dir *os.Root, unlock func() error, err error) {
 
 // recoverAll undoes patches that a killed process left half done, and removes what is left of those that were
 // done.
-func recoverAll(dir *os.Root, step func()) error {
+//
+// What cannot be undone now stays, and stops only what changes the same files.
+func recoverAll(dir *os.Root, changes []*entry, step func()) error {
 	d, err := dir.Open(".")
 	if err != nil {
 		return err
@@ -258,7 +269,7 @@ func recoverAll(dir *os.Root, step func()) error {
 		case writing:
 			errs = append(errs, dir.Remove(name))
 		case undoSuffix, doneSuffix:
-			errs = append(errs, recoverOne(dir, name, step))
+			errs = append(errs, recoverOne(dir, name, changes, step))
 		}
 	}
 	return errors.Join(errs...)
@@ -287,7 +298,7 @@ func readJournal(dir *os.Root, name string) (*journal, error) {
 	return j, nil
 }
 
-func recoverOne(dir *os.Root, name string, step func()) error {
+func recoverOne(dir *os.Root, name string, changes []*entry, step func()) error {
 	j, err := readJournal(dir, name)
 	if err != nil {
 		return fmt.Errorf("the journal of a patch, %s, is damaged: %w; look for what it left (.sallyport-patch-*), "+
@@ -300,14 +311,30 @@ func recoverOne(dir *os.Root, name string, step func()) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = r.close() }() // what is open has no more to say
 	if filepath.Ext(name) == doneSuffix {
 		err = j.clean(r, step)
 	} else {
 		err = j.undo(r, step)
 	}
-	if stray := (*StrayError)(nil); err == nil || errors.As(err, &stray) {
+	stray := (*StrayError)(nil)
+	switch {
+	case err == nil || errors.As(err, &stray):
 		step()
-		err = errors.Join(err, dir.Remove(name))
+		return errors.Join(err, dir.Remove(name))
+	case filepath.Ext(name) == doneSuffix || !j.touches(changes):
+		return nil // a later patch tries again
 	}
-	return errors.Join(err, r.close())
+	return fmt.Errorf("a patch of the same files was cut off and cannot be undone: %w; remove what hinders it, "+
+		"or remove %s to keep the files as they are (what they were lies beside them in .sallyport-patch-%s-*.old)",
+		err, text.Word(filepath.Join(dir.Name(), name)), j.ID)
+}
+
+// touches reports whether a file of the journal, or one above or below it, is changed.
+func (j *journal) touches(changes []*entry) bool {
+	return slices.ContainsFunc(changes, func(e *entry) bool {
+		return slices.ContainsFunc(j.Steps, func(s journalStep) bool {
+			return safefile.Within(e.path, string(s.Path)) || safefile.Within(string(s.Path), e.path)
+		})
+	})
 }

@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,43 +12,66 @@ import (
 	"unicode"
 )
 
-// A fileLine is a line of a file with what ends it: empty for a last line that nothing ends.
-type fileLine struct{ text, end string }
-
-// splitLines splits at LF, CRLF and lone CR.
-func splitLines(text string) []fileLine {
-	lines := make([]fileLine, 0, strings.Count(text, "\n")+1)
-	for text != "" {
-		i := strings.IndexAny(text, "\r\n")
-		if i < 0 {
-			return append(lines, fileLine{text, ""})
-		}
-		end := text[i : i+1]
-		if strings.HasPrefix(text[i:], "\r\n") {
-			end = "\r\n"
-		}
-		lines = append(lines, fileLine{text[:i], end})
-		text = text[i+len(end):]
+// starts appends where the lines of a text begin, which end with LF, CRLF or lone CR, and where the text ends.
+func starts(to []int, text string) []int {
+	next := func(text string) int { return strings.IndexByte(text, '\n') }
+	if strings.Contains(text, "\r") {
+		next = func(text string) int { return strings.IndexAny(text, "\r\n") }
 	}
-	return lines
+	for at := 0; at < len(text); {
+		to = append(to, at)
+		i := next(text[at:])
+		if i < 0 {
+			break
+		}
+		if at += i + 1; text[at-1] == '\r' && at < len(text) && text[at] == '\n' {
+			at++
+		}
+	}
+	return append(to, len(text))
 }
 
-// An edit replaces lines of a file, from one index to another, by new ones.
+// An edit replaces lines of a file, from one index to another, by a text.
 type edit struct {
 	from, to int
-	lines    []fileLine
+	text     string
 }
 
 // A file is what chunks are looked for in. The forms of its lines are made when a pass needs them.
 type file struct {
-	path  string
-	lines []fileLine
-	forms [len(passes)][]string
-	work  *work
+	path   string
+	text   string
+	starts []int // of its lines, and its length
+	eol    string
+	forms  [len(passes)][]string
+	work   *work
 }
 
-// work is what was done for a patch, in lines that were compared.
-type work int
+// size is the number of lines.
+func (f *file) size() int { return len(f.starts) - 1 }
+
+// line returns a line and what ends it: empty for a last line that nothing ends.
+func (f *file) line(i int) (text, end string) {
+	whole := f.text[f.starts[i]:f.starts[i+1]]
+	text = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
+	return text, whole[len(text):]
+}
+
+// ended returns lines with an end of the last one.
+func (f *file) ended(from, to int) string {
+	text := f.text[f.starts[from]:f.starts[to]]
+	if text != "" && !strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r") {
+		text += f.eol
+	}
+	return text
+}
+
+// work is what was done for a patch.
+type work struct {
+	done   int // in lines that were compared
+	stop   <-chan struct{}
+	starts []int // of the last file
+}
 
 const (
 	maxWork   = 1 << 28 // takes seconds
@@ -58,10 +82,18 @@ const (
 var errWork = errors.New("finding the places of the patch takes too long; split it, " +
 	"or give its chunks lines that are in the file exactly and rarely")
 
-// do adds to the work, and reports whether it is too much.
+// do adds to the work, and reports whether it is too much, as all is when stop is closed.
 func (w *work) do(n int) (tooMuch bool) {
-	*w += work(n)
-	return *w > maxWork
+	const look = 1 << 16
+	if before := w.done / look; (w.done+n)/look > before {
+		select {
+		case <-w.stop:
+			n = maxWork
+		default:
+		}
+	}
+	w.done += n
+	return w.done > maxWork
 }
 
 // passes are the ways to compare lines, from the strictest. The order is a contract: models rely on it.
@@ -87,19 +119,25 @@ func fold(r rune) rune {
 	return r
 }
 
-func (f *file) form(pass int) []string {
+// form returns a line as a pass compares it.
+func (f *file) form(pass, i int) string {
+	if pass == 0 {
+		text, _ := f.line(i)
+		return text
+	}
 	if f.forms[pass] == nil {
-		f.forms[pass] = make([]string, len(f.lines))
-		for i, l := range f.lines {
-			f.forms[pass][i] = passes[pass](l.text)
+		f.forms[pass] = make([]string, f.size())
+		for i := range f.size() {
+			text, _ := f.line(i)
+			f.forms[pass][i] = passes[pass](text)
 		}
 	}
-	return f.forms[pass]
+	return f.forms[pass][i]
 }
 
 // seek returns where a run of lines begins, at or after from; -1 if nowhere, or where that is too much work.
 func (f *file) seek(run []string, from int, end bool) int {
-	last := len(f.lines) - len(run)
+	last := f.size() - len(run)
 	if end {
 		from = max(from, last)
 	}
@@ -111,10 +149,9 @@ func (f *file) seek(run []string, from int, end bool) int {
 		for i, text := range run {
 			want[i] = as(text)
 		}
-		have := f.form(pass)
 		for at := from; at <= last; at++ {
 			same := 0
-			for same < len(want) && have[at+same] == want[same] {
+			for same < len(want) && f.form(pass, at+same) == want[same] {
 				same++
 			}
 			switch {
@@ -189,10 +226,6 @@ func (e *MatchError) Error() string {
 
 // edits finds the places of all chunks, one after another.
 func (f *file) edits(chunks []Chunk) ([]edit, error) {
-	eol := "\n"
-	if len(f.lines) > 0 && f.lines[0].end != "" {
-		eol = f.lines[0].end
-	}
 	var edits []edit
 	cursor := 0
 	for _, c := range chunks {
@@ -204,13 +237,13 @@ func (f *file) edits(chunks []Chunk) ([]edit, error) {
 			cursor = at + 1
 		}
 		lines, run := c.Lines, old(c.Lines)
-		at := len(f.lines)
+		at := f.size()
 		if len(run) > 0 {
 			at = f.seek(run, cursor, c.End)
 			if at < 0 && run[len(run)-1] == "" {
 				lines = withoutLast(lines)
 				run = run[:len(run)-1]
-				if at = len(f.lines); len(run) > 0 {
+				if at = f.size(); len(run) > 0 {
 					at = f.seek(run, cursor, c.End)
 				}
 			}
@@ -221,59 +254,58 @@ func (f *file) edits(chunks []Chunk) ([]edit, error) {
 				cursor = at + len(run)
 			}
 		}
-		e := edit{from: at, to: at + len(run)}
-		for _, l := range lines {
-			switch l.Op {
-			case '+':
-				e.lines = append(e.lines, fileLine{l.Text, eol})
-			case ' ':
-				e.lines = append(e.lines, f.lines[at])
-				at++
-			default:
-				at++
-			}
-		}
-		edits = append(edits, e)
+		edits = append(edits, f.edit(at, len(run), lines))
 	}
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 	return edits, nil
 }
 
-// update returns the content of a file after the chunks. It keeps the end of each line that stays; a
-// byte-order mark is a part of the first line.
-func update(path, text string, chunks []Chunk, w *work) (string, error) {
-	if w.do(splitWork * (strings.Count(text, "\n") + strings.Count(text, "\r"))) {
-		return "", errWork
-	}
-	f := file{path: path, lines: splitLines(text), work: w}
-	edits, err := f.edits(chunks)
-	if *w > maxWork {
-		return "", errWork
-	}
-	if err != nil {
-		return "", err
-	}
+// edit returns what lines of a chunk do with the old ones, which begin at a line.
+func (f *file) edit(at, old int, lines []Line) edit {
 	var b strings.Builder
-	b.Grow(len(text))
-	eol := "\n"
-	if len(f.lines) > 0 && f.lines[0].end != "" {
-		eol = f.lines[0].end
-	}
-	put := func(lines []fileLine) {
-		for _, l := range lines {
-			b.WriteString(l.text)
-			if l.end == "" {
-				l.end = eol
-			}
-			b.WriteString(l.end)
+	e := edit{from: at, to: at + old}
+	for _, l := range lines {
+		switch l.Op {
+		case '+':
+			b.WriteString(l.Text + f.eol)
+		case ' ':
+			b.WriteString(f.ended(at, at+1))
+			at++
+		default:
+			at++
 		}
 	}
-	at := 0
+	e.text = b.String()
+	return e
+}
+
+// update returns the content of a file after the chunks. It keeps the end of each line that stays; a
+// byte-order mark is a part of the first line.
+func update(path, text string, chunks []Chunk, w *work) ([]byte, error) {
+	if w.do(splitWork * (strings.Count(text, "\n") + strings.Count(text, "\r"))) {
+		return nil, errWork
+	}
+	w.starts = starts(w.starts[:0], text)
+	f := file{path: path, text: text, starts: w.starts, eol: "\n", work: w}
+	if f.size() > 0 {
+		_, end := f.line(0)
+		f.eol = cmp.Or(end, f.eol)
+	}
+	edits, err := f.edits(chunks)
+	if w.done > maxWork {
+		return nil, errWork
+	}
+	if err != nil {
+		return nil, err
+	}
+	size := len(text) + len(f.eol)
 	for _, e := range edits {
-		put(f.lines[at:e.from])
-		put(e.lines)
+		size += len(e.text)
+	}
+	b, at := make([]byte, 0, size), 0
+	for _, e := range edits {
+		b = append(append(b, f.ended(at, e.from)...), e.text...)
 		at = e.to
 	}
-	put(f.lines[at:])
-	return b.String(), nil
+	return append(b, f.ended(at, f.size())...), nil
 }

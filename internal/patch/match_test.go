@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 			if err != nil {
 				wrong = err.Error()
 			}
-			if got != test.want || wrong != test.wrong {
+			if string(got) != test.want || wrong != test.wrong {
 				t.Errorf("got %q, %q; want %q, %q", got, wrong, test.want, test.wrong)
 			}
 		})

@@ -4,11 +4,12 @@
 package patch
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -59,7 +60,8 @@ type state struct {
 type entry struct {
 	path   string
 	before fs.FileInfo // nil if it was missing
-	text   []byte      // what was read; nil if it was not
+	read   bool        // its content, which is text
+	text   string
 	now    state
 }
 
@@ -76,8 +78,8 @@ type Plan struct {
 	work    work
 }
 
-// Make computes what a patch does. It writes nothing.
-func Make(p *Patch, o Options) (*Plan, error) {
+// Make computes what a patch does, unless ctx ends. It writes nothing.
+func Make(ctx context.Context, p *Patch, o Options) (*Plan, error) {
 	if len(p.Hunks) == 0 {
 		return nil, ErrNothing
 	}
@@ -86,9 +88,11 @@ func Make(p *Patch, o Options) (*Plan, error) {
 		return nil, err
 	}
 	pl := &Plan{tree: r, dir: o.Dir, allow: o.Allow, hunks: p.Hunks,
-		byPath: map[string]*entry{}, dirs: map[string]bool{}, known: map[string]bool{}}
+		byPath: map[string]*entry{}, dirs: map[string]bool{}, known: map[string]bool{},
+		work: work{stop: ctx.Done()}}
 	for i := range p.Hunks {
-		if err := pl.hunk(&p.Hunks[i]); err != nil {
+		err := pl.hunk(&p.Hunks[i])
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, errors.Join(err, pl.Close())
 		}
 	}
@@ -121,7 +125,7 @@ func (e *entry) changes() bool {
 	if !e.now.exists || e.before == nil {
 		return e.now.exists != (e.before != nil)
 	}
-	return e.text == nil || string(e.text) != string(e.now.content) || e.now.mode != e.before.Mode().Perm()
+	return !e.read || e.text != string(e.now.content) || e.now.mode != e.before.Mode().Perm()
 }
 
 func (pl *Plan) abs(path string) string {
@@ -166,7 +170,7 @@ func (pl *Plan) at(path string, followLast bool) (*entry, error) {
 // and for [Options.Allow]: each once, in the order of the patch.
 func (p *Patch) Names(dir string) ([]string, error) {
 	var names []string
-	pl, known := Plan{dir: dir}, map[string]bool{}
+	pl, known, named := Plan{dir: dir}, map[string]bool{}, map[string]bool{}
 	for _, h := range p.Hunks {
 		for _, path := range []string{h.Path, h.To} {
 			if path == "" {
@@ -181,8 +185,8 @@ func (p *Patch) Names(dir string) ([]string, error) {
 					follow && h.Kind == Delete {
 					continue
 				}
-				if !slices.Contains(names, real) {
-					names = append(names, real)
+				if !named[real] {
+					names, named[real] = append(names, real), true
 				}
 			}
 		}
@@ -222,7 +226,7 @@ func (pl *Plan) hunk(h *Hunk) error {
 	if h.To != "" {
 		to = pl.abs(h.To)
 	}
-	now := state{content: []byte(next), mode: e.now.mode, like: e.now.like}
+	now := state{content: next, mode: e.now.mode, like: e.now.like}
 	if to == path {
 		return pl.write(path, now)
 	}
@@ -302,21 +306,24 @@ func (pl *Plan) read(path string) (*entry, string, error) {
 	if err != nil {
 		return failed(err, systemSays(err))
 	}
+	text := string(e.now.content)
 	if pl.byPath[e.path] == nil {
-		e.text, e.before, err = pl.tree.read(e.path)
+		var content []byte
+		content, e.before, err = pl.tree.read(e.path, e.before)
 		if errors.Is(err, safefile.ErrNotPlain) {
 			return failed(err, "path `"+path+"` is not a file")
 		}
 		if err != nil {
 			return failed(err, systemSays(err))
 		}
-		e.now.content = e.text
+		text = string(content)
+		e.read, e.text = true, text
 		pl.touch(e)
 	}
-	if says := invalidUTF8(e.now.content); says != "" {
+	if says := invalidUTF8(text); says != "" {
 		return failed(errors.New(says), says)
 	}
-	return e, string(e.now.content), nil
+	return e, text, nil
 }
 
 // systemSays returns an error of the system with its number.
@@ -334,21 +341,23 @@ func systemSays(err error) string {
 }
 
 // invalidUTF8 says where a text is not UTF-8; empty if it is.
-func invalidUTF8(text []byte) string {
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
+func invalidUTF8(text string) string {
+	if utf8.ValidString(text) {
+		return ""
+	}
+	for i := 0; ; {
+		r, n := utf8.DecodeRuneInString(text[i:])
 		if r != utf8.RuneError || n > 1 {
 			i += n
 			continue
 		}
-		if !utf8.FullRune(text[i:]) {
+		if !utf8.FullRuneInString(text[i:]) {
 			return fmt.Sprintf("incomplete utf-8 byte sequence from index %d", i)
 		}
 		// As many bytes are wrong together as could begin a character.
-		for i+n < len(text) && !utf8.FullRune(text[i:i+n+1]) {
+		for i+n < len(text) && !utf8.FullRuneInString(text[i:i+n+1]) {
 			n++
 		}
 		return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", n, i)
 	}
-	return ""
 }

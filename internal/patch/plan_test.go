@@ -18,7 +18,7 @@ func TestInvalidUTF8(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := invalidUTF8([]byte(test.text)); got != test.want {
+			if got := invalidUTF8(test.text); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -4,12 +4,14 @@
 package patch
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -39,7 +41,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 			put(t, filepath.Join(tree, "theirs"), "theirs\n")
 			plan := makePlan(t, "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n*** End Patch", tree)
 			n := 0
-			err := plan.apply(journals, func() {
+			err := plan.apply(context.Background(), journals, func() {
 				if n++; n == at {
 					if err := test.replace(tree, name); err != nil {
 						t.Error(err)
@@ -68,5 +70,5 @@ func exchanges(t *testing.T) error {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	return swap(f, "a", "b")
+	return safefile.Exchange(f.Fd(), "a", "b")
 }

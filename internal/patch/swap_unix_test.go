@@ -6,6 +6,7 @@
 package patch
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func TestSwappedLinks(t *testing.T) {
 						swapped = true
 					}
 				}
-				plan, err := Make(p, Options{Dir: tree, Allow: within(tree)})
+				plan, err := Make(context.Background(), p, Options{Dir: tree, Allow: within(tree)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +76,7 @@ func TestSwappedLinks(t *testing.T) {
 					swap()
 					swapped = true
 				}
-				err = plan.apply(journals, step)
+				err = plan.apply(context.Background(), journals, step)
 				plan.Close()
 				if at == 0 && err == nil {
 					t.Error("it says nothing")

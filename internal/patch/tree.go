@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,6 +36,8 @@ type tree struct {
 	open map[string]*os.Root
 	same map[string]*os.File // some of them once more
 	done int64               // bytes that were read
+
+	content []byte // of the last file that was read
 }
 
 // openTree opens the top of the file system, or of the volume, of an absolute path.
@@ -134,21 +137,17 @@ func (r *tree) lstat(path string) (fs.FileInfo, error) {
 // maxRead is how many bytes the files have that a patch updates, all together. A file is held in memory.
 const maxRead = 256 << 20
 
-// read reads a regular file, and follows no link to it.
-func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
+// read reads the regular file that lstat found, and follows no link to it. The next read overwrites the
+// content.
+func (r *tree) read(path string, info fs.FileInfo) ([]byte, fs.FileInfo, error) {
+	if !info.Mode().IsRegular() {
+		return nil, nil, safefile.ErrNotPlain
+	}
 	d, err := r.dir(filepath.Dir(path))
 	if err != nil {
 		return nil, nil, err
 	}
-	name := filepath.Base(path)
-	info, err := d.Lstat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = safefile.ErrNotPlain
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := d.OpenFile(name, os.O_RDONLY|noWait, 0)
+	f, err := d.OpenFile(filepath.Base(path), os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,12 +162,13 @@ func (r *tree) read(path string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	content := make([]byte, now.Size())
-	if _, err = io.ReadFull(f, content); errors.Is(err, io.ErrUnexpectedEOF) {
+	size := int(now.Size())
+	r.content = slices.Grow(r.content[:0], size)[:size]
+	if _, err = io.ReadFull(f, r.content); errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errMoved
 	}
 	r.done += now.Size()
-	return content, now, err
+	return r.content, now, err
 }
 
 // errTooLarge is for files that are larger than a patch can be about.
@@ -180,6 +180,9 @@ var errTooLarge = fmt.Errorf("the files of a patch may have %d MiB in all", maxR
 func resolve(path string, followLast bool, known map[string]bool) (string, error) {
 	top := topOf(path)
 	at, rest := top, path[len(top):]
+	if dir := filepath.Dir(path); known[dir] {
+		at, rest = dir, filepath.Base(path)
+	}
 	for links := 0; rest != ""; {
 		name, after, _ := strings.Cut(rest, string(filepath.Separator))
 		rest = after

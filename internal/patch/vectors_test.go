@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -28,12 +29,12 @@ func applyText(text string, o Options, journals string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	plan, err := Make(p, o)
+	plan, err := Make(context.Background(), p, o)
 	if err != nil {
 		return "", err
 	}
 	defer plan.Close()
-	return plan.Summary(), plan.Apply(journals)
+	return plan.Summary(), plan.Apply(context.Background(), journals)
 }
 
 // within allows what lies in a directory.

@@ -33,6 +33,11 @@ export interface CommandOptions {
   escalate?: boolean;
   /** The reason, shown with a question. */
   justification?: string;
+  /**
+   * Has what it writes go to a new stage of the server's machine, or to the one with that name, and leaves the
+   * files alone: the result has `stage` and `changes`.
+   */
+  stage?: boolean | string;
   /** Asks the approver about writes that the sandbox denies, while the command waits for the answer. */
   askWrites?: boolean;
   /** Ends the command after that time; its result has `timed_out`. */
@@ -94,6 +99,9 @@ export function startParams(command: Command, o: StartOptions, events: boolean):
     args.push("--timeout", `${Math.ceil(o.timeoutMs)}ms`);
   }
   args.push(...(o.flags ?? []));
+  if (o.stage === "") throw new InvalidError("the name of the stage is empty; use true for a new one");
+  // as a flag, which a server that has no stages refuses
+  if (o.stage) args.push(o.stage === true ? "--stage" : `--stage=${o.stage}`);
   if (typeof command === "string") {
     if (command === "") throw new InvalidError("the script is empty");
     args.push("-c", command);

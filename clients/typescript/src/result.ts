@@ -61,6 +61,21 @@ export class Result {
     return this.raw.approvals ?? [];
   }
 
+  /** Where what it changed is; undefined where it changed the files themselves. */
+  get stage(): schema.Staged | undefined {
+    return this.raw.stage;
+  }
+
+  /** How many changes the stage has, also of earlier commands. */
+  get changesTotal(): number {
+    return this.raw.changes_total ?? 0;
+  }
+
+  /** The first changes of the stage. */
+  get changes(): schema.Change[] {
+    return this.raw.changes ?? [];
+  }
+
   /** The first attempt, where an approval led to a second one. */
   get first(): schema.First | undefined {
     return this.raw.first;

@@ -79,12 +79,27 @@ export interface Capabilities {
   sandboxedFileStreaming?: boolean;
   sessionObserve?: boolean;
   sessionTakeOver?: boolean;
+  stages?: boolean;
 }
 
 export interface CapabilityRootParam {
   id: string;
   path: string;
   sandbox?: SandboxParam | null;
+}
+
+export interface Change {
+  binary: boolean;
+  entries?: number;
+  file: string;
+  from?: string;
+  kind: string;
+  mode: string;
+  old_size: number;
+  path: string;
+  root: string;
+  runs_later: boolean;
+  size: number;
 }
 
 export interface Chunk {
@@ -109,6 +124,12 @@ export interface ConfineParam {
   ownershipErrors?: boolean;
   pids?: number | null;
   protectHardLinks?: boolean;
+  stage?: ProcessStageParam;
+}
+
+export interface Conflict {
+  path: string;
+  reason: string;
 }
 
 export interface Denial {
@@ -364,6 +385,7 @@ export interface Outcome {
   ownershipIgnored?: number;
   quarantined?: Quarantined[];
   sandbox: Sandbox;
+  stage?: StageOutcome;
   survivors?: Survivor[];
   survivorsBy?: string;
   usage: Usage;
@@ -372,6 +394,11 @@ export interface Outcome {
 export interface PolicyWordParam {
   reason?: string | null;
   type: "allow" | "deny" | "ask";
+}
+
+export interface ProcessStageParam {
+  id?: string;
+  name?: string;
 }
 
 export interface ProxyConfigParam {
@@ -404,7 +431,7 @@ export interface Question {
   runId?: string;
 }
 
-/** The data of an error of run/*, question/* and sandbox/*. */
+/** The data of an error of run/*, stage/*, question/* and sandbox/*. */
 export interface Refusal {
   exitCode?: number;
   reason: string;
@@ -416,6 +443,8 @@ export interface Result {
   argv: string[];
   attempts: number;
   caller_id?: string;
+  changes?: Change[];
+  changes_total?: number;
   cwd: string;
   denials: Denial[];
   denials_omitted?: number;
@@ -441,6 +470,7 @@ export interface Result {
   run?: string;
   sandbox: EventSandbox;
   signal: number;
+  stage?: Staged;
   stderr: string;
   /** Bytes in base64. */
   stderr_base64?: string;
@@ -534,6 +564,28 @@ export interface SandboxParam {
 export interface Shell {
   name: string;
   path: string;
+}
+
+export interface StageInfo {
+  bytes: number;
+  changes: number;
+  commands: number;
+  created: string;
+  id: string;
+  name: string;
+  workspace: string;
+}
+
+export interface StageOutcome {
+  changes: Change[];
+  changesTotal: number;
+  id: string;
+  name: string;
+}
+
+export interface Staged {
+  id: string;
+  name: string;
 }
 
 export interface Survivor {
@@ -1459,6 +1511,7 @@ export interface RunStartParams {
   reader?: boolean | null;
   sandbox?: RunSandboxParam | null;
   screen?: boolean | null;
+  stage?: boolean | string | null;
   startId?: string | null;
   transient?: boolean | null;
   tty?: RunSizeParam | null;
@@ -1516,6 +1569,61 @@ export interface SandboxStopParams {
 
 export type SandboxStopResult = { [name: string]: unknown };
 
+export interface StageApplyParams {
+  dryRun?: boolean | null;
+  force?: boolean | null;
+  paths?: string[] | null;
+  stageId: string;
+}
+
+export interface StageApplyResult {
+  applied: string[];
+  conflicts: Conflict[];
+  left: number;
+  omitted?: number;
+  refused: Conflict[];
+}
+
+export interface StageChangesParams {
+  after?: number | null;
+  paths?: string[] | null;
+  stageId: string;
+}
+
+export interface StageChangesResult {
+  changes: Change[];
+  changesTotal: number;
+}
+
+export interface StageDiffParams {
+  from?: number | null;
+  paths?: string[] | null;
+  stageId: string;
+}
+
+export interface StageDiffResult {
+  bytesTotal: number;
+  digest: string;
+  /** Bytes in base64. */
+  part: string;
+}
+
+export interface StageDiscardParams {
+  force?: boolean | null;
+  paths?: string[] | null;
+  stageId: string;
+}
+
+export type StageDiscardResult = { [name: string]: unknown };
+
+export type StageListParams = { [name: string]: unknown } | null;
+
+export interface StageListResult {
+  omitted?: number;
+  stages: StageInfo[];
+  warning?: string;
+}
+
 /** The parameters and the result of each request. */
 export interface Requests {
   "capabilityRoots/discoverV1": { params: CapabilityRootsDiscoverV1Params; result: CapabilityRootsDiscoverV1Result };
@@ -1570,6 +1678,11 @@ export interface Requests {
   "run/write": { params: RunWriteParams; result: RunWriteResult };
   "sandbox/list": { params: SandboxListParams; result: SandboxListResult };
   "sandbox/stop": { params: SandboxStopParams; result: SandboxStopResult };
+  "stage/apply": { params: StageApplyParams; result: StageApplyResult };
+  "stage/changes": { params: StageChangesParams; result: StageChangesResult };
+  "stage/diff": { params: StageDiffParams; result: StageDiffResult };
+  "stage/discard": { params: StageDiscardParams; result: StageDiscardResult };
+  "stage/list": { params: StageListParams; result: StageListResult };
 }
 
 /** The parameters of each notification. */

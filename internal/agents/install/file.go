@@ -12,8 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/diff"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -258,7 +258,7 @@ func (c *Change) removeDirs() {
 	}
 }
 
-// Diff returns the change as a unified diff of one part, and "" for no change. Lines end with a line feed.
+// Diff returns the change as a unified diff of one file, and "" for no change.
 func (c *Change) Diff() string {
 	if !c.Changes() {
 		return ""
@@ -269,44 +269,5 @@ func (c *Change) Diff() string {
 		}
 		return text.Word(c.Path)
 	}
-	old, now := lines(c.Old), lines(c.New)
-	begin, end := 0, 0 // how many lines are equal
-	for begin < min(len(old), len(now)) && old[begin] == now[begin] {
-		begin++
-	}
-	for end < min(len(old), len(now))-begin && old[len(old)-1-end] == now[len(now)-1-end] {
-		end++
-	}
-	const around = 3
-	above, below := old[max(0, begin-around):begin], old[len(old)-end:len(old)-max(0, end-around)]
-	gone, added := old[begin:len(old)-end], now[begin:len(now)-end]
-	place := func(changed []string) string {
-		if n := len(above) + len(changed) + len(below); n > 0 {
-			return fmt.Sprintf("%d,%d", begin-len(above)+1, n)
-		}
-		return "0,0"
-	}
-	out := "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n"
-	out += "@@ -" + place(gone) + " +" + place(added) + " @@\n"
-	for _, part := range []struct {
-		sign string
-		list []string
-	}{{" ", above}, {"-", gone}, {"+", added}, {" ", below}} {
-		for _, line := range part.list {
-			out += part.sign + line + "\n"
-		}
-	}
-	return out
-}
-
-// lines splits a text. A last line without an end has a note, as diff(1) writes it.
-func lines(txt []byte) (out []string) {
-	for line := range strings.Lines(string(txt)) {
-		s, ended := strings.CutSuffix(line, "\n")
-		if s = strings.TrimSuffix(s, "\r"); !ended {
-			s += "\n\\ No newline at end of file"
-		}
-		out = append(out, s)
-	}
-	return out
+	return "--- " + name(c.Old) + "\n+++ " + name(c.New) + "\n" + string(diff.Hunks(c.Old, c.New))
 }

@@ -86,6 +86,15 @@ func (o *Options) Check(words []string) error {
 func (o *Options) check() error {
 	var bad *executor.LimitError
 	switch {
+	case o.Cmd.Stage != nil && o.mode() == config.FullAccess:
+		return explain.NewError("-s full-access builds no sandbox, and a stage needs one; " +
+			"use another -s, or add --no-stage")
+	case o.Cmd.Stage != nil && o.Cmd.Unsandboxed:
+		return explain.NewError("--escalate leaves the sandbox, and a staged run does not; " +
+			"add --no-stage, or leave --escalate out")
+	case o.Cmd.Stage != nil && o.Cmd.Patch != "":
+		return explain.NewError("a patch changes the files themselves, and the settings have a stage; " +
+			"add --no-stage")
 	case o.Cmd.NoCaches && slices.ContainsFunc(o.Grants, isCache):
 		return explain.NewError("--no-caches and --grant %s cannot be combined; use one of them",
 			o.Grants[slices.IndexFunc(o.Grants, isCache)])

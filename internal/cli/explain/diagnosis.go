@@ -6,7 +6,9 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
@@ -23,6 +25,10 @@ type Diagnosis struct {
 	Levels []LevelCheck         `json:"levels"`
 	Grants []protect.NamedGrant `json:"grants"`
 	Allow  []seccomp.Opening    `json:"allow"`
+	// Stages are those that are older than 7 days or larger than 1 GiB; never nil.
+	Stages []executor.StageInfo `json:"stages"`
+
+	all []executor.StageInfo // the others as well
 }
 
 // Diagnose draws the conclusion: the default policy can be enforced if one of
@@ -32,7 +38,9 @@ func Diagnose(checks []Check, levels []LevelCheck) Diagnosis {
 	d := Diagnosis{
 		Type: "doctor", Level: "none", Checks: append([]Check{}, checks...),
 		Levels: append([]LevelCheck{}, levels...), Grants: protect.NamedGrants(), Allow: seccomp.Openings(),
+		all: Stages(),
 	}
+	d.Stages = forgotten(d.all, time.Now())
 	for _, l := range levels {
 		if l.Available && !d.OK && l.Level != plan.LevelLandlock { // that one must be asked for
 			d.OK, d.Level = true, l.Level
@@ -84,6 +92,14 @@ func (d Diagnosis) String() string {
 	b.WriteString("\nClosed by default (sallyport run --allow NAME):\n")
 	for _, o := range d.Allow {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
+	}
+	if len(d.Stages) > 0 {
+		b.WriteString("\nStages older than 7 days or larger than 1 GiB (sallyport apply ID, or discard ID):\n")
+	}
+	for _, s := range d.Stages {
+		fmt.Fprintf(&b, "  %s  %s, %s, %s old, of %s\n", ShortStage(s.ID, d.all),
+			Plural(s.Changes, "change", "changes"), Bytes(float64(s.Bytes)), Age(time.Since(s.Created)),
+			text.Word(s.Workspace))
 	}
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
@@ -116,6 +117,9 @@ func (r Record) line() ([]byte, error) {
 	res := r.Result
 	res.Stdout, res.Stderr, res.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(),
 		res.Output.WithoutText()
+	if s := res.Stage; s != nil { // which has its changes
+		res.Stage = &executor.Staged{ID: s.ID, Name: s.Name, Total: s.Total}
+	}
 	res.Args = shorten(environ.Mask(res.Args), maxArgs)
 	res.Error = cut(res.Error, maxError)
 	res.Survivors = slices.Clone(res.Survivors)

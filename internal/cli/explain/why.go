@@ -76,6 +76,9 @@ func Explain(r Record, home, here string) string {
 		Ownership(r.OwnershipIgnored))...) {
 		line("%s.", capital(text))
 	}
+	if r.Stage != nil {
+		line("Stage: %s", stagedThen(r.Stage))
+	}
 	for _, g := range r.Granted {
 		line("Granted while it ran: %s.", Granted(g))
 	}

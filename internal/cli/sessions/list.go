@@ -149,7 +149,7 @@ func table(runs []wire.ListedRun, now time.Time) string {
 	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCPU\tMEMORY\tCOMMAND\tLAST LINE") // a builder has no errors
 	for _, r := range runs {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\t%s\t%s\t%s\n", r.RunID, stateOf(&r),
-			age(now.Sub(time.UnixMilli(r.Started))), cpuOf(&r), memoryOf(&r), commandLine(&r),
+			explain.Age(now.Sub(time.UnixMilli(r.Started))), cpuOf(&r), memoryOf(&r), commandLine(&r),
 			shown(r.LastLine))
 	}
 	_ = w.Flush()
@@ -220,20 +220,6 @@ func endOf(r *wire.ListedRun) string {
 		return fmt.Sprintf("exited (%d)", *r.ExitCode)
 	}
 	return fmt.Sprintf("%s (%d)", strings.ReplaceAll(text.Line(*r.End), "_", " "), *r.ExitCode)
-}
-
-// age is a length of time in its largest unit.
-func age(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(int(d/time.Second), 0))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 2*day:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/day)
 }
 
 // each calls f for each name, all of them also after an error, and returns the first. Missing is the error

@@ -75,10 +75,10 @@ func (all Sandboxes) String() string {
 	for _, s := range all {
 		left := "-"
 		if s.IdleLeft != nil {
-			left = age((time.Duration(*s.IdleLeft) * time.Millisecond).Round(time.Second))
+			left = explain.Age((time.Duration(*s.IdleLeft) * time.Millisecond).Round(time.Second))
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%d\t%s\t%s\n",
-			s.Name, s.Network, age(time.Since(s.Since)), s.Running, left, text.Word(s.Workspace))
+			s.Name, s.Network, explain.Age(time.Since(s.Since)), s.Running, left, text.Word(s.Workspace))
 	}
 	_ = w.Flush()
 	return b.String()

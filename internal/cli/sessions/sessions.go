@@ -239,7 +239,11 @@ func tellEnd(env *Env, res *sallyport.Result) {
 		said, fix := explain.Unasked(explain.OneLine(errors.New(res.Error)), res.Rule)
 		env.Tell((&explain.Error{Text: said, Fix: fix}).Error())
 	}
+	staged := explain.Staged(res.Stage, "")
 	if exitCode(res) == explain.CodeOK {
+		if staged != "" {
+			env.Tell(staged)
+		}
 		return
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
@@ -251,7 +255,7 @@ func tellEnd(env *Env, res *sallyport.Result) {
 		causes = append(causes, said)
 	}
 	causes = append(causes, explain.Denials(res.Denials(), res.DenialsOmitted, home)...)
-	for _, line := range explain.Shortlist(causes, nil) {
+	for _, line := range explain.Said(append(explain.Shortlist(causes, nil), staged)...) {
 		env.Tell(line)
 	}
 }

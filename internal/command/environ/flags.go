@@ -6,6 +6,7 @@ package environ
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A passwordFlag is a flag that holds a password although its name does not say so. The
@@ -49,14 +50,17 @@ var passwordFlags = []struct {
 }
 
 // flagsOf returns the password flags of a program; nil if it has none.
-func flagsOf(program string) []passwordFlag {
+func flagsOf(program string) []passwordFlag { return flagsByProgram()[program] }
+
+var flagsByProgram = sync.OnceValue(func() map[string][]passwordFlag {
+	m := map[string][]passwordFlag{}
 	for _, row := range passwordFlags {
-		if slices.Contains(row.programs, program) {
-			return row.flags
+		for _, program := range row.programs {
+			m[program] = row.flags
 		}
 	}
-	return nil
-}
+	return m
+})
 
 // flagsInP are flags of any program that begin with -p and are not "-pPASSWORD". What
 // follows one of "=:-." in the flag does not count.

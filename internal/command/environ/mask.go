@@ -74,11 +74,31 @@ func maskWords(text string) string {
 			text = text[1:]
 			continue
 		}
-		end := wordEnd(text)
-		b.WriteString(m.shellWord(text[:end]))
+		end := plainEnd(text)
+		switch {
+		case m.next != anything || end == 0 || end < len(text) && strings.IndexByte(spaces, text[end]) < 0:
+			end = wordEnd(text)
+			b.WriteString(m.shellWord(text[:end]))
+		default: // as most words of a long text
+			b.WriteString(text[:end])
+			if flags := flagsOf(text[:end]); flags != nil {
+				m.flags = flags
+			}
+		}
 		text = text[end:]
 	}
 	return b.String()
+}
+
+// plainEnd returns the length of what begins a text and has no part in a flag, a pair, an address or a quote, and
+// begins or ends no command.
+func plainEnd(text string) int {
+	for i := range len(text) {
+		if !isAlphanumeric(text[i]) && text[i] != '_' {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // wordEnd returns the length of the first word of a text. Quotes and a backslash before a

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -103,7 +104,7 @@ func (s *slot) lower(cache string) []plan.Spot {
 	var out []plan.Spot
 	for _, w := range s.class.wider() {
 		for _, dir := range []string{
-			filepath.Join(s.base, w.slotName(0), cache, upperDir),
+			filepath.Join(s.base, w.slotName(0), cache, layers.UpperDir),
 			filepath.Join(s.base, w.plainName(), cache),
 		} {
 			if exists(dir) && s.holdLower() {

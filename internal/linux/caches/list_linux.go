@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func List(state string) ([]Entry, error) {
 	for _, w := range all {
 		found := map[string]Entry{}
 		for _, dir := range w.slots {
-			busy := inUse(dir)
+			busy := layers.InUse(dir) // a run that starts now takes the next slot
 			names, err := os.ReadDir(dir)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("caches: %w", err)
@@ -42,7 +43,7 @@ func List(state string) ([]Entry, error) {
 				if strings.HasSuffix(dir, plainDir) {
 					measure(files, &e)
 				} else { // what else is there is the kernel's
-					measure(filepath.Join(files, upperDir), &e)
+					measure(filepath.Join(files, layers.UpperDir), &e)
 					measure(filepath.Join(files, plainDir), &e)
 				}
 				found[e.Cache] = e
@@ -87,7 +88,7 @@ func Clear(state, workspace string) (Cleared, error) {
 			continue
 		}
 		busy, removed := false, false
-		shown, err := openLocked(filepath.Join(w.base, shownDir), unix.LOCK_EX|unix.LOCK_NB)
+		shown, err := layers.OpenLocked(filepath.Join(w.base, shownDir), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) { // a run shows layers of other classes
 			done.InUse = append(done.InUse, w.name)
 			continue
@@ -96,7 +97,7 @@ func Clear(state, workspace string) (Cleared, error) {
 			if filepath.Base(dir) == shownDir {
 				continue
 			}
-			f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
+			f, err := layers.OpenLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
 			if err == nil {
 				removed = true
 				err = safefile.RemoveTreePath(dir)
@@ -127,16 +128,6 @@ func Clear(state, workspace string) (Cleared, error) {
 		_ = os.Remove(w.base)
 	}
 	return done, failed
-}
-
-// inUse reports whether a run holds a directory.
-func inUse(dir string) bool {
-	// The lock is held for a moment only: a run that starts now takes the next slot.
-	f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		f.Close()
-	}
-	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
 // A workspace is the directory of a workspace with those of its slots.

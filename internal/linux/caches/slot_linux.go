@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
-	"github.com/sallyport-dev/sallyport/internal/safefile"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,8 +34,6 @@ const (
 	workspaceFile = "workspace"
 	slotPrefix    = "slot-"
 	plainDir      = "plain"
-	upperDir      = "upper"
-	workDir       = "work"
 	shownDir      = "shown"
 )
 
@@ -100,10 +98,10 @@ func (s *slot) lockDir(name string, how int) (*os.File, error) {
 	for range maxTries {
 		var f *os.File
 		if err = s.makeBase(); err == nil {
-			err = makeDirs(filepath.Join(s.base, name))
+			err = layers.MakeDirs(filepath.Join(s.base, name))
 		}
 		if err == nil {
-			f, err = openLocked(filepath.Join(s.base, name), how)
+			f, err = layers.OpenLocked(filepath.Join(s.base, name), how)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
@@ -112,36 +110,13 @@ func (s *slot) lockDir(name string, how int) (*os.File, error) {
 	return nil, err
 }
 
-// openLocked opens and locks a directory. The error matches [fs.ErrNotExist] if it
-// was removed meanwhile.
-func openLocked(dir string, how int) (*os.File, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err = safefile.Lock(f, how); err == nil {
-		var locked, named os.FileInfo
-		if locked, err = f.Stat(); err == nil {
-			named, err = os.Lstat(dir)
-		}
-		if err == nil && !os.SameFile(locked, named) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // makeBase makes the directory of the workspace with the file that names it.
 func (s *slot) makeBase() error {
 	name := filepath.Join(s.base, workspaceFile)
 	if exists(name) {
 		return nil
 	}
-	if err := makeDirs(filepath.Dir(s.base), s.base); err != nil {
+	if err := layers.MakeDirs(filepath.Dir(s.base), s.base); err != nil {
 		return err
 	}
 	// It is renamed so that a reader never sees a part of it.
@@ -160,34 +135,15 @@ func (s *slot) makeBase() error {
 	return err
 }
 
-// layers makes the two directories that the overlay of one cache needs.
+// layers makes the two directories that the overlay of one cache needs. Every cache may lack what was written
+// last before a crash of the machine; tools that build one do not wait for the disk either, and verify what
+// they find.
 func (s *slot) layers(cache string) (upper, work string, err error) {
-	dir := filepath.Join(s.lock.Name(), cache)
-	upper, work = filepath.Join(dir, upperDir), filepath.Join(dir, workDir)
-	if err := makeDirs(dir, upper, work); err != nil {
-		return "", "", err
+	upper, work, err = layers.Make(filepath.Join(s.lock.Name(), cache))
+	if err == nil && !s.mounted {
+		err = layers.Unmark(work)
 	}
-	if s.mounted {
-		return upper, work, nil
-	}
-	return upper, work, unmark(work)
-}
-
-// unmark removes the mark of a volatile overlay, with which the kernel refuses to
-// mount it again: after a crash of the machine, the upper directory may lack what was
-// written last. Every cache may lack that; tools that build one do not wait for the
-// disk either, and verify what they find. The mark's directories have mode 000.
-func unmark(work string) error {
-	inner := filepath.Join(work, "work")
-	mark := filepath.Join(inner, "incompat")
-	_ = unix.Unlink(filepath.Join(mark, "volatile", "dirty"))
-	_ = unix.Rmdir(filepath.Join(mark, "volatile"))
-	if err := unix.Rmdir(mark); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	// An unknown mark or, for an ordinary user, a directory that is closed. The kernel
-	// makes inner anew.
-	return safefile.RemoveTreePath(inner)
+	return upper, work, err
 }
 
 // private makes the directory that replaces a cache without an overlay. All runs of
@@ -196,7 +152,7 @@ func unmark(work string) error {
 func (s *slot) private(cache string) (string, error) {
 	if !s.class.writes {
 		dir := filepath.Join(s.lock.Name(), cache)
-		return filepath.Join(dir, plainDir), makeDirs(dir, filepath.Join(dir, plainDir))
+		return filepath.Join(dir, plainDir), layers.MakeDirs(dir, filepath.Join(dir, plainDir))
 	}
 	if s.used == nil {
 		var err error
@@ -205,17 +161,7 @@ func (s *slot) private(cache string) (string, error) {
 		}
 	}
 	dir := filepath.Join(s.used.Name(), cache)
-	return dir, makeDirs(dir)
-}
-
-// makeDirs makes directories that may exist.
-func makeDirs(dirs ...string) error {
-	for _, d := range dirs {
-		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return nil
+	return dir, layers.MakeDirs(dir)
 }
 
 // sharing guards how many Layers have a slot.
@@ -232,12 +178,7 @@ func (s *slot) release() {
 		_ = empty(s.lock) // what stays is removed before the directory is used again
 	}
 	for _, f := range []*os.File{s.lock, s.used, s.shown} {
-		if f != nil {
-			// A child that is being started at this moment has a copy of the
-			// descriptor, so closing alone would not unlock.
-			_ = safefile.Lock(f, unix.LOCK_UN)
-			f.Close()
-		}
+		layers.Unlock(f)
 	}
 	s.lock, s.used, s.shown = nil, nil, nil
 }

@@ -27,7 +27,7 @@ func acquired(t testing.TB, state, workspace string) *slot {
 // A pair is the two directories of an overlay.
 type pair struct{ upper, work string }
 
-func layers(t testing.TB, s *slot, cache string) pair {
+func layersOf(t testing.TB, s *slot, cache string) pair {
 	t.Helper()
 	if s.lock == nil {
 		t.Fatal("all slots are taken")
@@ -41,25 +41,25 @@ func TestSlots(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	state := t.TempDir()
 	a := acquired(t, state, "/w")
-	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))),
+	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layersOf(t, a, "npm").upper))),
 		"write-none-slot-0"; got != want {
 		t.Errorf("the first run has %s", got)
 	}
 	b := acquired(t, state, "/w")
-	if layers(t, a, "npm") == layers(t, b, "npm") {
+	if layersOf(t, a, "npm") == layersOf(t, b, "npm") {
 		t.Error("two runs have one slot")
 	}
 	other := acquired(t, state, "/w2")
-	if filepath.Dir(filepath.Dir(layers(t, other, "npm").upper)) == filepath.Dir(filepath.Dir(layers(t, a,
+	if filepath.Dir(filepath.Dir(layersOf(t, other, "npm").upper)) == filepath.Dir(filepath.Dir(layersOf(t, a,
 		"npm").upper)) {
 		t.Error("two workspaces have one slot")
 	}
-	first := layers(t, a, "npm")
+	first := layersOf(t, a, "npm")
 	must(t, os.WriteFile(filepath.Join(first.upper, "kept"), nil, 0o600))
 	a.release()
 	a.release()
 	again := acquired(t, state, "/w")
-	if layers(t, again, "npm") != first || !exists(filepath.Join(first.upper, "kept")) {
+	if layersOf(t, again, "npm") != first || !exists(filepath.Join(first.upper, "kept")) {
 		t.Error("what a run has left is not there for the next one")
 	}
 	plainA, err := a.private("pip")
@@ -79,14 +79,14 @@ func TestInherited(t *testing.T) {
 	a := acquired(t, state, "/w")
 	copied, err := unix.FcntlInt(a.lock.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	must(t, err)
-	first := layers(t, a, "npm")
+	first := layersOf(t, a, "npm")
 	a.lock.Close() // as the end of this process would
 	a.lock = nil
-	if b := acquired(t, state, "/w"); layers(t, b, "npm") == first {
+	if b := acquired(t, state, "/w"); layersOf(t, b, "npm") == first {
 		t.Error("the slot was given away")
 	}
 	unix.Close(copied)
-	if c := acquired(t, state, "/w"); layers(t, c, "npm") != first {
+	if c := acquired(t, state, "/w"); layersOf(t, c, "npm") != first {
 		t.Error("the slot is lost")
 	}
 }
@@ -95,7 +95,7 @@ func TestAllSlotsTaken(t *testing.T) {
 	state := t.TempDir()
 	seen := map[pair]bool{}
 	for range maxSlots {
-		seen[layers(t, acquired(t, state, "/w"), "npm")] = true
+		seen[layersOf(t, acquired(t, state, "/w"), "npm")] = true
 	}
 	if len(seen) != maxSlots {
 		t.Errorf("%d different slots of %d", len(seen), maxSlots)
@@ -129,7 +129,7 @@ func TestListAndClear(t *testing.T) {
 		t.Fatalf("nothing is %v, %v", list, err)
 	}
 	w := acquired(t, state, "/w")
-	l := layers(t, w, "npm")
+	l := layersOf(t, w, "npm")
 	must(t, os.WriteFile(filepath.Join(l.upper, "five"), []byte("12345"), 0o400))
 	// What overlays and module caches leave: directories that cannot be entered or written.
 	must(t, os.Mkdir(filepath.Join(l.work, "work"), 0))
@@ -142,7 +142,7 @@ func TestListAndClear(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(p, "x"), []byte("1"), 0o600))
 	x := acquired(t, state, "/x")
-	layers(t, x, "go-mod")
+	layersOf(t, x, "go-mod")
 	x.release()
 
 	want := []Entry{{"/w", "npm", 5, 2, true}, {"/w", "pip", 1, 1, true}}

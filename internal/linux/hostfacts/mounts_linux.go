@@ -81,6 +81,7 @@ func UnescapeMount(s string) string {
 // A MountTable says what a process sees where. The zero MountTable knows no mount.
 type MountTable struct {
 	root   *Mount // nil: the root directory is no mount, as after a bare chroot(2)
+	all    []Mount
 	served []Mount
 	// The rest is nil where no file system is mounted twice.
 	at     map[string][]*Mount // by mount point
@@ -155,7 +156,7 @@ func readAll(fd int) (string, error) {
 
 // NewMountTable makes a table of mounts. It keeps the slice.
 func NewMountTable(mounts []Mount) *MountTable {
-	t := new(MountTable)
+	t := &MountTable{all: mounts}
 	known := make(map[int]bool, len(mounts))
 	device := make(map[string][]*Mount, len(mounts))
 	for i := range mounts {
@@ -329,6 +330,17 @@ func (t *MountTable) Within(dir string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Mounted returns a mount point below a directory; empty if there is none.
+func (t *MountTable) Mounted(dir string) string {
+	prefix := strings.TrimSuffix(dir, "/") + "/"
+	for i := range t.all {
+		if strings.HasPrefix(t.all[i].Point, prefix) {
+			return t.all[i].Point
+		}
+	}
+	return ""
 }
 
 // below returns the mount points below a directory that are visible.

@@ -73,7 +73,9 @@ func (l *lowering) share(s *Step) {
 	}
 	file, msg := l.message()
 	if s.Tree != 0 {
-		l.call("fcntl", unix.SYS_FCNTL, held(l.tree(s.Tree)), num(unix.F_DUPFD_CLOEXEC), num(3)).store(file)
+		// a copy, for one that is attached later is of no use to other namespaces
+		l.call("open_tree", unix.SYS_OPEN_TREE, held(l.tree(s.Tree)), l.text(""),
+			num(cloneTree)).store(file)
 	} else {
 		// The last part of such a path is a magic link.
 		l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path),

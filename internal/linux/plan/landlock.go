@@ -154,7 +154,7 @@ func ruleset(h *Host, r *Request, checked bool, own []launch.Rule) *launch.Rules
 		if u.Kind == KindDirectory {
 			rule.Access = abi.Writes()
 		}
-		if r.Spec.ProtectHardLinks {
+		if r.Spec.ProtectHardLinks && !r.staged(u.Path) {
 			rule.Access &^= contentWrites
 		}
 		if rule.Access == 0 {

@@ -47,12 +47,12 @@ func (r *Request) linksProtectable(h *Host) error {
 func (r *Request) SharedPlaces() []string {
 	var out []string
 	for _, u := range r.Rules {
-		if u.Level == sandbox.LevelWrite && u.Kind != KindMissing && !r.isTmp(u.Path) {
+		if u.Level == sandbox.LevelWrite && u.Kind != KindMissing && !r.isTmp(u.Path) && !r.staged(u.Path) {
 			out = append(out, u.Path)
 		}
 	}
 	for _, at := range r.OwnPlaces() {
-		asked := r.isTmp(at) && r.Tmp.Asked
+		asked := r.isTmp(at) && r.Tmp.Asked && !r.staged(r.Tmp.Source.Path)
 		if asked || slices.ContainsFunc(out, func(p string) bool { return within(p, at) }) {
 			out = append(out, at)
 		}
@@ -70,6 +70,11 @@ func (r *Request) OwnPlaces() []string {
 	}
 	for _, o := range r.Overlays {
 		out = append(out, o.Path)
+	}
+	for _, u := range r.Rules {
+		if u.Level == sandbox.LevelWrite && u.Kind != KindMissing && !u.Pin && r.staged(u.Path) {
+			out = append(out, u.Path)
+		}
 	}
 	return out
 }

@@ -48,6 +48,7 @@ type nativePlan struct {
 	shown   []Spot   // what of the covered directories is shown by default
 	devices []string // of the host's, those that the policy does not deny
 
+	stages    []int // trees of Request.Staged
 	procMasks []int // copies of the mask for files that are made already
 }
 
@@ -126,6 +127,7 @@ func (n *nativePlan) layout() {
 	}
 	n.links()
 	n.layoutOverlays()
+	n.unstaged()
 }
 
 // isCover reports whether a directory of ours stands at a path.
@@ -172,7 +174,7 @@ func (n *nativePlan) place(r Rule) {
 	}
 	m := mount{at: r.Path, why: r.Why}
 	if !covered && !isCover {
-		m.id = r.ID // the mount goes over a file of the host's
+		m.id = n.req.id(r.Spot) // the mount goes over a file of the host's
 	}
 	switch {
 	case r.Level != sandbox.LevelDeny:
@@ -245,6 +247,9 @@ func (n *nativePlan) ruleset() *launch.Ruleset {
 	var own []launch.Rule
 	shared := n.req.SharedPlaces()
 	for _, at := range n.req.OwnPlaces() {
+		if u := n.req.rule(at); u != nil && Stages(n.req, u) && n.req.staged(at) {
+			continue // it has a rule as all writable ones
+		}
 		access := abi.Writes()
 		if n.req.Spec.ProtectHardLinks && slices.Contains(shared, at) {
 			access &^= contentWrites

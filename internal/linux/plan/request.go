@@ -39,7 +39,10 @@ type Request struct {
 	// Overlays are directories of the host that the command may write to without
 	// changing them. Every one fits; see [Request.Fits].
 	Overlays []Overlay
-	Stdio    [3]Stdio
+	// Staged are the roots of the command's stage, sorted by path; nil for a command that has none. At
+	// LevelNative every writable directory and file of the host is in one.
+	Staged []Staged
+	Stdio  [3]Stdio
 	// Devices are device files of the host that the command gets beside the usual ones, by
 	// their names below /dev. They exist.
 	Devices []string

@@ -112,7 +112,8 @@ func (n *nativePlan) ownMounts() {
 // fill makes the trees of everything that is mounted, and makes the host's read-only.
 func (n *nativePlan) fill() (shm int, m masks) {
 	n.overlays()
-	n.cloneWritable()
+	n.stagedOverlays()
+	n.cloneWritable(false)
 	n.cloneDevices()
 	n.mountDevices()
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true,
@@ -121,27 +122,29 @@ func (n *nativePlan) fill() (shm int, m masks) {
 		n.add(launch.Step{Op: launch.OpSetMount, Path: d.Path, Clear: launch.AttrNoDev})
 	}
 	n.reopen(false)
+	n.attachStaged()
 	n.cloneReadable()
 	return n.stage()
 }
 
 // cloneWritable copies the mounts that stay writable, before the tree is made read-only.
-// The copies are private: what the host mounts later does not appear in them.
-func (n *nativePlan) cloneWritable() {
+// The copies are private: what the host mounts later does not appear in them. With staged those
+// of the stage are copied, else all others.
+func (n *nativePlan) cloneWritable(staged bool) {
 	for _, r := range n.req.Rules {
-		if r.Level != sandbox.LevelWrite {
+		if r.Level != sandbox.LevelWrite || n.req.staged(r.Path) != staged {
 			continue
 		}
 		if m := n.mountAt(r.Path, true); m != nil {
 			n.add(
-				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true,
+				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot), Recursive: true,
 					Label: "writable"},
 				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Private: true,
 					Set: launch.AttrNoSuid | launch.AttrNoDev})
 		}
 	}
-	if t := n.req.Tmp; t != nil {
-		tree := n.tree(launch.Step{Op: launch.OpClone, Path: t.Source.Path, ID: t.Source.ID,
+	if t := n.req.Tmp; t != nil && n.req.staged(t.Source.Path) == staged {
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: t.Source.Path, ID: n.req.id(t.Source),
 			Label: "private " + t.At})
 		n.add(launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true,
 			Set: launch.AttrNoSuid | launch.AttrNoDev})
@@ -212,7 +215,11 @@ func (n *nativePlan) ownDevice(name string) bool {
 func (n *nativePlan) reopen(own bool) {
 	for i, s := range n.req.Stdio {
 		if r := s.Reopen; r != nil && own == (s.Directory || s.Device && n.ownDevice(r.Path)) {
-			n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags,
+			id := r.ID
+			if own {
+				id = n.req.id(r.Spot)
+			}
+			n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: id, Value: r.Flags,
 				Offset: r.Offset,
 				Label:  "a mode or time that changes through it would change outside"})
 		}
@@ -233,7 +240,7 @@ func (n *nativePlan) cloneReadable() {
 				shown++
 				continue
 			}
-			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true,
+			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot), Recursive: true,
 				Label: r.Why})
 		}
 	}
@@ -249,7 +256,7 @@ func (n *nativePlan) cloneReadable() {
 	for _, s := range n.req.trustPlaces() {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Bundle.Path,
 			ID: n.req.Trust.Bundle.ID})
-		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: s.ID,
+		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: n.req.id(s),
 			why: "certificates, with the authority of the proxy"})
 	}
 	if n.req.showsStore() {

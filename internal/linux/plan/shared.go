@@ -214,7 +214,8 @@ func FirstInside(h *Host, spec *executor.Spec, pids bool) []launch.Step {
 // and a descriptor that is opened through the tree before it is complete would be another one in a
 // copy.
 func (n *nativePlan) keepsTree() bool {
-	if !n.req.Shared.trees() || n.minimal() || len(n.otherDevices()) > 0 {
+	// A stage is mounted no longer than a command of it runs.
+	if !n.req.Shared.trees() || n.minimal() || len(n.otherDevices()) > 0 || len(n.req.Staged) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(n.req.Stdio[:], func(s Stdio) bool {

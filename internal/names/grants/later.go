@@ -28,19 +28,30 @@ var systemStarts = []string{
 
 // LaterAt is what other programs do with what is at a path: any directory above it may be a home directory.
 func LaterAt(name string) Later {
+	var homes []string
+	for home := path.Dir(name); ; home = path.Dir(home) {
+		homes = append(homes, home)
+		if home == "/" || home == "." {
+			return LaterIn(homes, name)
+		}
+	}
+}
+
+// LaterIn is [LaterAt] where the home directories are known.
+func LaterIn(homes []string, name string) Later {
 	if slices.ContainsFunc(systemStarts, func(at string) bool { return strings.HasPrefix(name+"/", at) }) {
 		return Starts
 	}
 	table, found := homeFiles().later, NotLater
-	for home := path.Dir(name); ; home = path.Dir(home) {
-		rest := strings.TrimPrefix(strings.TrimPrefix(name, home), "/")
-		for ; rest != "." && rest != "/"; rest = path.Dir(rest) {
+	for _, home := range homes {
+		rest, inside := strings.CutPrefix(name, strings.TrimSuffix(home, "/")+"/")
+		if home == "." {
+			rest, inside = name, true
+		}
+		for ; inside && rest != "." && rest != "/"; rest = path.Dir(rest) {
 			if later := table[rest]; later != NotLater && found != Starts {
 				found = later
 			}
-		}
-		if home == "/" || home == "." {
-			break
 		}
 	}
 	for at := name; found == NotLater && at != "/" && at != "."; at = path.Dir(at) {

@@ -6,6 +6,7 @@ package grants
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // The grants that open the names.
@@ -184,16 +185,27 @@ var names = []ToolName{
 	{Name: "rust-analyzer.toml", Grant: GrantEditors, Tracked: true, Linked: true}, // what rust-analyzer runs
 }
 
+// namesAt is the lines by their names. A pattern is a star and what follows the last dot of a name.
+var namesAt = sync.OnceValue(func() map[string]*ToolName {
+	at := make(map[string]*ToolName, len(names))
+	for i := range names {
+		at[names[i].Name] = &names[i]
+	}
+	return at
+})
+
 // FindTool returns the line of a name, and false for a name that is not in the table.
 func FindTool(name string) (ToolName, bool) {
-	for i := range names {
-		if names[i].matches(name) {
-			n := names[i]
-			n.Name = name
-			return n, true
-		}
+	found, ok := namesAt()[name]
+	if dot := strings.LastIndexByte(name, '.'); !ok && dot > 0 && !strings.Contains(name, "/") {
+		found, ok = namesAt()["*"+name[dot:]]
 	}
-	return ToolName{}, false
+	if !ok {
+		return ToolName{}, false
+	}
+	n := *found
+	n.Name = name
+	return n, true
 }
 
 func (n *ToolName) matches(name string) bool {

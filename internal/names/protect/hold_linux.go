@@ -336,7 +336,7 @@ func (p *Protection) OnBroken(f func(cause error)) {
 // Finish inspects everything once more, when the process tree has ended, moves to
 // quarantine what must not exist, and releases the claims.
 func (p *Protection) Finish() ([]executor.Quarantined, error) {
-	if p == nil {
+	if p == nil || p.protector == nil { // nothing was claimed
 		return nil, nil
 	}
 	var out []executor.Quarantined

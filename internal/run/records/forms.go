@@ -58,6 +58,9 @@ type Result struct {
 	LinksOmitted    int                          `json:"hard_links_omitted,omitempty"`
 	OwnersIgnored   int                          `json:"ownership_ignored,omitempty"`
 	New             list[executor.New]           `json:"new,omitempty"`
+	Stage           *executor.Staged             `json:"stage,omitempty"`
+	ChangesTotal    *int                         `json:"changes_total,omitempty"`
+	Changes         list[executor.Change]        `json:"changes,omitzero"`
 	Limits          list[executor.Enforced]      `json:"limits,omitempty"`
 	Usage           executor.Usage               `json:"usage,omitzero"`
 	Withheld        []string                     `json:"withheld,omitempty"`

@@ -30,6 +30,8 @@ type Named struct {
 	Name string
 	// Idle is how long it waits without a run before it ends, if this one opens it; 0 means DefaultIdle.
 	Idle time.Duration
+	// Else has a run that cannot join the sandbox run in one of its own. False refuses it.
+	Else bool
 }
 
 // A NamedInfo describes a named sandbox.
@@ -112,6 +114,7 @@ func (t *Table) join(ctx context.Context, owner string, want *Named, p *Prepared
 			s.leave()
 			return nil, err
 		case s.shared != nil && !s.isOver():
+			p.Cmd.Stage = s.own.stage // of the sandbox, which has one for all runs, or none
 			return &joined{Executor: &t.exec, in: s}, nil
 		}
 		s.leave() // it was not opened, or has ended since: another one is opened

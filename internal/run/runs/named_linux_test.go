@@ -409,3 +409,18 @@ func TestNamedClosed(t *testing.T) {
 		t.Errorf("%d are left", len(p.named))
 	}
 }
+
+// TestElse: a run that cannot join runs on its own, beside the sandbox.
+func TestElse(t *testing.T) {
+	p := newPlace(t)
+	p.running(t, "a", time.Hour, "sleep 60")
+	r, err := p.Reserve("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Start(t.Context(), &Request{Args: []string{"--wide", "sleep", "60"}, Dir: p.dir,
+		Environ: []string{}, Named: &Named{Name: "n", Else: true}})
+	if err != nil || res != nil || r.named != nil || p.of("a") == nil {
+		t.Fatalf("%+v, %v, joined %v", res, err, r.named != nil)
+	}
+}

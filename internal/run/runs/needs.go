@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -41,6 +42,7 @@ type needs struct {
 	workspace string         // without links
 	policy    sandbox.Policy // bound, with what the run asks to be approved
 	openings  []string       // what it opens beside the policy, each as on the command line
+	stage     *executor.Staging
 }
 
 // needs returns what a run asks of the sandbox with a name.
@@ -64,7 +66,7 @@ func (t *Table) needs(ctx context.Context, name string, p *Prepared) (*needs, er
 	if err != nil {
 		return nil, err
 	}
-	n := &needs{workspace: places.Dir, policy: policy.Bind(places)}
+	n := &needs{workspace: places.Dir, policy: policy.Bind(places), stage: cmd.Stage}
 	for _, name := range cmd.Allow {
 		n.openings = append(n.openings, "--allow "+name)
 	}
@@ -94,6 +96,13 @@ func refused(name string, own, asks *needs) error {
 	case wants != has:
 		why := fmt.Sprintf("its network is %s, and that of this run is %s", has, wants)
 		return no(why, fmt.Sprintf("use --net %s, or another name", has))
+	}
+	switch {
+	case asks.stage == nil: // it gets that of the sandbox
+	case own.stage == nil:
+		return no("this run has --stage"+missing, leave)
+	case asks.stage.Name != "" && asks.stage.Name != own.stage.Name:
+		return no("it has another stage than this run", "leave the name of the stage out, or use another name")
 	}
 	for _, o := range asks.openings {
 		if !slices.Contains(own.openings, o) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -67,6 +68,7 @@ func TestRefused(t *testing.T) {
 			"this run may write /srv, and the run that started the sandbox may not; leave that out"},
 		{"denies less", with(func(n *needs) { n.policy = bound() }), "this run may read /secret,"},
 		{"another grant", with(func(n *needs) { n.policy = n.policy.With(sandbox.Grant{Name: "docker"}) }), "this run has --grant docker, which"},
+		{"a stage", with(func(n *needs) { n.stage = new(executor.Staging) }), "this run has --stage, which the run that started the sandbox did not have; leave that out"},
 		{"another opening", with(func(n *needs) { n.openings = []string{"--allow unix", "--allow userns"} }),
 			"this run has --allow userns, which the run that started the sandbox did not have; leave that out"},
 	} {
@@ -114,6 +116,28 @@ func TestNeeds(t *testing.T) {
 			case err == nil && (fmt.Sprint(n.openings) != test.want ||
 				!slices.Equal(n.policy.Named(), []string{"git"})):
 				t.Errorf("%q, %v, want %s", n.openings, n.policy.Named(), test.want)
+			}
+		})
+	}
+}
+
+// TestRefusedStage: all runs of a sandbox have its stage.
+func TestRefusedStage(t *testing.T) {
+	staging := func(name string) *executor.Staging { return &executor.Staging{Name: name} }
+	for _, test := range []struct {
+		name      string
+		own, asks *executor.Staging
+		ok        bool
+	}{
+		{"none", nil, nil, true}, {"of a staged sandbox", staging(""), nil, true}, {"the same new one", staging(""), staging(""), true},
+		{"the same name", staging("a"), staging("a"), true}, {"no name", staging("a"), staging(""), true},
+		{"another name", staging("a"), staging("b"), false}, {"a name beside a new one", staging(""), staging("a"), false},
+		{"in a sandbox without one", nil, staging(""), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			own, asks := &needs{policy: bound(), stage: test.own}, &needs{policy: bound(), stage: test.asks}
+			if err := refused("n", own, asks); (err == nil) != test.ok {
+				t.Error(err)
 			}
 		})
 	}

@@ -113,16 +113,10 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	r.prepared, r.transient = p, q.Transient
-	if q.Named != nil {
-		in, err := r.table.join(ctx, r.owner, q.Named, p)
-		if err != nil {
-			p.close()
-			return p.failed(err)
-		}
-		r.named, p.own = in, in
-	}
-	if p.own == nil {
-		p.own = r.table.exec.Another()
+	p.Cmd.Stage = q.stage(p.Cmd.Stage)
+	if err := r.enter(ctx, q, p); err != nil {
+		p.close()
+		return p.failed(err)
 	}
 	p.own = watched{wrapped{p.own}, &r.process}
 	if q.Reader {
@@ -171,6 +165,38 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	r.session = nil
 	p.close()
 	return p.failed(err)
+}
+
+// enter gives the run its executor.
+func (r *Run) enter(ctx context.Context, q *Request, p *Prepared) error {
+	if q.Named != nil {
+		in, err := r.table.join(ctx, r.owner, q.Named, p)
+		var no *RefusedError
+		var none *sandbox.UnsupportedError
+		switch {
+		case err == nil:
+			r.named, p.own = in, in
+		case !q.Named.Else || !errors.As(err, &no) && !errors.As(err, &none):
+			return err
+		}
+	}
+	if p.own == nil {
+		p.own = r.table.exec.Another()
+	}
+	return nil
+}
+
+// stage returns the stage of a run whose flags and settings ask for one; nil for none.
+func (q *Request) stage(said *executor.Staging) *executor.Staging {
+	if q.Stage != nil {
+		said = q.Stage
+	}
+	if said == nil {
+		return nil
+	}
+	own := *said
+	own.Owner = q.StageOwner
+	return &own
 }
 
 // failed returns the Result, or the *Error, for a command that does not run because of an error.

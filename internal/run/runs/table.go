@@ -57,6 +57,10 @@ type Request struct {
 	Stays bool
 	// Named is the sandbox that the run joins; nil for one of its own.
 	Named *Named
+	// Stage is that of the Cmd, in the place of what Args say; nil leaves it to them. Its owner, and that of
+	// what they say, is StageOwner.
+	Stage      *executor.Staging
+	StageOwner string
 	// Reader has the command wait for a reader of its output: see [Run.Taken]. False never does.
 	Reader bool
 	// Approver is asked what the run needs an approval for; nil means that there is no answer.
@@ -169,6 +173,12 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 	}
 	r.id, r.number = strconv.FormatUint(n, 10), n
 	return r, nil
+}
+
+// Stager returns what has the stages of the runs; nil where this system has none.
+func (t *Table) Stager() executor.Stager {
+	s, _ := any(&t.exec).(executor.Stager)
+	return s
 }
 
 // claim takes a place for a run, until release or over.

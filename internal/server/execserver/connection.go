@@ -265,6 +265,9 @@ func (c *connection) method(name string) (known method, ok bool) {
 		known, ok = runMethods()[name]
 		c.usesRuns = c.usesRuns || ok && name != "run/list"
 	}
+	if !ok && c.extends {
+		known, ok = stageMethods()[name]
+	}
 	if !ok {
 		known, ok = fileMethod(name)
 	}

@@ -30,7 +30,7 @@ func (s *Server) environment() *wire.Environment {
 			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
 			ProcessSignalNames: canTerminate(), ProcessTerminateGrace: canTerminate(),
 			ProcessExitSignal: true,
-			Runs:              s.runs != nil, RunSandboxes: s.runs != nil,
+			Runs:              s.runs != nil, RunSandboxes: s.runs != nil, Stages: true,
 		},
 	}
 	if host, err := s.exec.Host(s.life); err == nil {

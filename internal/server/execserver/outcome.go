@@ -65,11 +65,11 @@ func (c *connection) awaitInput(id wire.ID, a *wire.Await) {
 }
 
 // confine has a process get what the request says beyond the protocol.
-func confine(spec *executor.Spec, w *wire.Start) *wire.Error {
+func confine(spec *executor.Spec, w *wire.Start, credential string) *wire.Error {
 	if w.Confine == nil {
 		return nil
 	}
-	w.Confine.Apply(spec)
+	w.Confine.Apply(spec, credential)
 	if err := spec.Resources.Check(); err != nil {
 		return invalid("confine: " + err.Error())
 	}

@@ -63,6 +63,7 @@ func runFailure(err error) *wire.Error {
 	failure := &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
 	var e *runs.Error
 	if !errors.As(err, &e) {
+		errors.As(err, &failure) // of methods that have errors of their own
 		return failure
 	}
 	switch e.Reason {
@@ -140,6 +141,7 @@ func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q
 		c.fail(id, runFailure(err))
 		return ""
 	}
+	q.StageOwner = c.credential
 	if q.Approver = nil; c.approves {
 		q.Approver = c.approver(run.ID())
 	}
@@ -169,7 +171,7 @@ func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
 		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
-		Unattended: p.Unattended}
+		Unattended: p.Unattended, Stage: p.Stage.Staging("")}
 	if p.AskWrites {
 		q.Args = append([]string{"--ask-writes"}, p.Args...)
 	}

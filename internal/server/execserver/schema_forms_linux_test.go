@@ -72,6 +72,8 @@ func (g *generator) form(t reflect.Type) schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[wire.RunStage]():
+		return schema{"anyOf": []any{schema{"type": "boolean"}, schema{"type": "string", "minLength": 1}}}
 	case t == reflect.TypeFor[event.Event]():
 		return g.events()
 	case texts && t.Kind() == reflect.Uint8:

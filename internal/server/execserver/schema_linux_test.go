@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/server/files"
+	"github.com/sallyport-dev/sallyport/internal/server/stages"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -80,6 +81,11 @@ var calls = map[string]call{
 	"run/remove":                 {wire.RunParams{}, nothing{}},
 	"sandbox/list":               {nothing{}, wire.SandboxList{}},
 	"sandbox/stop":               {wire.SandboxParams{}, nothing{}},
+	"stage/list":                 {nothing{}, stages.List{}},
+	"stage/changes":              {stages.ChangesOf{}, stages.Changes{}},
+	"stage/diff":                 {stages.DiffOf{}, stages.Diff{}},
+	"stage/apply":                {stages.Apply{}, stages.Applied{}},
+	"stage/discard":              {stages.Discard{}, nothing{}},
 	"question/list":              {nothing{}, wire.QuestionList{}},
 	"question/answer":            {wire.QuestionAnswer{}, nothing{}},
 	"question/forget":            {wire.QuestionID{}, nothing{}},
@@ -254,7 +260,7 @@ func document() schema {
 		return s
 	}
 	defs["Refusal"] = out.object(reflect.TypeFor[wire.Refusal]())
-	as[schema](defs["Refusal"])["description"] = "The data of an error of run/*, question/* and sandbox/*."
+	as[schema](defs["Refusal"])["description"] = "The data of an error of run/*, stage/*, question/* and sandbox/*."
 	var messages []any
 	add := func(method string, in, out *generator, c call) {
 		params, result := in.object(reflect.TypeOf(c.params)), out.object(reflect.TypeOf(c.result))
@@ -297,7 +303,7 @@ func pointer(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, 
 // that is served. Run it with -update after a change.
 func TestSchema(t *testing.T) {
 	served := slices.Concat(slices.Collect(maps.Keys(methods())), slices.Collect(maps.Keys(runMethods())),
-		slices.Collect(maps.Keys(questionMethods())))
+		slices.Collect(maps.Keys(questionMethods())), slices.Collect(maps.Keys(stageMethods())))
 	for name := range calls { // TestDocumented of package fsserver has the other direction
 		if known, _ := files.Has(name); known {
 			served = append(served, name)

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/server/stages"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -71,7 +72,7 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *wire.Error) {
 	}
 	failure = p.network(spec, w, ceiling, holds)
 	if failure == nil {
-		failure = confine(spec, w)
+		failure = confine(spec, w, p.session.credential)
 	}
 	if failure != nil {
 		return nil, failure
@@ -222,6 +223,9 @@ func (s *Server) places(w *wire.Sandbox, dir string, env []string,
 // startFailure returns the error for a process that could not be started: the text of the
 // system as clients know it, and what it was about.
 func startFailure(err error) *wire.Error {
+	if stage := new(executor.StageError); errors.As(err, &stage) {
+		return stages.Failure(err)
+	}
 	message := err.Error()
 	var nul *executor.NULError
 	var start *executor.StartError

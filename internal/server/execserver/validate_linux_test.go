@@ -224,6 +224,9 @@ func TestSchemaIsServed(t *testing.T) {
 				known, ok = questionMethods()[name]
 			}
 			if !ok {
+				known, ok = stageMethods()[name]
+			}
+			if !ok {
 				known, _ = fileMethod(name)
 			}
 			decodes := func(params any) error {

@@ -70,7 +70,7 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 
 // dispensable are facts that an answer goes without where it would be too long, the least useful first.
 // The last ones go after all but a few of the elements of lists.
-var dispensable = [2][]string{{"first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
+var dispensable = [2][]string{{"changes", "first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
 	"warnings", "notices", "network_failures", "network_denials", "granted", "quarantined", "rule"},
 	{"approvals", "sandbox", "error", "cwd"}}
 
@@ -127,7 +127,7 @@ func (a *answer) within(longest, shortest int) (data json.RawMessage, ok bool) {
 }
 
 // bounded are facts that have room in the budget already.
-var bounded = [...]string{"output", "lines", "matches"}
+var bounded = [...]string{"output", "lines", "matches", "diff"}
 
 // cut returns a JSON value in which texts have about so many bytes at most, and lists as many elements as
 // there is room for texts of a few words. How many elements of a list are left out is the member
@@ -211,6 +211,9 @@ func newAnswer(run string, res *sallyport.Result) (*answer, error) {
 	if first := res.First; first != nil {
 		a.facts["first"] = map[string]any{"end": first.End, "exit_code": first.ExitCode,
 			"output": shortened(first.Output.Plain(), maxFacts/4)}
+	}
+	if res.Stage != nil {
+		a.staged(res.Stage)
 	}
 	a.facts["denials"], a.facts["state"] = denials, stateEnded
 	a.facts["denials_omitted"] = res.DenialsOmitted

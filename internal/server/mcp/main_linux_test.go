@@ -67,11 +67,20 @@ type facts struct {
 	}
 	Files []struct{ Path, Action string }
 
+	Stage          struct{ ID, Name string }
+	ChangesTotal   int `json:"changes_total"`
+	ChangesOmitted int `json:"changes_omitted"`
+	Changes        []change
+	Diff           string
+
 	text   string // of the content
 	size   int    // of the structured content in JSON
 	failed bool
 	links  []string
 }
+
+// A change is one of a stage.
+type change struct{ Path, Kind string }
 
 // A client calls the tools of a server in memory.
 type client struct {

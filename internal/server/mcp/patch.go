@@ -20,6 +20,10 @@ func (s *Server) patch(c *call) (*answer, error) {
 	if c.args.err != nil {
 		return nil, c.args.err
 	}
+	if s.opts.Stage != "" {
+		return nil, errors.New("this conversation is staged, and a patch would change the files themselves: " +
+			"change them by exec")
+	}
 	changes, err := patch.Parse(x.patch)
 	if err != nil {
 		return nil, fmt.Errorf("invalid patch: %w", err)

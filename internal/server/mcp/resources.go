@@ -23,6 +23,8 @@ const (
 	outputPrefix = "sallyport://runs/"
 	outputSuffix = "/output"
 	plainText    = "text/plain"
+	diffSuffix   = "/diff"
+	diffText     = "text/x-diff"
 )
 
 // addResources serves the output of runs.
@@ -31,6 +33,12 @@ func (s *Server) addResources() {
 		Name:  "output",
 		Title: "Output of a run", Description: "All bytes that are retained of the output of a run.",
 		MIMEType: plainText}, s.readOutput)
+	if s.opts.Stage != "" {
+		s.mcp.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: outputPrefix + "{run}" + diffSuffix,
+			Name: "diff", Title: "Changes of the conversation", MIMEType: diffText,
+			Description: "A unified diff of what the commands of this conversation changed, that of the run included.",
+		}, s.readDiff)
+	}
 	s.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			res, err := next(ctx, method, req)
@@ -38,6 +46,9 @@ func (s *Server) addResources() {
 				for _, info := range s.runs.List(owner) {
 					if r, err := s.runs.Find(owner, info.ID); err == nil { // else it has not begun
 						list.Resources = append(list.Resources, resourceOf(r, &info))
+						if s.opts.Stage != "" {
+							list.Resources = append(list.Resources, diffOf(r))
+						}
 					}
 				}
 			}
@@ -81,6 +92,13 @@ func linkTo(r *runs.Run) sdk.Content {
 		Size: &size}
 }
 
+// unknownResource is the error for an address at which there is nothing.
+func unknownResource(uri string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+		Message: fmt.Sprintf("unknown resource %s; resources/list has those that there are",
+			text.Word(shortened(uri, 200)))}
+}
+
 // readOutput returns the output of a run.
 func (s *Server) readOutput(_ context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult,
 	error) {
@@ -88,9 +106,7 @@ func (s *Server) readOutput(_ context.Context, req *sdk.ReadResourceRequest) (*s
 	id := strings.TrimSuffix(strings.TrimPrefix(uri, outputPrefix), outputSuffix)
 	r, err := s.runs.Find(owner, id)
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: fmt.Sprintf("unknown resource %s; resources/list has those that there are",
-				text.Word(shortened(uri, 200)))}
+		return nil, unknownResource(uri)
 	}
 	var all []byte
 	to, _ := r.Size()

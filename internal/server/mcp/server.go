@@ -28,6 +28,8 @@ type Options struct {
 	Dir, Root string
 	// Environ holds the variables that commands may inherit, as "NAME=value". It is not nil.
 	Environ []string
+	// Stage is the name of the stage that all commands have; empty for none. Without one there is no tool changes.
+	Stage string
 	// Check explains a command that would run for a Request, as an object in JSON. It must not be nil.
 	Check func(ctx context.Context, r *runs.Request) (any, error)
 	// ByCall has all clients repeat a call after an approval, also those that can be asked within one.
@@ -63,6 +65,9 @@ func New(opts Options) *Server {
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}})
 	for _, t := range tools() {
+		if t.Name == "changes" && opts.Stage == "" {
+			continue
+		}
 		s.mcp.AddTool(&t.Tool, s.handler(t))
 	}
 	s.addResources()

@@ -67,6 +67,11 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	if !slices.Contains(x.flags, escalate) {
 		q.Hidden, q.Stays = s.opts.Hidden, x.env
 	}
+	if s.opts.Stage != "" {
+		q.Stage = &executor.Staging{Name: s.opts.Stage}
+		// commands at the same time share a sandbox, which is what a stage is for
+		q.Named = &runs.Named{Name: s.opts.Stage, Else: true}
+	}
 	if x.tty {
 		q.TTY, q.Screen = &executor.Size{Cols: 80, Rows: 24}, true
 	}

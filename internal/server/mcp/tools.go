@@ -44,7 +44,7 @@ func functions() map[string]func(*Server, *call) (*answer, error) {
 		"exec": (*Server).exec, "write": (*Server).write, "wait": (*Server).wait, "read": (*Server).read,
 		"screen": (*Server).screen, "signal": (*Server).signal, "list": (*Server).list,
 		"patch": (*Server).patch,
-		"check": (*Server).check,
+		"check": (*Server).check, "changes": (*Server).changes,
 	}
 }
 

@@ -15,15 +15,16 @@ import (
 // Confine is an extension: what an [executor.Spec] has beyond the members of the protocol. A process that
 // is started with one, which may be empty, tells its [Outcome].
 type Confine struct {
-	Memory           int64   `json:"memory,omitempty"` // bytes; 0 for no limit, as of all limits
-	CPUs             float64 `json:"cpus,omitempty"`
-	PIDs             int     `json:"pids,omitempty"`
-	Disk             int64   `json:"disk,omitempty"` // bytes
-	Level            string  `json:"level,omitempty" rule:"one=native|bwrap|landlock|seatbelt"`
-	NoObserver       bool    `json:"noObserver,omitempty" rule:"nonnull"`
-	NoCaches         bool    `json:"noCaches,omitempty" rule:"nonnull"`
-	ProtectHardLinks bool    `json:"protectHardLinks,omitempty" rule:"nonnull"`
-	OwnershipErrors  bool    `json:"ownershipErrors,omitempty" rule:"nonnull"`
+	Memory           int64         `json:"memory,omitempty"` // bytes; 0 for no limit, as of all limits
+	CPUs             float64       `json:"cpus,omitempty"`
+	PIDs             int           `json:"pids,omitempty"`
+	Disk             int64         `json:"disk,omitempty"` // bytes
+	Level            string        `json:"level,omitempty" rule:"one=native|bwrap|landlock|seatbelt"`
+	NoObserver       bool          `json:"noObserver,omitempty" rule:"nonnull"`
+	NoCaches         bool          `json:"noCaches,omitempty" rule:"nonnull"`
+	ProtectHardLinks bool          `json:"protectHardLinks,omitempty" rule:"nonnull"`
+	OwnershipErrors  bool          `json:"ownershipErrors,omitempty" rule:"nonnull"`
+	Stage            *ProcessStage `json:"stage,omitempty" rule:"nonnull"` // nil for none
 	// A member that is not known would be left out of a wall.
 	_ struct{} `rule:"strict"`
 }
@@ -31,14 +32,21 @@ type Confine struct {
 // ConfineOf returns what a Spec asks for.
 func ConfineOf(s *executor.Spec) *Confine {
 	r := &s.Resources
-	return &Confine{
+	c := &Confine{
 		Memory: r.Memory, CPUs: r.CPUs, PIDs: r.PIDs, Disk: r.Disk, Level: s.Level, NoObserver: s.NoObserver,
 		NoCaches: s.NoCaches, ProtectHardLinks: s.ProtectHardLinks, OwnershipErrors: s.OwnershipErrors,
 	}
+	if s.Stage != nil {
+		c.Stage = &ProcessStage{Name: s.Stage.Name, ID: s.Stage.ID}
+	}
+	return c
 }
 
-// Apply has a Spec ask for it.
-func (c *Confine) Apply(s *executor.Spec) {
+// Apply has a Spec ask for it. Stages are those of an owner.
+func (c *Confine) Apply(s *executor.Spec, owner string) {
+	if c.Stage != nil {
+		s.Stage = &executor.Staging{Name: c.Stage.Name, ID: c.Stage.ID, Owner: owner}
+	}
 	s.Resources = executor.Resources{Memory: c.Memory, CPUs: c.CPUs, PIDs: c.PIDs, Disk: c.Disk}
 	s.Level, s.NoObserver, s.NoCaches = c.Level, c.NoObserver, c.NoCaches
 	s.ProtectHardLinks, s.OwnershipErrors = c.ProtectHardLinks, c.OwnershipErrors
@@ -64,6 +72,7 @@ type Outcome struct {
 	Limit            string                    `json:"limit,omitempty"`
 	Usage            executor.Usage            `json:"usage"`
 	Broken           string                    `json:"broken,omitempty"`
+	Stage            *StageOutcome             `json:"stage,omitempty"` // nil for none
 }
 
 // A DenialNote is what the JSON of a denial does not have.
@@ -90,6 +99,7 @@ func OutcomeOf(e *executor.Exit) *Outcome {
 	if e.Broken != nil {
 		o.Broken = e.Broken.Error()
 	}
+	o.Stage = stagedOf(e.Stage)
 	return o
 }
 
@@ -106,6 +116,7 @@ func (o *Outcome) Complete(e *executor.Exit) {
 	if o.Broken != "" {
 		e.Broken = errors.New(o.Broken)
 	}
+	e.Stage = o.Stage.staged()
 }
 
 // Await are the parameters of process/awaitInput, an extension. It is answered when the process waits for

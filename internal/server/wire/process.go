@@ -320,6 +320,8 @@ type Capabilities struct {
 	// RunSandboxes is an extension: the methods sandbox/*, and the members sandbox, transient and
 	// unattended of run/start.
 	RunSandboxes bool `json:"runSandboxes,omitempty"`
+	// Stages is an extension: the methods stage/*, stage of run/start, and stage of confine in process/start.
+	Stages bool `json:"stages,omitempty"`
 	// These are extensions: methods of the same names.
 	FSRename  bool `json:"fsRename,omitempty"`
 	FSChmod   bool `json:"fsChmod,omitempty"`

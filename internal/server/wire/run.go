@@ -43,6 +43,8 @@ type RunStart struct {
 	AskWrites bool `json:"askWrites,omitempty"`
 	// Unattended says that no person answers questions, as without a terminal.
 	Unattended bool `json:"unattended,omitempty"`
+	// Stage takes the place of --stage in args; the zero value asks for none.
+	Stage RunStage `json:"stage,omitzero"`
 }
 
 // RunSandbox is the named sandbox that a run joins.

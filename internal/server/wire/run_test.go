@@ -6,6 +6,7 @@ package wire
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -118,4 +119,41 @@ func FuzzDecodeRun(f *testing.F) {
 			_, _ = decode(data)
 		}
 	})
+}
+
+// TestRunStage: stage of run/start is a truth value or a name, and nothing else.
+func TestRunStage(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       RunStage
+		fails      string
+	}{
+		{"absent", `{"args":["a"]}`, RunStage{}, ""},
+		{"null", `{"args":["a"],"stage":null}`, RunStage{}, ""},
+		{"false", `{"args":["a"],"stage":false}`, RunStage{}, ""},
+		{"true", `{"args":["a"],"stage":true}`, RunStage{Staged: true}, ""},
+		{"name", `{"args":["a"],"stage":"é"}`, RunStage{Staged: true, Name: "é"}, ""},
+		{"empty", `{"args":["a"],"stage":""}`, RunStage{}, "stage must not be empty; use true for a new stage"},
+		{"number", `{"args":["a"],"stage":1}`, RunStage{}, "stage: invalid type: number"},
+		{"list", `{"args":["a"],"stage":["a"]}`, RunStage{}, "stage: invalid type: sequence"},
+		{"object", `{"args":["a"],"stage":{}}`, RunStage{}, "stage: invalid type: map"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, err := Decode[RunStart]([]byte(test.text))
+			if (err != nil) != (test.fails != "") || err != nil && !strings.HasPrefix(err.Error(), test.fails) {
+				t.Fatalf("%v, want %q", err, test.fails)
+			}
+			if err != nil {
+				return
+			}
+			if p.Stage != test.want {
+				t.Errorf("%+v, want %+v", p.Stage, test.want)
+			}
+			text, err := json.Marshal(p)
+			again, err2 := Decode[RunStart](text)
+			if err != nil || err2 != nil || again.Stage != test.want {
+				t.Errorf("%s: %v, %v", text, err, err2)
+			}
+		})
+	}
 }

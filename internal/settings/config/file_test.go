@@ -23,6 +23,7 @@ var samples = map[string][2]string{
 	"rules": {"[]", `[""]`}, "read": {`["/usr", ":minimal"]`, `[":worksapce"]`}, "write": {`[":tmp"]`, `["/a*"]`},
 	"deny": {`["**/.env"]`, `[":home"]`}, "grants": {`["git"]`, `["gti"]`}, "allow": {`["unix"]`, `["unxi"]`},
 	"workspace": {`"repository"`, `""`},
+	"stage":     {"true", `""`},
 	"tmp":       {`"host"`, `""`}, "caches": {"false", ""}, "observer": {"true", ""}, "protect_hard_links": {"true", ""},
 	"ownership": {`"error"`, `"ignor"`}, "shell": {`"zsh"`, `""`}, "login": {"true", ""}, "tty": {"true", ""},
 	"max_output": {`"64k"`, `"64q"`}, "quiet": {"true", ""}, "verbose": {"true", ""},
@@ -44,9 +45,9 @@ var samples = map[string][2]string{
 // The places in which keys may stand besides the top of the user's file. They are listed here
 // and not made from the table, because the table is what is tested.
 var (
-	inProfiles = words("read write deny grants allow limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
+	inProfiles = words("read write deny grants allow stage limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
 	inProjects = words("read write deny grants allow network.mode network.allow environment.pass environment.set")
-	narrowing  = words("sandbox approval ask_writes level rules deny tmp workspace caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
+	narrowing  = words("sandbox approval ask_writes level rules deny tmp stage workspace caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
 	ceilings   = append(words("read write grants allow network.allow network.publish network.upstream environment.pass"), narrowing...)
 )
 

@@ -30,7 +30,7 @@ var randomValues = map[string][]string{
 	"deny": {"['a']", "['b', 'c']"}, "grants": {"['git']", "['cache:npm', 'ssh-agent']", "['net:npm', 'git']", "[]"}, "allow": {"['unix']", "[]"},
 	"workspace": {"'directory'", "'repository'"},
 	"tmp":       {"'private'", "'host'", "'/srv'", "'/etc'"}, "caches": {"true", "false"}, "observer": {"true", "false"},
-	"protect_hard_links": {"true", "false"}, "ask_writes": {"true", "false"}, "ownership": {"'ignore'", "'error'"},
+	"stage": {"true", "false"}, "protect_hard_links": {"true", "false"}, "ask_writes": {"true", "false"}, "ownership": {"'ignore'", "'error'"},
 	"limits.timeout": {"0", "1", "'5m'"}, "limits.kill_after": {"0", "1", "'5m'"}, "limits.memory": {"'1GiB'", "'8MiB'"},
 	"limits.cpus": {"1", "2.5"}, "limits.pids": {"5", "50"}, "limits.disk": {"'1GiB'", "'1MB'"}, "limits.output": {"1000", "'1MB'"},
 	"network.allow": {"['example.com']", "['*.npmjs.org']", "[]", "['*.example.com:443', '10.0.0.0/8']"}, "network.deny": {"['a.example.com']", "['*']"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/program"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
@@ -48,6 +49,9 @@ type Run struct {
 	Reviewer     guardian.Guardian // without its key; one without a model is none
 	ReviewerKey  string            // the name of the variable with the key; may be empty
 	StrictReview bool
+
+	// StageName is that of --stage=NAME; empty for a new stage.
+	StageName string
 
 	// Join names the sandbox to run in; empty for one of its own. Idle is how long it waits for a run
 	// before it ends, if this one starts it.
@@ -164,6 +168,11 @@ func (r *Run) record(f *Flag, v string) error {
 func (r *Run) take(f *Flag, v string) error {
 	k, values := f.row, []string{v}
 	switch {
+	case f.Optional != "":
+		if err := checkStageName(v); err != nil {
+			return err
+		}
+		values[0] = "true"
 	case f.Value == "" && v == "":
 		values[0] = cmp.Or(f.Sets, "true")
 	case f.bare != "" && !strings.Contains(v, "="):
@@ -252,6 +261,22 @@ type kept int
 // is returns what sets a member to whether the value is a word.
 func is(to *bool, word string) func(string) {
 	return func(text string) { *to = text == word }
+}
+
+// stage sets the stage of a run, with the name that a flag gave.
+func (r *Run) stage(text string) {
+	r.Cmd.Stage = nil
+	if text == "true" {
+		r.Cmd.Stage = &executor.Staging{Name: r.StageName}
+	}
+}
+
+// checkStageName refuses a name that is meant as something else. The empty one is that of a new stage.
+func checkStageName(name string) error {
+	if name == "true" || name == "false" {
+		return fmt.Errorf("%s is no name of a stage", quoted(name))
+	}
+	return nil
 }
 
 // threshold takes an element of reviewer.thresholds; an empty one is none of them.

@@ -76,6 +76,12 @@ var keys = []Key{
 		Flags: []Flag{{Flag: syntax.Flag{Long: "tmp", Value: "WHERE", Kind: syntax.Directories,
 			Group: groupSandbox, Shapes: true,
 			Help: "what is at /tmp: private (removed afterwards), host,\nor a directory (default private)"}}}},
+	{Name: "stage", Profile: "stage", Type: Bool, Order: TrueFirst, Default: "false", to: func(r *Run) any { return r.stage }, Help: "Have what commands write go to a stage, which sallyport changes shows, apply applies and discard discards.",
+		Flags: []Flag{
+			{to: func(r *Run) any { return &r.StageName }, Flag: syntax.Flag{Long: "stage", Optional: "NAME", Group: groupSandbox, Shapes: true,
+				Help: "have what it writes go to a new stage, or to NAME of\nthis workspace: sallyport changes shows it, apply\nmakes it real, discard forgets it"}},
+			{Sets: "false", Flag: syntax.Flag{Long: "no-stage", Group: groupSandbox, Shapes: true,
+				Help: "change the files themselves, also where the settings\nhave a stage"}}}},
 	{Name: "workspace", Type: Word, Words: []string{Directory, Repository}, Order: Words, Default: Directory,
 		to:   func(r *Run) any { return &r.Workspace },
 		Help: "What commands write in: the directory where they run, or the top of its git repository."},

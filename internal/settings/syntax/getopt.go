@@ -33,10 +33,12 @@ type Flag struct {
 	Value  string // the name of the value in the help, "" for a switch
 	Rest   bool   // all words up to "--" are values
 	Toggle bool   // a switch that can be turned off, too: --name=false
-	Help   string // one or more lines
-	Group  string // heading in the help text
-	Words  []string
-	Key    string // of the settings, whose words are offered when there are none; "" for none
+	// Optional is the name of a value that a switch also takes, after "=" only; empty for none.
+	Optional string
+	Help     string // one or more lines
+	Group    string // heading in the help text
+	Words    []string
+	Key      string // of the settings, whose words are offered when there are none; "" for none
 	// FlagKind is what the completion offers for the value when there are no words; "" is nothing.
 	Kind FlagKind
 	// Set takes the value, "" for a switch that stands alone. Its error follows the
@@ -95,13 +97,22 @@ func ParseFlags(flags []Flag, args []string) (rest []string, err error) {
 
 // ParseFlagsAnywhere is parse for commands whose flags may also stand behind their words.
 func ParseFlagsAnywhere(flags []Flag, args []string) (words []string, err error) {
+	words, after, err := ParseFlagsAround(flags, args)
+	return append(words, after...), err
+}
+
+// ParseFlagsAround is ParseFlagsAnywhere that keeps the words after "--" apart: nil where there is none.
+func ParseFlagsAround(flags []Flag, args []string) (words, after []string, err error) {
 	for {
 		rest, err := ParseFlags(flags, args)
-		if err != nil || len(rest) == 0 {
-			return words, err
-		}
-		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
-			return append(words, rest...), nil
+		read := len(args) - len(rest)
+		switch {
+		case err != nil:
+			return words, nil, err
+		case read > 0 && args[read-1] == "--":
+			return words, slices.Grow(rest, 1), nil
+		case len(rest) == 0:
+			return words, nil, nil
 		}
 		words, args = append(words, rest[0]), rest[1:]
 	}
@@ -117,7 +128,9 @@ func parseLong(flags []Flag, args []string) ([]string, error) {
 		return args, UnknownFlag(flags, "--"+name)
 	case f.Rest && !inline:
 		return f.takeRest(args)
-	case f.Value == "" && inline && !f.Toggle:
+	case f.Value == "" && inline && f.Optional != "" && value == "":
+		return args, newError("%s: %v", f.Name(), errEmptyValue)
+	case f.Value == "" && inline && !f.Toggle && f.Optional == "":
 		return args, newError("%s takes no value", f.Name())
 	case f.Value != "" && !inline && len(args) == 0:
 		return args, newError("%s needs a value: %s %s", f.Name(), f.Name(), f.Value)
@@ -280,6 +293,9 @@ func DescribeFlags(flags []Flag) string {
 		}
 		if f.Value != "" {
 			head += " " + f.Value
+		}
+		if f.Optional != "" {
+			head += "[=" + f.Optional + "]"
 		}
 		if len(head) >= column {
 			b.WriteString(head + "\n")

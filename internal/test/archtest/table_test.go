@@ -51,6 +51,7 @@ var layers = map[string]int{
 	"internal/agents/hooks":    layerWords,
 	"internal/settings/syntax": layerWords,
 	"internal/command/environ": layerTables,
+	"internal/diff":            layerTables,
 	"internal/linux/launch":    layerWords,
 	"internal/linux/perform":   layerWords,
 	"internal/linux/rlimit":    layerWords,
@@ -88,13 +89,18 @@ var layers = map[string]int{
 	"internal/run/records":     layerFacts,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
+	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
 
-	"internal/linux/caches": layerRooms,
-	"internal/linux/limits": layerRooms,
-	"internal/names/guard":  layerRooms,
-	"internal/netstack":     layerRooms,
-	"internal/run/tty":      layerRooms,
+	"internal/linux/caches":  layerRooms,
+	"internal/linux/layers":  layerWords,
+	"internal/linux/stage":   layerReach,
+	"internal/linux/limits":  layerRooms,
+	"internal/names/guard":   layerRooms,
+	"internal/netstack":      layerRooms,
+	"internal/run/tty":       layerRooms,
+	"internal/linux/changes": layerPlans,
+	"internal/linux/apply":   layerState,
 
 	"approval/terminal":       layerState,
 	"internal/dirs":           layerState,
@@ -133,6 +139,7 @@ var layers = map[string]int{
 
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,
+	"internal/cli/stages":   layerVerbs,
 
 	"internal/cli": layerCLI,
 
@@ -175,7 +182,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
 			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
-			"internal/cli/sessions",
+			"internal/cli/sessions", "internal/cli/stages",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
@@ -304,10 +311,20 @@ var loads = []load{
 }
 
 // perOSRooms may hold code for one operating system and ask which one it is.
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/dirs",
+var perOSRooms = []string{
+	"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
+	"internal/linux/stage", "internal/dirs", "internal/linux/changes", "internal/otheros",
+	"internal/cli/explain", "internal/server/files", "internal/names/git", "internal/names/guard",
+	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/limits",
+	"internal/linux/observer", "internal/linux/perform", "internal/linux/tasks",
+	"internal/run/output", "internal/overlay", "internal/run/process", "internal/names/protect",
+	"internal/server/listen", "internal/names/grants", "internal/settings/trust", "internal/run/tty",
+	"rules/files"}
+var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/apply", "internal/linux/caches",
+	"internal/dirs",
 	"internal/otheros", "internal/cli/explain", "internal/server/files",
 	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
+	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
 	"internal/linux/tasks", "internal/run/output", "internal/overlay",
 	"internal/run/process", "internal/names/protect", "internal/server/listen",
 	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -220,5 +221,27 @@ func TestPatchIntercepted(t *testing.T) {
 				t.Errorf("left: %v", slices.Concat(left))
 			}
 		})
+	}
+}
+
+// TestPatchCanceled: a patch whose search takes seconds ends with its run.
+func TestPatchCanceled(t *testing.T) {
+	t.Parallel()
+	dir := testenv.RealTemp(t)
+	f := filepath.Join(dir, "f")
+	old := strings.Repeat("a\n", 200_000)
+	check(t, os.WriteFile(f, []byte(old), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &sallyport.Runner{Policy: sandbox.FullAccess(), Events: event.SinkFunc(func(e event.Event) {
+		if _, ok := e.Body.(event.Started); ok {
+			cancel()
+		}
+	})}
+	defer r.Close()
+	res, err := r.Run(ctx, &sallyport.Cmd{Dir: dir, Patch: "*** Begin Patch\n*** Update File: f\n@@\n" +
+		strings.Repeat("-a\n", 100_000) + "-b\n*** End Patch\n"})
+	if !errors.Is(err, context.Canceled) || res == nil || res.End != sallyport.EndCanceled {
+		t.Errorf("got %v, %v", res, err)
 	}
 }

@@ -12,7 +12,7 @@ from .errors import (
 )
 from .values import (
     Answer, Attempt, Chunk, Denial, Event, FileInfo, InputWait, Page, Question, Reply, Result, RunInfo, SandboxInfo,
-    Screen,
+    Screen, Stage,
 )
 
 __all__ = [
@@ -20,6 +20,6 @@ __all__ = [
     "AsyncSandbox", "Attempt", "Chunk", "Client", "ClosedError", "CommandExitError", "CommandHandle", "Commands",
     "ConnectionError", "Denial", "Event", "FileInfo", "FileNotFoundError", "Files", "InputWait", "InvalidError",
     "NotRunError", "Options", "Page", "Process", "ProtocolError", "Question", "Reply", "RequestError", "Result",
-    "Run", "RunInfo", "SallyportError", "Sandbox", "SandboxInfo", "Screen", "ShortWriteError", "StatusError",
+    "Run", "RunInfo", "SallyportError", "Sandbox", "SandboxInfo", "Screen", "ShortWriteError", "Stage", "StatusError",
     "UnsupportedError", "WaitTimeoutError",
 ]

@@ -75,6 +75,8 @@ class Asked(TypedDict, total=False):
     """Ask to run the command outside the sandbox."""
     justification: Optional[str]
     """The reason, shown with the question."""
+    stage: Union[bool, str]
+    """Have what the command writes go to a new stage, or to the one with that name, and leave the files alone."""
     ask_writes: bool
     """Ask on_approval about writes that the sandbox denies, while the command waits: `question.waiting` is true."""
 
@@ -115,6 +117,11 @@ def _words(command: Command, o: Options) -> list[str]:
     justification = o.get("justification")
     if justification is not None:
         words += ["--justification", justification]
+    stage = o.get("stage")
+    if stage is not None and not isinstance(stage, (bool, str)) or stage == "":
+        raise InvalidError(f"stage: {stage!r} is not True, False or the name of a stage")
+    if stage:  # as a flag, which a server that has no stages refuses
+        words.append("--stage" if stage is True else f"--stage={stage}")
     if o.get("ask_writes"):
         words.append("--ask-writes")
     if isinstance(command, str):

@@ -90,12 +90,31 @@ class Capabilities(TypedDict):
     sandboxedFileStreaming: NotRequired[bool]
     sessionObserve: NotRequired[bool]
     sessionTakeOver: NotRequired[bool]
+    stages: NotRequired[bool]
 
 
 class CapabilityRootParam(TypedDict):
     id: str
     path: str
     sandbox: NotRequired[Union[SandboxParam, None]]
+
+
+Change = TypedDict(
+    'Change',
+    {
+        "binary": "bool",
+        "entries": "NotRequired[int]",
+        "file": "str",
+        "from": "NotRequired[str]",
+        "kind": "str",
+        "mode": "str",
+        "old_size": "int",
+        "path": "str",
+        "root": "str",
+        "runs_later": "bool",
+        "size": "int",
+    },
+)
 
 
 class Chunk(TypedDict):
@@ -119,6 +138,12 @@ class ConfineParam(TypedDict):
     ownershipErrors: NotRequired[bool]
     pids: NotRequired[Union[int, None]]
     protectHardLinks: NotRequired[bool]
+    stage: NotRequired[ProcessStageParam]
+
+
+class Conflict(TypedDict):
+    path: str
+    reason: str
 
 
 class Denial(TypedDict):
@@ -371,6 +396,7 @@ class Outcome(TypedDict):
     ownershipIgnored: NotRequired[int]
     quarantined: NotRequired[List[Quarantined]]
     sandbox: Sandbox
+    stage: NotRequired[StageOutcome]
     survivors: NotRequired[List[Survivor]]
     survivorsBy: NotRequired[str]
     usage: Usage
@@ -379,6 +405,11 @@ class Outcome(TypedDict):
 class PolicyWordParam(TypedDict):
     reason: NotRequired[Union[str, None]]
     type: Literal["allow", "deny", "ask"]
+
+
+class ProcessStageParam(TypedDict):
+    id: NotRequired[str]
+    name: NotRequired[str]
 
 
 class ProxyConfigParam(TypedDict):
@@ -422,6 +453,8 @@ class Result(TypedDict):
     argv: List[str]
     attempts: int
     caller_id: NotRequired[str]
+    changes: NotRequired[List[Change]]
+    changes_total: NotRequired[int]
     cwd: str
     denials: List[Denial]
     denials_omitted: NotRequired[int]
@@ -447,6 +480,7 @@ class Result(TypedDict):
     run: NotRequired[str]
     sandbox: EventSandbox
     signal: int
+    stage: NotRequired[Staged]
     stderr: str
     stderr_base64: NotRequired[str]
     stderr_bytes: int
@@ -537,6 +571,28 @@ class SandboxParam(TypedDict):
 class Shell(TypedDict):
     name: str
     path: str
+
+
+class StageInfo(TypedDict):
+    bytes: int
+    changes: int
+    commands: int
+    created: str
+    id: str
+    name: str
+    workspace: str
+
+
+class StageOutcome(TypedDict):
+    changes: List[Change]
+    changesTotal: int
+    id: str
+    name: str
+
+
+class Staged(TypedDict):
+    id: str
+    name: str
 
 
 class Survivor(TypedDict):
@@ -1405,6 +1461,7 @@ class RunStartParams(TypedDict):
     reader: NotRequired[Union[bool, None]]
     sandbox: NotRequired[Union[RunSandboxParam, None]]
     screen: NotRequired[Union[bool, None]]
+    stage: NotRequired[Union[Union[bool, str], None]]
     startId: NotRequired[Union[str, None]]
     transient: NotRequired[Union[bool, None]]
     tty: NotRequired[Union[RunSizeParam, None]]
@@ -1459,6 +1516,60 @@ class SandboxStopParams(TypedDict):
     name: str
 
 
+class StageApplyParams(TypedDict):
+    dryRun: NotRequired[Union[bool, None]]
+    force: NotRequired[Union[bool, None]]
+    paths: NotRequired[Union[List[str], None]]
+    stageId: str
+
+
+class StageApplyResult(TypedDict):
+    applied: List[str]
+    conflicts: List[Conflict]
+    left: int
+    omitted: NotRequired[int]
+    refused: List[Conflict]
+
+
+class StageChangesParams(TypedDict):
+    after: NotRequired[Union[int, None]]
+    paths: NotRequired[Union[List[str], None]]
+    stageId: str
+
+
+class StageChangesResult(TypedDict):
+    changes: List[Change]
+    changesTotal: int
+
+
+StageDiffParams = TypedDict(
+    'StageDiffParams',
+    {
+        "from": "NotRequired[Union[int, None]]",
+        "paths": "NotRequired[Union[List[str], None]]",
+        "stageId": "str",
+    },
+)
+
+
+class StageDiffResult(TypedDict):
+    bytesTotal: int
+    digest: str
+    part: str
+
+
+class StageDiscardParams(TypedDict):
+    force: NotRequired[Union[bool, None]]
+    paths: NotRequired[Union[List[str], None]]
+    stageId: str
+
+
+class StageListResult(TypedDict):
+    omitted: NotRequired[int]
+    stages: List[StageInfo]
+    warning: NotRequired[str]
+
+
 Event = Union[ApprovalDecidedEvent, ApprovalRequestedEvent, DeniedEvent, EndedEvent, ExitedEvent, GrantedEvent, JudgedEvent, ListeningEvent, NetworkClosedEvent, NetworkDecidedEvent, OutputEvent, QuarantinedEvent, RetryingEvent, ReviewCompletedEvent, ReviewStartedEvent, SandboxOutcomeEvent, StartedEvent, SurvivedEvent]
 EnvironmentInfoParams = Union[Dict[str, Any], None]
 EnvironmentStatusParams = Union[Dict[str, Any], None]
@@ -1488,6 +1599,8 @@ RunSignalResult = Dict[str, Any]
 RunWriteResult = Dict[str, Any]
 SandboxListParams = Union[Dict[str, Any], None]
 SandboxStopResult = Dict[str, Any]
+StageDiscardResult = Dict[str, Any]
+StageListParams = Union[Dict[str, Any], None]
 
 RESULTS: Dict[str, Tuple[str, ...]] = {
     'capabilityRoots/discoverV1': ('roots',),
@@ -1520,5 +1633,9 @@ RESULTS: Dict[str, Tuple[str, ...]] = {
     'run/terminate': ('running',),
     'run/wait': ('reason', 'next', 'after', 'elapsedMs'),
     'sandbox/list': ('sandboxes',),
+    'stage/apply': ('applied', 'conflicts', 'left', 'refused'),
+    'stage/changes': ('changesTotal', 'changes'),
+    'stage/diff': ('part', 'bytesTotal', 'digest'),
+    'stage/list': ('stages',),
 }
 """The members that the result of a method has."""

@@ -90,6 +90,15 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """What holds the changes of commands until they are applied or discarded, on the server's machine."""
+
+    id: str
+    name: str
+    """Empty for none."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What happened to a command: the object of `sallyport run --json`."""
 
@@ -111,16 +120,23 @@ class Result:
     """Why it did not run; empty if it ran."""
     first: Optional[Attempt]
     """The first attempt of a command that was run again after an approval."""
+    stage: Optional[Stage] = None
+    """What the command changed is there; None where it changed the files themselves."""
+    changes_total: int = 0
+    """All changes in the stage, also those of earlier commands."""
+    changes: list[protocol.Change] = field(default_factory=list)
+    """The first of them."""
 
     @classmethod
     def of(cls, raw: Any) -> Result:
         """Return a Result for the JSON object of the protocol."""
         if not isinstance(raw, dict):
             raise ProtocolError("the server sent a result that is no object")
-        first = raw.get("first")
+        first, stage = raw.get("first"), raw.get("stage")
         return view(cls, raw, raw=cast(protocol.Result, raw), denials=denials(raw.get("denials")),
                     approvals=raw.get("approvals") or [], error=raw.get("error") or "",
-                    first=view(Attempt, first, denials=denials(first.get("denials"))) if first else None)
+                    first=view(Attempt, first, denials=denials(first.get("denials"))) if first else None,
+                    stage=view(Stage, stage) if stage else None, changes=raw.get("changes") or [])
 
     @property
     def ok(self) -> bool:

@@ -1,0 +1,110 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stages
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// apply is the verb apply.
+func apply(ctx context.Context, env *Env, o *Options, words, after []string) error {
+	c, err := choose(ctx, env, words, after)
+	if err != nil {
+		return err
+	}
+	what := executor.ApplyOptions{Paths: c.paths, DryRun: o.dryRun, Force: o.force}
+	done, err := c.Stage.Stage.Apply(ctx, what)
+	conflict := new(executor.ConflictError)
+	isConflict := errors.As(err, &conflict)
+	if err != nil && !isConflict {
+		err = c.explained(ctx, env, err)
+		if done == nil || len(done.Applied) == 0 || errors.Is(err, executor.ErrNoChange) {
+			return err
+		}
+	}
+	if isConflict && len(done.Conflicts) == 0 {
+		done.Conflicts = conflict.Conflicts
+	}
+	said := c.applied(ctx, env, o, done, err == nil)
+	switch {
+	case said != nil:
+		return said
+	case isConflict:
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), "")
+	case err == nil && len(done.Refused) > 0:
+		return explain.ExitCode(explain.CodeNo)
+	}
+	return err
+}
+
+// applied prints what was applied, and what was not.
+func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *executor.Applied,
+	complete bool) error {
+	if o.json {
+		out := *done
+		out.Applied = append([]string{}, done.Applied...)
+		out.Conflicts = append([]executor.Conflict{}, done.Conflicts...)
+		return env.PrintJSON(out)
+	}
+	for _, x := range done.Conflicts {
+		env.Tell("conflict: " + text.Word(x.Path) + ": " + reason(x.Reason))
+	}
+	for _, x := range done.Refused {
+		env.Tell("not applied: " + text.Word(x.Path) + ": " + x.Reason)
+	}
+	switch {
+	case len(done.Conflicts) > 0 && !complete:
+		return nil
+	case o.dryRun:
+		var b strings.Builder
+		for _, p := range done.Applied {
+			b.WriteString(text.Word(p) + "\n")
+		}
+		return env.Print(b.String())
+	}
+	s := explain.Plural(len(done.Applied), "change", "changes") + " applied"
+	if done.Left > 0 {
+		s += ", " + explain.Plural(done.Left, "change", "changes") + " left (sallyport changes " +
+			c.short(ctx, env) + ")"
+	}
+	return env.Print(s + "\n")
+}
+
+// reason says what others did to the file of a conflict.
+func reason(word string) string {
+	switch word {
+	case "content":
+		return "its content was changed outside of the stage meanwhile"
+	case "mode":
+		return "its mode was changed outside of the stage meanwhile"
+	case "kind":
+		return "it is another kind of file outside of the stage meanwhile"
+	case "deleted":
+		return "it was deleted outside of the stage meanwhile"
+	}
+	return word
+}
+
+// discard is the verb discard.
+func discard(ctx context.Context, env *Env, o *Options, words, after []string) error {
+	c, err := choose(ctx, env, words, after)
+	if err != nil {
+		return err
+	}
+	known, unknown := c.Changes(ctx, c.paths...) // a stage that cannot be read is discarded as well
+	if err := c.Stage.Stage.Discard(ctx, o.force, c.paths...); err != nil {
+		return c.explained(ctx, env, err)
+	}
+	if unknown != nil {
+		return env.Print("discarded\n")
+	}
+	return env.Print(explain.Plural(len(known), "change", "changes") + " discarded\n")
+}

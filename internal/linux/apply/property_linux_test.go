@@ -1,0 +1,190 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
+)
+
+// TestApplyIsDirect does random operations in a stage, and directly in the same tree: after apply both are equal,
+// and until then the host's is untouched. Another stage is discarded path by path.
+func TestApplyIsDirect(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for seed := range testenv.Rounds(20, 200) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 34))
+			top := t.TempDir()
+			direct := newTrial(t, mkdir(t, top, "direct"))
+			staged := newTrial(t, mkdir(t, top, "staged"))
+			start := randomOps(r, 30)
+			for _, x := range []*trial{direct, staged} {
+				inNamespaces(t, &childTask{Root: x.root, Ops: start})
+				inNamespaces(t, &childTask{Root: x.root, Ops: ageOps(look(t, x.root))})
+			}
+			before := look(t, staged.root)
+			ops := randomOps(r, 30)
+			inNamespaces(t, &childTask{Root: direct.root, Ops: ops})
+			staged.run(ops...)
+			if diff := cmp.Diff(before, look(t, staged.root)); diff != "" {
+				t.Fatalf("the run changed the host: %s", diff)
+			}
+			want := look(t, direct.root)
+			total := len(staged.changes())
+			if r.IntN(2) == 0 {
+				discardSome(t, r, staged, before)
+				return
+			}
+			if r.IntN(2) == 0 {
+				applySome(t, r, staged)
+			}
+			a := staged.apply(executor.ApplyOptions{})
+			if a.Left != 0 || len(a.Refused) > 0 {
+				t.Errorf("%d changes, %+v", total, a)
+			}
+			sameTree(t, look(t, staged.root), want, before)
+			staged.clean()
+			if left := staged.changes(); len(left) > 0 && os.Geteuid() == 0 { // others cannot compare what they cannot read
+				t.Errorf("the stage still has %q", left)
+			}
+			if t.Failed() {
+				t.Logf("start %+v", start)
+				t.Logf("ops %+v", ops)
+			}
+		})
+	}
+}
+
+func mkdir(t testing.TB, elem ...string) string {
+	t.Helper()
+	dir := filepath.Join(elem...)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// applySome applies some of the changes alone: the rest stays.
+func applySome(t *testing.T, r *rand.Rand, x *trial) {
+	t.Helper()
+	all := x.changes()
+	if len(all) == 0 {
+		return
+	}
+	_, path, _ := strings.Cut(all[r.IntN(len(all))], " ")
+	a := x.apply(executor.ApplyOptions{Paths: []string{filepath.Join(x.root, path)}})
+	if len(a.Applied) == 0 || a.Left+len(a.Applied) != len(all) {
+		t.Errorf("%q of %q: %+v", path, all, a)
+	}
+	x.clean()
+	var want []string
+	for _, c := range all {
+		_, path, _ := strings.Cut(c, " ")
+		if !slices.Contains(a.Applied, path) {
+			want = append(want, c)
+		}
+	}
+	if diff := cmp.Diff(want, x.changes()); diff != "" {
+		t.Errorf("%q was applied of %q (- want, + left): %s", a.Applied, all, diff)
+	}
+}
+
+// discardSome discards one change after the other.
+func discardSome(t *testing.T, r *rand.Rand, x *trial, before map[string]seen) {
+	t.Helper()
+	for {
+		all := x.changes()
+		if len(all) == 0 {
+			break
+		}
+		_, path, _ := strings.Cut(all[r.IntN(len(all))], " ")
+		left, err := Discard(context.Background(), x.stage, filepath.Join(x.root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := x.changes()
+		if left != len(now) || len(now) >= len(all) {
+			t.Fatalf("%q of %q: left %q, says %d", path, all, now, left)
+		}
+		for _, c := range now {
+			if !slices.Contains(all, c) {
+				t.Fatalf("%q of %q discarded: %q is new", path, all, c)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, look(t, x.root)); diff != "" {
+		t.Errorf("discarding changed the host: %s", diff)
+	}
+}
+
+// ageOps gives all files an old time.
+func ageOps(tree map[string]seen) []op {
+	var out []op
+	for path, s := range tree {
+		if s.Text != "" && s.Links != "" {
+			out = append(out, op{Do: "old", A: path, N: 1_600_000_000})
+		}
+	}
+	return out
+}
+
+// randomOps makes operations on a few names, so that they meet. Contents are unique.
+func randomOps(r *rand.Rand, n int) []op {
+	names := []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "e", "e/a", "e/b", "e/d/a", "e/d", "new\nline", "a.txt",
+		"-x", "\xff"}
+	pick := func(of []string) string { return of[r.IntN(len(of))] }
+	modes := []int{0o755, 0o700, 0o555, 0o775, 0o1777}
+	fileModes := []int{0o644, 0o600, 0o755, 0o444, 0, 0o200}
+	var out []op
+	for range n {
+		o := op{A: pick(names), B: fmt.Sprintf("text %d", r.Uint64()), N: 1 + r.IntN(40)}
+		switch r.IntN(18) {
+		case 0, 1, 2, 3:
+			o.Do = "write"
+		case 4:
+			o.Do = "append"
+		case 5:
+			o.Do = "replace"
+		case 6, 7, 8:
+			o.Do, o.N = "mkdir", pick2(r, modes)
+		case 9:
+			o.Do = "rm"
+		case 10:
+			o.Do = "rmtree"
+		case 11:
+			o.Do, o.B = "mv", pick(names)
+		case 12:
+			o.Do, o.B = "ln", pick(names)
+		case 13:
+			o.Do, o.B = "symlink", pick(names)
+		case 14:
+			o.Do, o.N = "chmod", pick2(r, fileModes)
+			if len(o.A)%2 == 0 {
+				o.N = pick2(r, modes)
+			}
+		case 15:
+			o.Do = "setattr"
+		case 16:
+			o.Do = "rmattr"
+		case 17:
+			o.Do = "sparse"
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func pick2(r *rand.Rand, of []int) int { return of[r.IntN(len(of))] }

@@ -1,0 +1,202 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/text"
+
+	"golang.org/x/sys/unix"
+)
+
+// scan calls f for all below an open directory, O_PATH or not, with paths relative to it. A mount or a directory
+// that cannot be read is an error.
+func scan(dir int, path string, f func(path string, st *unix.Stat_t) error) error {
+	d, err := reader(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var st unix.Stat_t
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		at := filepath.Join(path, name)
+		if err == nil {
+			err = f(at, &st)
+		}
+		if err == nil && isDir(st.Mode) {
+			err = scanIn(dir, name, at, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanIn(at int, name, path string, f func(path string, st *unix.Stat_t) error) error {
+	sub, err := openDir(at, name)
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	defer unix.Close(sub)
+	return scan(sub, path, f)
+}
+
+func ignoreVanished(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// A stays says what must stay in a directory that is to go.
+type stays struct{ why string }
+
+func (s *stays) Error() string { return s.why }
+
+// closedBelow returns what in a directory of the host, which would be removed, a command could not have removed.
+func (w *work) closedBelow(n *node) (why string, err error) {
+	l := w.layers[n.entry.Layer]
+	dir, name, below := cutLast(n.entry.Path)
+	if !below {
+		dir = "."
+	}
+	at, done, err := w.way(l, false, dir)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	path := w.path(n)
+	err = scanIn(at, name, "", func(rel string, _ *unix.Stat_t) error {
+		if err := w.stage.Closed(filepath.Join(path, rel)); err != nil {
+			return &stays{fmt.Sprintf("the policy of the stage does not allow to remove what is in it: %v", err)}
+		}
+		return nil
+	})
+	var s *stays
+	switch {
+	case errors.As(err, &s):
+		return s.why, nil
+	case errors.Is(err, unix.EXDEV):
+		return "another file system is mounted in it", nil
+	case errors.Is(err, unix.EACCES):
+		return "", nil // it cannot be removed either, unless it is empty
+	case errors.Is(err, unix.ENOTDIR):
+		return "", nil // a conflict, if it is no directory any more
+	}
+	return "", err
+}
+
+// unchangedBelow looks whether nobody has changed a directory that has the temporary name since the changes were
+// read.
+func (w *work) unchangedBelow(host int) error {
+	if w.force {
+		return scanIn(host, w.temp, "", func(string, *unix.Stat_t) error { return nil }) // no mounts
+	}
+	fresh := func(st *unix.Stat_t) bool { return unix.TimespecToNsec(st.Mtim) >= w.began.UnixNano() }
+	var st unix.Stat_t
+	if err := unix.Fstatat(host, w.temp, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || fresh(&st) {
+		return errors.Join(err, errMeanwhile)
+	}
+	err := scanIn(host, w.temp, "", func(path string, st *unix.Stat_t) error {
+		if fresh(st) {
+			return fmt.Errorf("%s: %w", text.Word(path), errMeanwhile)
+		}
+		return nil
+	})
+	if errors.Is(err, unix.EACCES) {
+		return nil // nobody else could
+	}
+	return err
+}
+
+// link makes another name of a file that was applied before, or that the host has already, where the stage has
+// both as hard links. It reports false where the file has to be copied.
+func (w *work) link(n *node, at int, name string) (bool, error) {
+	f := &n.entry.New
+	l, dir, base := w.layers[n.entry.Layer], "", ""
+	if source := w.links[inodeOf(f)]; source != nil {
+		l, dir, base = w.layers[source.entry.Layer], source.up.hostPath(), source.hostName()
+	} else if path, ok := w.unchanged(l)[inodeOf(f)]; ok {
+		dir, base = ".", path
+		if d, name, ok := cutLast(path); ok {
+			dir, base = d, name
+		}
+	} else {
+		return false, nil
+	}
+	fd, done, err := w.way(l, false, dir)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	defer done()
+	old, err := unix.Openat(fd, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	defer unix.Close(old)
+	var st unix.Stat_t
+	if unix.Fstat(old, &st) != nil || st.Mode != f.Mode || st.Size != f.Size {
+		return false, nil // another program has replaced it
+	}
+	err = w.replace(func() error {
+		return unix.Linkat(unix.AT_FDCWD, proc(old), at, name, unix.AT_SYMLINK_FOLLOW)
+	}, at)
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unchanged returns the files of the stage with several names that are no changes, so that the host has them, by
+// their inodes.
+func (w *work) unchanged(l *layer) map[inode]string {
+	if l.same != nil {
+		return l.same
+	}
+	l.same = map[inode]string{}
+	listed := map[string]bool{}
+	l.top.each(func(n *node) { listed[n.entry.Path] = true })
+	_ = scan(l.upper, "", func(path string, st *unix.Stat_t) error { // what cannot be read is copied
+		if st.Nlink > 1 && st.Mode&unix.S_IFMT == unix.S_IFREG && !listed[path] {
+			l.same[inode{st.Dev, st.Ino}] = path
+		}
+		return nil
+	})
+	return l.same
+}
+
+func (n *node) hostName() string {
+	if n.now != "" {
+		return n.now
+	}
+	return n.name
+}
+
+// hostPath returns the path at which the host has a node at the moment.
+func (n *node) hostPath() string {
+	if n.up == nil {
+		return "."
+	}
+	var names []string
+	for at := n; at.up != nil; at = at.up {
+		names = append(names, at.hostName())
+	}
+	for i, j := 0, len(names)-1; i < j; i, j = i+1, j-1 {
+		names[i], names[j] = names[j], names[i]
+	}
+	return strings.Join(names, "/")
+}

@@ -1,0 +1,268 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/apply"
+	"github.com/sallyport-dev/sallyport/internal/linux/changes"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// stores returns the stages in all state directories of the user that exist.
+func stores() (out []Store) {
+	for _, dir := range dirs.Existing() {
+		out = append(out, Store{State: dir})
+	}
+	return out
+}
+
+// A Judge returns what says why a policy closes a path; nil is that it does not.
+type Judge func(p *Policy) (func(sandbox.Access) error, error)
+
+// All implements the method Stages of [executor.Stager].
+func All(ctx context.Context) ([]executor.StageInfo, error) {
+	var out []executor.StageInfo
+	var failed error
+	for _, store := range stores() {
+		all, err := store.List()
+		failed = errors.Join(failed, err)
+		for _, st := range all {
+			info, err := describe(ctx, st)
+			failed = errors.Join(failed, err)
+			out = append(out, info)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b executor.StageInfo) int { return a.Created.Compare(b.Created) })
+	return out, failed
+}
+
+// describe describes a stage, with 0 changes beside an error.
+func describe(ctx context.Context, st *Stage) (executor.StageInfo, error) {
+	info := executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
+		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
+	entries, _, err := read(ctx, st, nil)
+	info.Changes = len(only(entries))
+	return info, err
+}
+
+// read reads the changes at and below absolute paths.
+func read(ctx context.Context, st *Stage, paths []string) ([]changes.Entry, []changes.Layer, error) {
+	all, base, err := st.Changes()
+	var entries []changes.Entry
+	if err == nil {
+		entries, err = changes.Read(ctx, all, base)
+	}
+	if err == nil {
+		entries, err = changes.Select(entries, paths)
+	}
+	return entries, all, err
+}
+
+// only returns the changes among entries.
+func only(entries []changes.Entry) []executor.Change {
+	out := []executor.Change{}
+	for i := range entries {
+		if !entries[i].Way {
+			out = append(out, entries[i].Change)
+		}
+	}
+	return out
+}
+
+// Find implements the method OpenStage of [executor.Stager]. What is applied is judged by judge.
+func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stage, error) {
+	err := strict.CheckContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = &executor.StageError{Why: "there are no stages yet", Err: executor.ErrNoStage,
+		Fix: "run a command with --stage"}
+	for _, store := range stores() {
+		var st *Stage
+		if st, err = store.Open(workspace, id); err == nil {
+			s := &openedStage{judge: judge, store: store}
+			if s.info, err = describe(ctx, st); err == nil {
+				return s, nil
+			}
+		}
+		if !errors.Is(err, executor.ErrNoStage) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// An openedStage implements [executor.Stage]: each call reads the stage anew.
+type openedStage struct {
+	judge Judge
+	store Store
+	info  executor.StageInfo
+}
+
+// Info implements [executor.Stage]: it says what was true when the stage was opened.
+func (s *openedStage) Info() executor.StageInfo { return s.info }
+
+// paths makes paths absolute.
+func (s *openedStage) paths(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		if out[i] = filepath.Clean(name); !filepath.IsAbs(name) {
+			out[i] = filepath.Join(s.info.Workspace, name)
+		}
+		// links on the way are the user's, and the last name is what was changed
+		out[i] = filepath.Join(hostfacts.Deepest(filepath.Dir(out[i])), filepath.Base(out[i]))
+	}
+	return out
+}
+
+// Changes implements [executor.Stage].
+func (s *openedStage) Changes(ctx context.Context, paths ...string) ([]executor.Change, error) {
+	entries, _, err := s.read(ctx, paths)
+	return only(entries), err
+}
+
+// Diff implements [executor.Stage].
+func (s *openedStage) Diff(ctx context.Context, w io.Writer, paths ...string) error {
+	entries, all, err := s.read(ctx, paths)
+	if err != nil {
+		return err
+	}
+	return changes.Diff(ctx, w, entries, all, s.info.Workspace)
+}
+
+func (s *openedStage) read(ctx context.Context, paths []string) ([]changes.Entry, []changes.Layer, error) {
+	if err := strict.CheckContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	st, err := s.store.Open(s.info.Workspace, s.info.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	return read(ctx, st, s.paths(paths))
+}
+
+// Apply implements [executor.Stage].
+func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*executor.Applied, error) {
+	none := &executor.Applied{Applied: []string{}, Conflicts: []executor.Conflict{}}
+	st, of, err := s.lock(ctx, o.Force || o.DryRun)
+	if err != nil {
+		return none, err
+	}
+	defer st.Unlock()
+	o.Paths = s.paths(o.Paths)
+	done, err := apply.Apply(ctx, of, o)
+	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {
+		err = st.Forget()
+	}
+	return done, err
+}
+
+// Discard implements [executor.Stage].
+func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) error {
+	st, of, err := s.lock(ctx, force)
+	if err != nil {
+		return err
+	}
+	defer st.Unlock()
+	if len(paths) == 0 {
+		// Files of an apply that was killed are named after the stage: whatever they are, they go with it.
+		if err := apply.Recover(ctx, of); err != nil && ctx.Err() != nil {
+			return err
+		}
+		return st.Forget()
+	}
+	if of.InUse { // a mounted overlay does not notice what is taken from it
+		return InUse(st.ID)
+	}
+	left, err := apply.Discard(ctx, of, s.paths(paths)...)
+	if err == nil && left == 0 {
+		return st.Forget()
+	}
+	if err == nil {
+		err = of.Base.Update(ctx, layersOf(of), changes.Now())
+	}
+	return err
+}
+
+func layersOf(of *apply.Stage) []changes.Layer {
+	out := make([]changes.Layer, len(of.Roots))
+	for i := range of.Roots {
+		out[i] = of.Roots[i].Layer
+	}
+	return out
+}
+
+// lock locks the stage and returns what apply needs of it. With force a stage that a command uses will do.
+func (s *openedStage) lock(ctx context.Context, force bool) (st *Stage, of *apply.Stage, err error) {
+	if err := strict.CheckContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	if st, err = s.store.Open(s.info.Workspace, s.info.ID); err != nil {
+		return nil, nil, err
+	}
+	of = &apply.Stage{ID: st.ID, Dir: st.Dir(), Workspace: st.Workspace}
+	err = st.Lock()
+	if of.InUse = errors.Is(err, executor.ErrStageInUse); of.InUse && force {
+		err = nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			st.Unlock()
+		}
+	}()
+	if st.Began != 0 && !of.InUse { // a run was killed
+		if err := settle(ctx, st); err != nil {
+			return nil, nil, err
+		}
+	}
+	all, base, err := st.Changes()
+	if err != nil {
+		return nil, nil, err
+	}
+	if of.InUse {
+		if err := base.Update(ctx, all, changes.Now()); err != nil {
+			return nil, nil, err
+		}
+	}
+	of.Base = base
+	for i, l := range all {
+		of.Roots = append(of.Roots, apply.Root{Layer: l, ID: st.Roots[i].ID})
+	}
+	of.Closed = st.closed(s.judge)
+	return st, of, nil
+}
+
+// closed returns what says why none of the commands of a stage could write a path; nil is that one could.
+func (st *Stage) closed(by Judge) func(path string) error {
+	var judges []func(sandbox.Access) error
+	for i := range st.Policies {
+		judge, err := by(&st.Policies[i])
+		if err != nil {
+			judge = func(sandbox.Access) error { return err }
+		}
+		judges = append(judges, judge)
+	}
+	return func(path string) error {
+		err := errors.New("no command of the stage could write it")
+		for _, judge := range judges {
+			if err = judge(sandbox.Access{Op: sandbox.Write, Path: path}); err == nil {
+				return nil
+			}
+		}
+		return err
+	}
+}

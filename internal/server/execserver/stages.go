@@ -1,0 +1,33 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/server/stages"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+)
+
+// stageMethods are methods about the stages of a client, which are those of its credential, for clients that ask
+// for extension methods. They are performed beside all other requests.
+var stageMethods = sync.OnceValue(func() map[string]method {
+	all := map[string]method{}
+	for name, decode := range stages.Methods() {
+		all[name] = method{family: "stage",
+			decode: func(params json.RawMessage) (func(*connection, wire.ID), error) {
+				perform, err := decode(params)
+				return func(c *connection, id wire.ID) {
+					c.beside(id, func(ctx context.Context) (any, error) {
+						stager, _ := any(&c.server.exec).(executor.Stager) // not on every system
+						return perform(ctx, &stages.Server{Stager: stager, Owner: c.credential})
+					})
+				}, err
+			}}
+	}
+	return all
+})

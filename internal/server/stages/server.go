@@ -1,0 +1,152 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stages
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// A Server performs requests about the stages of one owner.
+type Server struct {
+	Stager executor.Stager // nil where there are none
+	Owner  string
+}
+
+// A Request is a decoded request. The error is a *wire.Error.
+type Request func(context.Context, *Server) (any, error)
+
+// Methods returns what decodes the parameters of each method.
+func Methods() map[string]func(json.RawMessage) (Request, error) {
+	return map[string]func(json.RawMessage) (Request, error){
+		methodList: func(params json.RawMessage) (Request, error) {
+			_, err := wire.DecodeNothing(params)
+			return func(ctx context.Context, s *Server) (any, error) { return s.list(ctx) }, err
+		},
+		methodChanges: on(func(ctx context.Context, s executor.Stage, p *ChangesOf) (any, error) {
+			all, err := s.Changes(ctx, p.Paths...)
+			list, _ := wire.Fit(all[min(p.After, uint64(len(all))):], maxAnswer)
+			return Changes{Total: len(all), Changes: list}, err
+		}),
+		methodDiff: on(diff),
+		methodApply: on(func(ctx context.Context, s executor.Stage, p *Apply) (any, error) {
+			done, err := s.Apply(ctx, executor.ApplyOptions{Paths: p.Paths, DryRun: p.DryRun, Force: p.Force})
+			if conflict := new(executor.ConflictError); errors.As(err, &conflict) {
+				err = nil // the result says so
+			}
+			return applied(done), err
+		}),
+		methodDiscard: on(func(ctx context.Context, s executor.Stage, p *Discard) (any, error) {
+			return struct{}{}, s.Discard(ctx, p.Force, p.Paths...)
+		}),
+	}
+}
+
+// on returns what decodes the parameters of a method about a stage, which perform is called with.
+func on[P any, Q interface {
+	*P
+	of() *Of
+}](perform func(context.Context, executor.Stage, *P) (any, error)) func(json.RawMessage) (Request, error) {
+	return func(params json.RawMessage) (Request, error) {
+		p, err := wire.Decode[P](params)
+		return func(ctx context.Context, s *Server) (any, error) {
+			stage, err := s.open(ctx, Q(p).of().ID)
+			if err != nil {
+				return nil, failure(err)
+			}
+			result, err := perform(ctx, stage, p)
+			return result, failure(err)
+		}, err
+	}
+}
+
+func (o *Of) of() *Of { return o }
+
+func (s *Server) list(ctx context.Context) (any, error) {
+	if s.Stager == nil {
+		return List{Stages: []executor.StageInfo{}}, nil
+	}
+	all, err := s.Stager.Stages(ctx)
+	list, own := List{}, all[:0:0]
+	for _, info := range all {
+		if info.Owner == s.Owner {
+			own = append(own, info)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		list.Warning = err.Error()
+	}
+	list.Stages, list.Omitted = wire.Fit(own, maxAnswer)
+	return list, nil
+}
+
+// open returns a stage of the owner. One of another owner is as unknown as one that does not exist.
+func (s *Server) open(ctx context.Context, id string) (executor.Stage, error) {
+	unknown := &executor.StageError{ID: id, Why: "there is no stage " + text.Word(id),
+		Fix: "stage/list has those that there are", Err: executor.ErrNoStage}
+	if s.Stager == nil {
+		return nil, unknown
+	}
+	stage, err := s.Stager.OpenStage(ctx, "", id)
+	switch {
+	case errors.Is(err, executor.ErrNoStage):
+		return nil, unknown
+	case err != nil:
+		return nil, err
+	}
+	if info := stage.Info(); info.ID != id || info.Owner != s.Owner {
+		return nil, unknown
+	}
+	return stage, nil
+}
+
+// A window takes a part of a diff, and looks at all of it.
+type window struct {
+	from, at uint64
+	part     []byte
+}
+
+// Write implements [io.Writer].
+func (w *window) Write(p []byte) (int, error) {
+	begin := w.at
+	w.at += uint64(len(p))
+	if room := maxAnswer - len(w.part); room > 0 && w.at > w.from {
+		piece := p[max(w.from, begin)-begin:]
+		w.part = append(w.part, piece[:min(len(piece), room)]...)
+	}
+	return len(p), nil
+}
+
+// diff makes the diff for each part again, which keeps nothing between requests: the digest tells the client
+// whether it is still the same one.
+func diff(ctx context.Context, s executor.Stage, p *DiffOf) (any, error) {
+	w, sum := &window{from: p.From, part: []byte{}}, sha256.New()
+	err := s.Diff(ctx, io.MultiWriter(w, sum), p.Paths...)
+	return Diff{Part: w.part, Total: w.at, Digest: hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// applied returns the result for what was applied.
+func applied(a *executor.Applied) (made Applied) {
+	if a == nil {
+		a = new(executor.Applied)
+	}
+	var omitted [3]int
+	made.Left = a.Left
+	made.Applied, omitted[0] = wire.Fit(a.Applied, maxAnswer)
+	made.Conflicts, omitted[1] = wire.Fit(a.Conflicts, maxAnswer)
+	made.Refused, omitted[2] = wire.Fit(a.Refused, maxAnswer)
+	made.Omitted = omitted[0] + omitted[1] + omitted[2]
+	return made
+}
