@@ -312,22 +312,15 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/linux", "internal/linux/caches", "internal/linux/layers",
-	"internal/linux/stage", "internal/dirs", "internal/linux/changes", "internal/otheros",
-	"internal/cli/explain", "internal/server/files", "internal/names/git", "internal/names/guard",
-	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/limits",
-	"internal/linux/observer", "internal/linux/perform", "internal/linux/tasks",
-	"internal/run/output", "internal/overlay", "internal/run/process", "internal/names/protect",
-	"internal/server/listen", "internal/names/grants", "internal/settings/trust", "internal/run/tty",
-	"rules/files"}
-var perOSRooms = []string{"approval", "executor/local", "internal/linux", "internal/linux/apply", "internal/linux/caches",
-	"internal/dirs",
-	"internal/otheros", "internal/cli/explain", "internal/server/files",
-	"internal/names/git", "internal/names/guard", "internal/linux/hostfacts",
-	"internal/linux/launch", "internal/linux/limits", "internal/linux/observer",
-	"internal/linux/tasks", "internal/run/output", "internal/overlay",
-	"internal/run/process", "internal/names/protect", "internal/server/listen",
-	"internal/names/grants", "internal/settings/trust", "internal/run/tty", "rules/files"}
+	"approval", "executor/local", "internal/cli/explain", "internal/dirs", "internal/linux",
+	"internal/linux/apply", "internal/linux/caches", "internal/linux/changes",
+	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/layers",
+	"internal/linux/limits", "internal/linux/observer", "internal/linux/perform",
+	"internal/linux/stage", "internal/linux/tasks", "internal/names/git", "internal/names/grants",
+	"internal/names/guard", "internal/names/protect", "internal/otheros", "internal/overlay",
+	"internal/run/output", "internal/run/process", "internal/run/tty", "internal/server/files",
+	"internal/server/listen", "internal/settings/trust", "rules/files",
+}
 
 // A waiver lets one file break one rule about sources, for a reason.
 type waiver struct {
