@@ -92,9 +92,15 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 		var st *Stage
 		if st, err = store.Open(workspace, id); err == nil {
 			s := &openedStage{judge: judge, store: store}
-			if s.info, err = describe(ctx, st); err == nil {
-				return s, nil
+			s.info, err = describe(ctx, st)
+			if s.unread = err != nil; ctx.Err() != nil {
+				return nil, err
 			}
+			return s, nil
+		}
+		if st == nil && validID(id) && !errors.Is(err, executor.ErrNoStage) { // it can be discarded
+			return &openedStage{judge: judge, store: store, info: executor.StageInfo{ID: id, Workspace: workspace},
+				unread: true}, nil
 		}
 		if !errors.Is(err, executor.ErrNoStage) {
 			break
@@ -108,6 +114,8 @@ type openedStage struct {
 	judge Judge
 	store Store
 	info  executor.StageInfo
+	// unread says that the stage cannot be read, so nothing but to discard all of it is possible
+	unread bool
 }
 
 // Info implements [executor.Stage]: it says what was true when the stage was opened.
@@ -170,6 +178,9 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 
 // Discard implements [executor.Stage].
 func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) error {
+	if s.unread && len(paths) == 0 {
+		return s.store.forgetUnread(s.info.ID)
+	}
 	st, of, err := s.lock(ctx, force)
 	if err != nil {
 		return err

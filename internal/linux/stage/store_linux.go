@@ -57,7 +57,7 @@ func (s Store) Use(workspace, dir string, a *executor.Staging) (st *Stage, made 
 			err = noStage("no stage has the id " + text.Word(a.ID))
 		}
 	case a.Name != "":
-		st, err = s.named(dir, a.Name, func(r *Record) bool { return r.Owner == a.Owner })
+		st = s.named(dir, a.Name, func(r *Record) bool { return r.Owner == a.Owner })
 	}
 	if err != nil {
 		return nil, false, err
@@ -167,14 +167,13 @@ func (s Store) Open(workspace, id string) (*Stage, error) {
 	}
 	workspace = hostfacts.RealPath(workspace)
 	every := func(*Record) bool { return true }
-	st, err := s.named(workspace, id, every)
-	if st != nil || err != nil {
-		return st, err
+	if st := s.named(workspace, id, every); st != nil {
+		return st, nil
 	}
 	if id == "" {
 		return nil, noStage("no stage is of " + text.Word(workspace))
 	}
-	all, failed := s.List()
+	all, _ := s.List() // one that cannot be read is found by its whole id
 	if len(id) >= leastPrefix {
 		all = slices.DeleteFunc(all, func(st *Stage) bool { return !strings.HasPrefix(st.ID, id) })
 		switch len(all) {
@@ -185,22 +184,33 @@ func (s Store) Open(workspace, id string) (*Stage, error) {
 			return nil, noStage("several stages have ids that begin with " + text.Word(id))
 		}
 	}
-	if failed != nil {
-		return nil, failed
-	}
 	return nil, noStage("no stage of " + text.Word(workspace) + " has the id or name " + text.Word(id))
 }
 
 // named returns the newest stage with a name, or of any with none, of the workspace that a directory is in; nil
-// where there is none.
-func (s Store) named(dir, name string, owned func(*Record) bool) (*Stage, error) {
-	all, err := s.List()
+// where there is none. Those that cannot be read may be of any workspace, and do not count.
+func (s Store) named(dir, name string, owned func(*Record) bool) *Stage {
+	all, _ := s.List()
 	for _, st := range slices.Backward(all) {
 		if (name == "" || st.Name == name) && safefile.Within(dir, st.Workspace) && owned(&st.Record) {
-			return st, nil
+			return st
 		}
 	}
-	return nil, err // it may be one that cannot be read
+	return nil
+}
+
+// forgetUnread removes a stage whose record cannot be read.
+func (s Store) forgetUnread(id string) error {
+	st := &Stage{Record: Record{ID: id}, dir: filepath.Join(s.State, storeDir, id)}
+	lock, err := layers.OpenLocked(st.dir, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return InUse(id)
+	}
+	if err != nil {
+		return s.failed(id, err)
+	}
+	st.lock = lock
+	return st.Forget()
 }
 
 // List returns all stages, oldest first, and beside them an error for those that cannot be read.
@@ -256,7 +266,7 @@ func (st *Stage) read() error {
 func (st *Stage) unreadable(err error) error {
 	return &executor.StageError{ID: filepath.Base(st.dir), Err: err,
 		Why: "the stage " + text.Word(filepath.Base(st.dir)) + " cannot be read: " + err.Error(),
-		Fix: "correct it, or remove " + text.Word(st.dir) + " with all that is staged in it"}
+		Fix: "correct it, or give up all that is staged with sallyport discard " + text.Word(filepath.Base(st.dir))}
 }
 
 // save writes the record, with sync to the disk.

@@ -136,6 +136,16 @@ func TestDamaged(t *testing.T) {
 			if _, err := s.Open("/w", st.ID); err == nil || errors.Is(err, executor.ErrNoStage) {
 				t.Errorf("open: %v", err)
 			}
+			if _, made, err := s.Use("/w", "/w", &executor.Staging{Name: "other"}); err != nil || !made {
+				t.Errorf("another stage: %v", err)
+			}
+			st.Unlock()
+			if err := s.forgetUnread(st.ID); err != nil {
+				t.Errorf("discard: %v", err)
+			}
+			if all, err := s.List(); len(all) != 2 || err != nil {
+				t.Errorf("then %d stages, %v", len(all), err)
+			}
 		})
 	}
 }
