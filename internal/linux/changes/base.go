@@ -283,6 +283,10 @@ func (d *decoder) int() int64 {
 // name reads a name that begins with what is given.
 func (d *decoder) name(begin string) string {
 	n := d.uint(uint64(len(d.rest)))
+	if n > uint64(len(d.rest)) { // the number has taken some bytes itself
+		d.fail("it has an invalid number")
+		return begin
+	}
 	s := begin + string(d.rest[:n])
 	d.rest = d.rest[n:]
 	return s
