@@ -19,15 +19,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Stage is what is applied or discarded. The caller holds its lock, unless it is InUse. All fields but InUse are required.
+// A Stage is what is applied or discarded. The caller holds its lock, unless it is InUse. All fields but
+// InUse are required.
 type Stage struct {
 	ID        string
 	Dir       string // the stage's own directory, absolute; only its user can open it
 	Workspace string // absolute; paths in it are told relative to it where it is a root
 	Roots     []Root
 	Base      *changes.Base
-	// Closed returns why a command with the policy of the stage could not write a path, which is absolute; nil
-	// if it could.
+	// Closed returns why a command with the policy of the stage could not write a path, which is
+	// absolute; nil if it could.
 	Closed func(path string) error
 	// InUse says that a command uses the stage, whose overlays are mounted: nothing is removed from it.
 	InUse bool
@@ -43,8 +44,9 @@ type Root struct {
 
 // Apply makes changes real. It blocks for the file system, and until ctx ends between two files. What it
 // returns is never nil, and its error an [*executor.ConflictError], after which nothing was applied, an
-// [*executor.StageError], or one of [changes]. After every error the stage has all that was not applied, and the
-// call can be repeated. Where nothing is left and no command uses the stage, the caller forgets it.
+// [*executor.StageError], or one of [changes]. After every error the stage has all that was not applied,
+// and the call can be repeated. Where nothing is left and no command uses the stage, the caller forgets
+// it.
 func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Applied, error) {
 	result := &executor.Applied{Applied: []string{}, Conflicts: []executor.Conflict{}}
 	w, err := s.open(ctx)
@@ -65,7 +67,8 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	result.Left = w.total
 	for _, n := range w.entries {
 		if why := n.entry.Conflict(); n.chosen && why != "" {
-			result.Conflicts = append(result.Conflicts, executor.Conflict{Path: s.shown(n.entry), Reason: why})
+			result.Conflicts = append(result.Conflicts,
+				executor.Conflict{Path: s.shown(n.entry), Reason: why})
 		}
 	}
 	if len(result.Conflicts) > 0 && !o.Force {
@@ -86,8 +89,8 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	return result, err
 }
 
-// Discard forgets the changes at and below paths, and returns how many are left. The host's tree is only looked
-// at. An empty paths discards nothing; the caller forgets the whole stage itself, after [Recover].
+// Discard forgets the changes at and below paths, and returns how many are left. The host's tree is only
+// looked at. An empty paths discards nothing; the caller forgets the whole stage itself, after [Recover].
 func Discard(ctx context.Context, s *Stage, paths ...string) (left int, err error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -188,7 +191,8 @@ func (w *work) refuse(result *executor.Applied) {
 		}
 		if why := w.refused(n); why != "" {
 			n.chosen = false
-			result.Refused = append(result.Refused, executor.Conflict{Path: w.stage.shown(n.entry), Reason: why})
+			result.Refused = append(result.Refused,
+				executor.Conflict{Path: w.stage.shown(n.entry), Reason: why})
 		}
 	}
 }
@@ -281,7 +285,8 @@ func (w *work) sync() error {
 		f.Close()
 		if err != nil {
 			return &executor.StageError{ID: w.stage.ID, Err: err, Fix: "run apply again",
-				Why: fmt.Sprintf("what was applied to %s could not be written: %v", text.Word(l.Root.Root), err)}
+				Why: fmt.Sprintf("what was applied to %s could not be written: %v",
+					text.Word(l.Root.Root), err)}
 		}
 	}
 	return nil

@@ -18,7 +18,8 @@ import (
 // trashName is the directory of a stage to which things go in one step that are removed then.
 const trashName = "trash"
 
-// opaque is the mark of a directory of the stage under which nothing of the host's is seen: see [changes.IsOpaque].
+// opaque is the mark of a directory of the stage under which nothing of the host's is seen: see
+// [changes.IsOpaque].
 const opaque = "user.overlay.opaque"
 
 // drop takes the changes that are done out of the stage. What else it has is seen as before at every moment.

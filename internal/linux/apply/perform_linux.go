@@ -214,7 +214,8 @@ func (w *work) rights(n *node, upper bool, fd int) (restore func(), err error) {
 		return func() {}, err
 	}
 	mode := st.Mode & 0o7777
-	err = w.note(note{Layer: n.entry.Layer, Upper: upper, Path: []byte(n.entry.Path), Mode: mode, Opened: true})
+	err = w.note(note{Layer: n.entry.Layer, Upper: upper, Path: []byte(n.entry.Path),
+		Opened: true, Mode: mode})
 	if err == nil {
 		err = unix.Chmod(proc(fd), mode|all)
 	}
@@ -391,7 +392,8 @@ func (w *work) fail(n *node, err error) error {
 	if w.failure == nil {
 		w.failure = w.explain(n, err)
 	}
-	for _, ends := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EROFS, w.ctx.Err()} {
+	for _, ends := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EROFS,
+		w.ctx.Err()} {
 		if ends != nil && errors.Is(err, ends) {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scan calls f for all below an open directory, O_PATH or not, with paths relative to it. A mount or a directory
-// that cannot be read is an error.
+// scan calls f for all below an open directory, O_PATH or not, with paths relative to it. A mount or a
+// directory that cannot be read is an error.
 func scan(dir int, path string, f func(path string, st *unix.Stat_t) error) error {
 	d, err := reader(dir)
 	if err != nil {
@@ -67,7 +67,8 @@ type stays struct{ why string }
 
 func (s *stays) Error() string { return s.why }
 
-// closedBelow returns what in a directory of the host, which would be removed, a command could not have removed.
+// closedBelow returns what in a directory of the host, which would be removed, a command could not have
+// removed.
 func (w *work) closedBelow(n *node) (why string, err error) {
 	l := w.layers[n.entry.Layer]
 	dir, name, below := cutLast(n.entry.Path)
@@ -82,7 +83,7 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 	path := w.path(n)
 	err = scanIn(at, name, "", func(rel string, _ *unix.Stat_t) error {
 		if err := w.stage.Closed(filepath.Join(path, rel)); err != nil {
-			return &stays{fmt.Sprintf("the policy of the stage does not allow to remove what is in it: %v", err)}
+			return &stays{"the policy of the stage does not allow to remove what is in it: " + err.Error()}
 		}
 		return nil
 	})
@@ -100,8 +101,8 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 	return "", err
 }
 
-// unchangedBelow looks whether nobody has changed a directory that has the temporary name since the changes were
-// read.
+// unchangedBelow looks whether no program has changed a directory that has the temporary name since
+// changes were read.
 func (w *work) unchangedBelow(host int) error {
 	if w.force {
 		return scanIn(host, w.temp, "", func(string, *unix.Stat_t) error { return nil }) // no mounts
@@ -118,13 +119,13 @@ func (w *work) unchangedBelow(host int) error {
 		return nil
 	})
 	if errors.Is(err, unix.EACCES) {
-		return nil // nobody else could
+		return nil // no other program of the user could
 	}
 	return err
 }
 
-// link makes another name of a file that was applied before, or that the host has already, where the stage has
-// both as hard links. It reports false where the file has to be copied.
+// link makes another name of a file that was applied before, or that the host has already, where the
+// stage has both as hard links. It reports false where the file has to be copied.
 func (w *work) link(n *node, at int, name string) (bool, error) {
 	f := &n.entry.New
 	l, dir, base := w.layers[n.entry.Layer], "", ""
@@ -161,8 +162,8 @@ func (w *work) link(n *node, at int, name string) (bool, error) {
 	return err == nil, err
 }
 
-// unchanged returns the files of the stage with several names that are no changes, so that the host has them, by
-// their inodes.
+// unchanged returns the files of the stage with several names that are no changes, so that the host has
+// them, by their inodes.
 func (w *work) unchanged(l *layer) map[inode]string {
 	if l.same != nil {
 		return l.same

@@ -63,8 +63,9 @@ func (w *work) plant(all, chosen []changes.Entry) error {
 	}
 	nodes := make(map[place]*node, len(all))
 	for i, l := range w.layers {
-		l.top = &node{entry: &changes.Entry{Layer: i, Way: true, Change: executor.Change{Path: ".", Root: l.Root.Root},
-			Old: changes.Facts{Mode: unix.S_IFDIR}}}
+		l.top = &node{entry: &changes.Entry{Layer: i, Way: true,
+			Change: executor.Change{Path: ".", Root: l.Root.Root},
+			Old:    changes.Facts{Mode: unix.S_IFDIR}}}
 	}
 	for i := range all {
 		e := &all[i]
