@@ -84,7 +84,9 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	}
 	if !o.DryRun {
 		result.Left -= len(result.Applied)
-		err = errors.Join(err, w.settle(result.Left))
+		if settled := w.settle(result.Left); err == nil { // else the next call settles it
+			err = settled
+		}
 	}
 	return result, err
 }
@@ -106,7 +108,7 @@ func Discard(ctx context.Context, s *Stage, paths ...string) (left int, err erro
 	if err := w.read(paths); err != nil {
 		return 0, err
 	}
-	left = w.total
+	left, w.resets = w.total, true
 	for _, n := range w.entries {
 		if n.chosen {
 			n.done = true
@@ -133,6 +135,7 @@ type work struct {
 	began  time.Time // as the kernel stamps files
 	temp   string    // the temporary name in each directory
 	force  bool
+	resets bool // single files of the stage become what the host has
 	layers []*layer
 	total  int // changes of the stage
 
@@ -143,6 +146,7 @@ type work struct {
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents
 
+	stopped  bool                 // by an error that would be that of the next change as well
 	failures int                  // changes that failed
 	failure  *executor.StageError // the first
 }

@@ -79,6 +79,9 @@ func TestConflicts(t *testing.T) {
 			x.host(test.host...)
 			before := look(t, x.root)
 			a, err := Apply(context.Background(), x.stage, executor.ApplyOptions{})
+			if errors.Is(err, errMeanwhile) { // the clock of files is coarse: it may have been just before
+				a, err = Apply(context.Background(), x.stage, executor.ApplyOptions{})
+			}
 			var got []string
 			for _, c := range a.Conflicts {
 				got = append(got, c.Reason+" "+c.Path)
@@ -273,5 +276,41 @@ func TestImmutable(t *testing.T) {
 	}
 	if a := x.apply(executor.ApplyOptions{}); !slices.Equal(a.Applied, []string{"b"}) || a.Left != 0 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestSingleFile: a stage of one file has a copy of it, which is applied, or becomes what the host has.
+func TestSingleFile(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
+	x.host(hosts...)
+	x.host(op{Do: "mkdir", A: "n", N: 0o755})
+	x.put("a", "new\n")
+	s, err := openStage(x.dir, x.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Roots[0].Name = "a"
+	second := s.Roots[0] // so that a change is left
+	second.Root, second.Name, second.Upper = filepath.Join(x.root, "n"), "", mkdir(t, x.dir, "second")
+	if second.ID, err = Identify(second.Root); err != nil {
+		t.Fatal(err)
+	}
+	s.Roots = append(s.Roots, second)
+	if err := os.WriteFile(filepath.Join(second.Upper, "b"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.stage = s
+	path := executor.ApplyOptions{Paths: []string{filepath.Join(x.root, "a")}}
+	if a := x.apply(path); a.Left != 1 || !slices.Equal(x.changes(), []string{"added b"}) {
+		t.Errorf("%+v, %q", a, x.changes())
+	}
+	x.host(op{Do: "write", A: "a", B: "theirs", N: 1})
+	if left, err := Discard(context.Background(), s, path.Paths...); err != nil || left != 1 {
+		t.Errorf("%d, %v", left, err)
+	}
+	text, err := os.ReadFile(filepath.Join(x.dir, "upper/a"))
+	if err != nil || string(text) != "theirs\n" || !slices.Equal(x.changes(), []string{"added b"}) {
+		t.Errorf("%q, %v, %q", text, err, x.changes())
 	}
 }

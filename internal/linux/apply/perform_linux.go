@@ -381,11 +381,7 @@ func (w *work) removeTemp(host int) error {
 
 // fail notes what failed. It returns an error that ends all, since the next change would fail as well.
 func (w *work) fail(n *node, err error) error {
-	if err == nil {
-		return nil
-	}
-	var known *executor.StageError
-	if errors.As(err, &known) {
+	if err == nil || w.stopped {
 		return err
 	}
 	w.failures++
@@ -394,9 +390,10 @@ func (w *work) fail(n *node, err error) error {
 	}
 	for _, ends := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EROFS,
 		w.ctx.Err()} {
-		if ends != nil && errors.Is(err, ends) {
-			return err
-		}
+		w.stopped = w.stopped || ends != nil && errors.Is(err, ends)
+	}
+	if w.stopped {
+		return err
 	}
 	return nil
 }
