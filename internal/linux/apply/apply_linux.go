@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
@@ -132,8 +131,7 @@ func Recover(ctx context.Context, s *Stage) error {
 type work struct {
 	ctx    context.Context
 	stage  *Stage
-	began  time.Time // as the kernel stamps files
-	temp   string    // the temporary name in each directory
+	temp   string // the temporary name in each directory
 	force  bool
 	resets bool // single files of the stage become what the host has
 	layers []*layer
@@ -160,7 +158,6 @@ type layer struct {
 
 // read reads the changes, and marks those that are chosen.
 func (w *work) read(paths []string) error {
-	w.began = changes.Now()
 	all, err := changes.ReadPlain(w.ctx, w.stage.layers(), w.stage.Base)
 	if err != nil {
 		return err

@@ -336,7 +336,7 @@ func (w *work) verify(k *node, p *pair) error {
 	if !isDir(k.entry.Old.Mode) {
 		return nil
 	}
-	return w.unchangedBelow(p.host)
+	return w.unchangedBelow(k, p.host)
 }
 
 var errMeanwhile = errors.New("another program changed it while it was applied")

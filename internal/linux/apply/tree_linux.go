@@ -22,6 +22,7 @@ type node struct {
 	chosen bool           // it is a change that is applied or discarded
 	done   bool           // it was
 	now    string         // its name on the host, while it has another one there
+	below  uint64         // of the host's directory that is removed: see closedBelow
 	todo   phase          // of what is chosen at and below it
 }
 
