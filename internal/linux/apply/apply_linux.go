@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
@@ -19,15 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Stage is what is applied or discarded. The caller holds its lock, unless it is InUse. All fields but InUse are required.
+// A Stage is what is applied or discarded. The caller holds its lock, unless it is InUse. All fields but
+// InUse are required.
 type Stage struct {
 	ID        string
 	Dir       string // the stage's own directory, absolute; only its user can open it
 	Workspace string // absolute; paths in it are told relative to it where it is a root
 	Roots     []Root
 	Base      *changes.Base
-	// Closed returns why a command with the policy of the stage could not write a path, which is absolute; nil
-	// if it could.
+	// Closed returns why a command with the policy of the stage could not write a path, which is
+	// absolute; nil if it could.
 	Closed func(path string) error
 	// InUse says that a command uses the stage, whose overlays are mounted: nothing is removed from it.
 	InUse bool
@@ -43,8 +43,9 @@ type Root struct {
 
 // Apply makes changes real. It blocks for the file system, and until ctx ends between two files. What it
 // returns is never nil, and its error an [*executor.ConflictError], after which nothing was applied, an
-// [*executor.StageError], or one of [changes]. After every error the stage has all that was not applied, and the
-// call can be repeated. Where nothing is left and no command uses the stage, the caller forgets it.
+// [*executor.StageError], or one of [changes]. After every error the stage has all that was not applied,
+// and the call can be repeated. Where nothing is left and no command uses the stage, the caller forgets
+// it.
 func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Applied, error) {
 	result := &executor.Applied{Applied: []string{}, Conflicts: []executor.Conflict{}}
 	w, err := s.open(ctx)
@@ -65,7 +66,8 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	result.Left = w.total
 	for _, n := range w.entries {
 		if why := n.entry.Conflict(); n.chosen && why != "" {
-			result.Conflicts = append(result.Conflicts, executor.Conflict{Path: s.shown(n.entry), Reason: why})
+			result.Conflicts = append(result.Conflicts,
+				executor.Conflict{Path: s.shown(n.entry), Reason: why})
 		}
 	}
 	if len(result.Conflicts) > 0 && !o.Force {
@@ -81,13 +83,15 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	}
 	if !o.DryRun {
 		result.Left -= len(result.Applied)
-		err = errors.Join(err, w.settle(result.Left))
+		if settled := w.settle(result.Left); err == nil { // else the next call settles it
+			err = settled
+		}
 	}
 	return result, err
 }
 
-// Discard forgets the changes at and below paths, and returns how many are left. The host's tree is only looked
-// at. An empty paths discards nothing; the caller forgets the whole stage itself, after [Recover].
+// Discard forgets the changes at and below paths, and returns how many are left. The host's tree is only
+// looked at. An empty paths discards nothing; the caller forgets the whole stage itself, after [Recover].
 func Discard(ctx context.Context, s *Stage, paths ...string) (left int, err error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -103,7 +107,7 @@ func Discard(ctx context.Context, s *Stage, paths ...string) (left int, err erro
 	if err := w.read(paths); err != nil {
 		return 0, err
 	}
-	left = w.total
+	left, w.resets = w.total, true
 	for _, n := range w.entries {
 		if n.chosen {
 			n.done = true
@@ -127,9 +131,9 @@ func Recover(ctx context.Context, s *Stage) error {
 type work struct {
 	ctx    context.Context
 	stage  *Stage
-	began  time.Time // as the kernel stamps files
-	temp   string    // the temporary name in each directory
+	temp   string // the temporary name in each directory
 	force  bool
+	resets bool // single files of the stage become what the host has
 	layers []*layer
 	total  int // changes of the stage
 
@@ -140,6 +144,7 @@ type work struct {
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents
 
+	stopped  bool                 // by an error that would be that of the next change as well
 	failures int                  // changes that failed
 	failure  *executor.StageError // the first
 }
@@ -153,7 +158,6 @@ type layer struct {
 
 // read reads the changes, and marks those that are chosen.
 func (w *work) read(paths []string) error {
-	w.began = changes.Now()
 	all, err := changes.ReadPlain(w.ctx, w.stage.layers(), w.stage.Base)
 	if err != nil {
 		return err
@@ -188,7 +192,8 @@ func (w *work) refuse(result *executor.Applied) {
 		}
 		if why := w.refused(n); why != "" {
 			n.chosen = false
-			result.Refused = append(result.Refused, executor.Conflict{Path: w.stage.shown(n.entry), Reason: why})
+			result.Refused = append(result.Refused,
+				executor.Conflict{Path: w.stage.shown(n.entry), Reason: why})
 		}
 	}
 }
@@ -281,7 +286,8 @@ func (w *work) sync() error {
 		f.Close()
 		if err != nil {
 			return &executor.StageError{ID: w.stage.ID, Err: err, Fix: "run apply again",
-				Why: fmt.Sprintf("what was applied to %s could not be written: %v", text.Word(l.Root.Root), err)}
+				Why: fmt.Sprintf("what was applied to %s could not be written: %v",
+					text.Word(l.Root.Root), err)}
 		}
 	}
 	return nil

@@ -29,11 +29,13 @@ func (x *trial) host(ops ...op) {
 
 // hosts is what tests of conflicts begin with.
 var hosts = []op{
-	{Do: "write", A: "a", B: "old", N: 1}, {Do: "write", A: "b", B: "old", N: 1}, {Do: "mkdir", A: "d", N: 0o755},
-	{Do: "write", A: "d/e", B: "old", N: 1}, {Do: "mkdir", A: "d/f", N: 0o755}, {Do: "write", A: "d/f/g", B: "old", N: 1},
+	{Do: "write", A: "a", B: "old", N: 1}, {Do: "write", A: "b", B: "old", N: 1},
+	{Do: "mkdir", A: "d", N: 0o755}, {Do: "write", A: "d/e", B: "old", N: 1}, {Do: "mkdir", A: "d/f", N: 0o755},
+	{Do: "write", A: "d/f/g", B: "old", N: 1},
 }
 
-// TestConflicts: where the host was changed meanwhile, and not to the same, nothing is applied. Force overwrites.
+// TestConflicts: where the host was changed meanwhile, and not to the same, nothing is applied. Force
+// overwrites.
 func TestConflicts(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	write := func(path, text string) op { return op{Do: "write", A: path, B: text, N: 1} }
@@ -112,7 +114,8 @@ func TestSelected(t *testing.T) {
 	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
 	x.host(hosts...)
 	x.run(op{Do: "write", A: "a", B: "new", N: 1}, op{Do: "rmtree", A: "d/f"}, op{Do: "mkdir", A: "n", N: 0o750},
-		op{Do: "mkdir", A: "n/m", N: 0o711}, op{Do: "write", A: "n/m/x", B: "new", N: 1}, op{Do: "write", A: "n/y", B: "new", N: 1})
+		op{Do: "mkdir", A: "n/m", N: 0o711}, op{Do: "write", A: "n/m/x", B: "new", N: 1},
+		op{Do: "write", A: "n/y", B: "new", N: 1})
 	before := look(t, x.root)
 	a := x.apply(executor.ApplyOptions{DryRun: true})
 	if want := []string{"a", "d/f", "n/m/x", "n/y"}; !slices.Equal(a.Applied, want) || a.Left != len(want) {
@@ -132,8 +135,8 @@ func TestSelected(t *testing.T) {
 	if got := x.changes(); !slices.Equal(got, []string{"modified a", "deleted d/f", "added n/y"}) {
 		t.Errorf("left %q", got)
 	}
-	if _, err := Apply(context.Background(), x.stage, executor.ApplyOptions{Paths: []string{x.root + "/none"}}); !errors.Is(err,
-		executor.ErrNoChange) {
+	none := executor.ApplyOptions{Paths: []string{x.root + "/none"}}
+	if _, err := Apply(context.Background(), x.stage, none); !errors.Is(err, executor.ErrNoChange) {
 		t.Errorf("a path without a change: %v", err)
 	}
 	if left, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); left != 2 || err != nil {
@@ -146,7 +149,8 @@ func TestSelected(t *testing.T) {
 	x.clean()
 }
 
-// TestChangedAtTheLastMoment: what another program does to a file at any moment while it is applied is not lost.
+// TestChangedAtTheLastMoment: what another program does to a file at any moment while it is applied is
+// not lost.
 func TestChangedAtTheLastMoment(t *testing.T) {
 	for name, ops := range map[string][]op{
 		"a": {{Do: "write", A: "a", B: "new", N: 1}}, "n": {{Do: "write", A: "n", B: "new", N: 1}},
@@ -217,7 +221,8 @@ func TestMoved(t *testing.T) {
 			}
 			_, err := Apply(context.Background(), x.stage, executor.ApplyOptions{Force: true})
 			var told *executor.StageError
-			if !errors.As(err, &told) || !strings.Contains(told.Why, "not the directory that the stage was made for") || told.Fix == "" {
+			if !errors.As(err, &told) || !strings.Contains(told.Why, "not the directory that the stage was made") ||
+				told.Fix == "" {
 				t.Errorf("error %v", err)
 			}
 			if _, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); !errors.As(err, &told) {
@@ -252,12 +257,11 @@ func TestImmutable(t *testing.T) {
 	change := func() error { return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags) }
 	t.Cleanup(func() { _ = change() })
 	x.run(op{Do: "write", A: "a", B: "new", N: 1}, op{Do: "write", A: "d/e", B: "new", N: 1})
-	if err := errors.Join(os.WriteFile(filepath.Join(x.dir, "upper", "b"), []byte("new"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	x.put("b", "new")
 	a, err := Apply(context.Background(), x.stage, executor.ApplyOptions{})
 	var told *executor.StageError
-	if !errors.As(err, &told) || !strings.Contains(told.Why, filepath.Join(x.root, "b")) || !strings.Contains(told.Fix, "chattr") {
+	if !errors.As(err, &told) || !strings.Contains(told.Why, filepath.Join(x.root, "b")) ||
+		!strings.Contains(told.Fix, "chattr") {
 		t.Errorf("error %v", err)
 	}
 	if !slices.Equal(a.Applied, []string{"a", "d/e"}) || a.Left != 1 {
@@ -269,5 +273,41 @@ func TestImmutable(t *testing.T) {
 	}
 	if a := x.apply(executor.ApplyOptions{}); !slices.Equal(a.Applied, []string{"b"}) || a.Left != 0 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestSingleFile: a stage of one file has a copy of it, which is applied, or becomes what the host has.
+func TestSingleFile(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
+	x.host(hosts...)
+	x.host(op{Do: "mkdir", A: "n", N: 0o755})
+	x.put("a", "new\n")
+	s, err := openStage(x.dir, x.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Roots[0].Name = "a"
+	second := s.Roots[0] // so that a change is left
+	second.Root, second.Name, second.Upper = filepath.Join(x.root, "n"), "", mkdir(t, x.dir, "second")
+	if second.ID, err = Identify(second.Root); err != nil {
+		t.Fatal(err)
+	}
+	s.Roots = append(s.Roots, second)
+	if err := os.WriteFile(filepath.Join(second.Upper, "b"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.stage = s
+	path := executor.ApplyOptions{Paths: []string{filepath.Join(x.root, "a")}}
+	if a := x.apply(path); a.Left != 1 || !slices.Equal(x.changes(), []string{"added b"}) {
+		t.Errorf("%+v, %q", a, x.changes())
+	}
+	x.host(op{Do: "write", A: "a", B: "theirs", N: 1})
+	if left, err := Discard(context.Background(), s, path.Paths...); err != nil || left != 1 {
+		t.Errorf("%d, %v", left, err)
+	}
+	text, err := os.ReadFile(filepath.Join(x.dir, "upper/a"))
+	if err != nil || string(text) != "theirs\n" || !slices.Equal(x.changes(), []string{"added b"}) {
+		t.Errorf("%q, %v, %q", text, err, x.changes())
 	}
 }

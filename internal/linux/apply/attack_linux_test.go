@@ -30,11 +30,11 @@ func (x *trial) put(path, text string) {
 	}
 }
 
-// TestSwappedForLinks applies while the directories on the way are exchanged for links to elsewhere: at every step
-// once, and at random while another program does nothing else.
+// TestSwappedForLinks applies while the directories on the way are exchanged for links to elsewhere: at
+// every step once, and at random while another program does nothing else.
 //
-// Attack: a program beside has a link in the place of a directory, or of the root, that leads to files which the
-// stage must not reach. Wall: directories are opened one in the other, and no link is followed.
+// Attack: a program beside has a link in the place of a directory, or of the root, that leads to files
+// which the stage must not reach. Wall: directories are opened one in the other, and no link is followed.
 func TestSwappedForLinks(t *testing.T) {
 	for _, swapped := range []string{"host", "host/d", "host/d/f"} {
 		t.Run(swapped, func(t *testing.T) {
@@ -95,7 +95,8 @@ func TestTampered(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
 	x.host(hosts...)
-	x.host(op{Do: "mkdir", A: ".git", N: 0o755}, op{Do: "mkdir", A: ".git/hooks", N: 0o755}, op{Do: "mkdir", A: "sub", N: 0o755},
+	x.host(op{Do: "mkdir", A: ".git", N: 0o755}, op{Do: "mkdir", A: ".git/hooks", N: 0o755},
+		op{Do: "mkdir", A: "sub", N: 0o755},
 		op{Do: "mkdir", A: "sub/.git", N: 0o755}, op{Do: "write", A: "sub/.git/config", B: "old", N: 1})
 	x.put("a", "new")
 	x.put(".git/hooks/pre-commit", "evil")
@@ -143,7 +144,8 @@ func TestTampered(t *testing.T) {
 		refused[r.Path] = r.Reason
 	}
 	for path, why := range map[string]string{
-		".git/hooks/pre-commit": "policy", ".envrc": "policy", "pipe": "special", "setuid": "set-uid", "sub": "what is in it",
+		".git/hooks/pre-commit": "policy", ".envrc": "policy", "pipe": "special", "setuid": "set-uid",
+		"sub":                 "what is in it",
 		"d/" + tempName(s.ID): "temporary",
 	} {
 		if !strings.Contains(refused[path], why) {
@@ -164,7 +166,8 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestMountBelow: a directory with another file system in it is not removed, and nothing is written to the other.
+// TestMountBelow: a directory with another file system in it is not removed, and nothing is written to
+// the other.
 func TestMountBelow(t *testing.T) {
 	testenv.NeedUserNS(t)
 	x := newTrial(t, mkdir(t, t.TempDir(), "x"))

@@ -20,8 +20,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// BenchmarkApply applies 10 000 files beside cp -a of the same files, and reports the median of the ratios. New
-// has only new files, changed replaces those of the host. Removing the stage counts.
+// BenchmarkApply applies 10 000 files beside cp -a of the same files, and reports the median of the
+// ratios. New has only new files, changed replaces those of the host. Removing the stage counts.
 func BenchmarkApply(b *testing.B) {
 	cp := testenv.NeedProgram(b, "cp")
 	for _, changed := range []bool{false, true} {

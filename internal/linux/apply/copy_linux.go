@@ -18,8 +18,8 @@ import (
 
 var euid = sync.OnceValue(os.Geteuid)
 
-// build makes what the stage has at a node, under a name in a directory. Of a directory, what is chosen is made
-// in it.
+// build makes what the stage has at a node, under a name in a directory. Of a directory, what is chosen
+// is made in it.
 func (w *work) build(n *node, at int, name string, p *pair) error {
 	w.next(n)
 	switch e := n.entry; e.New.Mode & unix.S_IFMT {
@@ -162,7 +162,8 @@ func copyAttributes(from, to int, f *changes.Facts) error {
 	return unix.Fchmod(to, f.Mode&0o7777)
 }
 
-// copyDirAttributes is copyAttributes for directories that are open with O_PATH, and that their owner can list.
+// copyDirAttributes is copyAttributes for directories that are open with O_PATH, and that their owner can
+// list.
 func copyDirAttributes(from, to int, f *changes.Facts) error {
 	a, err := reader(from)
 	if err != nil {
@@ -283,8 +284,8 @@ func (w *work) copyRange(from, to int, start, end int64) error {
 	return nil
 }
 
-// copyXattrs gives a file those attributes that the stage's has, and takes away what it has not. Access lists are
-// given where the file system has them.
+// copyXattrs gives a file those attributes that the stage's has, and takes away what it has not. Access
+// lists are given where the file system has them.
 func copyXattrs(from, to int) error {
 	want, err := changes.Attrs(from)
 	if err != nil {

@@ -90,8 +90,8 @@ func finished(t testing.TB, root string, after map[string]string) {
 	}
 }
 
-// TestKilled kills applies at random steps: each file is the old or the new one then, and the next call completes,
-// and removes what the killed one has left.
+// TestKilled kills applies at random steps: each file is the old or the new one then, and the next call
+// completes, and removes what the killed one has left.
 func TestKilled(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	top := t.TempDir()
@@ -103,7 +103,8 @@ func TestKilled(t *testing.T) {
 		for range 1 + r.IntN(3) {
 			cmd := child(t, &childTask{Stage: x.dir, Root: x.root, Apply: true, Kill: 1 + r.IntN(steps)})
 			out, err := cmd.CombinedOutput()
-			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || err != nil && status.Signal() != syscall.SIGKILL {
+			status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if !ok || err != nil && status.Signal() != syscall.SIGKILL {
 				t.Fatalf("%v: %s", err, out)
 			}
 			halfway(t, x.root, before, after)
@@ -148,8 +149,8 @@ func TestAtOnce(t *testing.T) {
 	x.clean()
 }
 
-// TestFullDisk applies to a file system that is too small, at ever more bytes: what is there is old or new, and the
-// stage has the rest.
+// TestFullDisk applies to a file system that is too small, at ever more bytes: what is there is old or
+// new, and the stage has the rest.
 func TestFullDisk(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -187,7 +188,8 @@ func (c *childTask) full() error {
 		switch {
 		case err == nil && a.Left == 0 && failed > 10:
 			return c.whole()
-		case !errors.Is(err, unix.ENOSPC) || !errors.As(err, &told) || a.Left == 0 || !strings.Contains(told.Fix, "free some"):
+		case !errors.Is(err, unix.ENOSPC) || !errors.As(err, &told) || a.Left == 0 ||
+			!strings.Contains(told.Fix, "free some"):
 			return fmt.Errorf("at %d bytes: %+v, %w", size, a, err)
 		}
 		for i := range 30 {

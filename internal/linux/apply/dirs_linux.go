@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ID tells a directory from all others, also after it was removed and made again, or another file system was
-// mounted. Zero members are not compared.
+// An ID tells a directory from all others, also after it was removed and made again, or another file
+// system was mounted. Zero members are not compared.
 type ID struct {
 	Ino  uint64   `json:"ino"`
 	Born int64    `json:"born,omitempty"` // nanoseconds since 1970; 0 where the file system does not know
@@ -63,7 +63,8 @@ const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEX
 
 // openTop opens an absolute directory with no symbolic link on the way to it.
 func openTop(path string) (int, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: dirFlags, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, path,
+		&unix.OpenHow{Flags: dirFlags, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if !filtered(err) {
 		return fd, err
 	}
@@ -99,7 +100,8 @@ func mountOf(fd int) [3]uint64 {
 	return [3]uint64{st.Mnt_id, uint64(st.Dev_major), uint64(st.Dev_minor)}
 }
 
-// filtered reports whether openat2(2) is not available: the kernel is old, or a filter of system calls denies it.
+// filtered reports whether openat2(2) is not available: the kernel is old, or a filter of system calls
+// denies it.
 func filtered(err error) bool { return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) }
 
 // proc is the name by which an open file is reached where a call takes no descriptor of its kind.

@@ -18,7 +18,8 @@ import (
 // trashName is the directory of a stage to which things go in one step that are removed then.
 const trashName = "trash"
 
-// opaque is the mark of a directory of the stage under which nothing of the host's is seen: see [changes.IsOpaque].
+// opaque is the mark of a directory of the stage under which nothing of the host's is seen: see
+// [changes.IsOpaque].
 const opaque = "user.overlay.opaque"
 
 // drop takes the changes that are done out of the stage. What else it has is seen as before at every moment.
@@ -51,6 +52,12 @@ type dropping struct {
 }
 
 func (d *dropping) top(l *layer) error {
+	if l.Name != "" {
+		if d.resets {
+			return d.reset(l)
+		}
+		return nil // it is equal to the host's, and stays
+	}
 	if err := d.inside(l.top, l.host, l.upper); err != nil {
 		return err
 	}
@@ -59,6 +66,38 @@ func (d *dropping) top(l *layer) error {
 		return nil
 	}
 	return copyDirAttributes(l.host, l.upper, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
+}
+
+// reset makes the copy of a single file what the host has. Without one, the stage has none either.
+func (d *dropping) reset(l *layer) error {
+	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	from, err := unix.Openat(l.host, l.Name, unix.O_RDONLY|flags, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return d.throw(l.upper, l.Name)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(from)
+	var st unix.Stat_t
+	if err := unix.Fstat(from, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return errors.Join(err, errTree)
+	}
+	to, err := unix.Openat(d.trash, l.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	err = d.copyData(from, to, &st)
+	if err == nil {
+		err = copyAttributes(from, to, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
+	}
+	if err == nil {
+		err = setTimes(to, unix.TimespecToNsec(st.Mtim))
+	}
+	if err = errors.Join(err, unix.Close(to)); err != nil {
+		return err
+	}
+	return unix.Renameat(d.trash, l.Name, l.upper, l.Name)
 }
 
 // inside drops what is done in a directory of the stage. Host is -1 where the host has no such directory.

@@ -44,8 +44,8 @@ type journal struct {
 	file *os.File
 }
 
-// A note is a line of a journal: a directory that has or had the temporary name in it, or one to which its owner
-// gave itself the rights for a while.
+// A note is a line of a journal: a directory that has or had the temporary name in it, or one to which
+// its owner gave itself the rights for a while.
 type note struct {
 	Layer int    `json:"layer"`
 	Upper bool   `json:"upper,omitempty"` // of the stage, not the host
@@ -132,7 +132,7 @@ func (w *work) undo(n note) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o7777 != n.Mode|0o700 || !isDir(st.Mode) ||
 		!n.Upper && w.stage.Closed(filepath.Join(l.Root.Root, string(n.Path))) != nil {
-		return err // somebody has set it meanwhile
+		return err // another program has set it meanwhile
 	}
 	return unix.Chmod(proc(fd), n.Mode)
 }

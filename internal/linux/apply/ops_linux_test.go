@@ -208,8 +208,8 @@ func (s *seen) read(path string, st *syscall.Stat_t) error {
 	return err
 }
 
-// sameTree compares a tree with what it should be. Times of files count where the content is not that of before,
-// to a second.
+// sameTree compares a tree with what it should be. Times of files count where the content is not that of
+// before, to a second.
 func sameTree(t testing.TB, got, want, before map[string]seen) {
 	t.Helper()
 	for path := range want {

@@ -214,7 +214,8 @@ func (w *work) rights(n *node, upper bool, fd int) (restore func(), err error) {
 		return func() {}, err
 	}
 	mode := st.Mode & 0o7777
-	err = w.note(note{Layer: n.entry.Layer, Upper: upper, Path: []byte(n.entry.Path), Mode: mode, Opened: true})
+	err = w.note(note{Layer: n.entry.Layer, Upper: upper, Path: []byte(n.entry.Path),
+		Opened: true, Mode: mode})
 	if err == nil {
 		err = unix.Chmod(proc(fd), mode|all)
 	}
@@ -335,7 +336,7 @@ func (w *work) verify(k *node, p *pair) error {
 	if !isDir(k.entry.Old.Mode) {
 		return nil
 	}
-	return w.unchangedBelow(p.host)
+	return w.unchangedBelow(k, p.host)
 }
 
 var errMeanwhile = errors.New("another program changed it while it was applied")
@@ -380,21 +381,19 @@ func (w *work) removeTemp(host int) error {
 
 // fail notes what failed. It returns an error that ends all, since the next change would fail as well.
 func (w *work) fail(n *node, err error) error {
-	if err == nil {
-		return nil
-	}
-	var known *executor.StageError
-	if errors.As(err, &known) {
+	if err == nil || w.stopped {
 		return err
 	}
 	w.failures++
 	if w.failure == nil {
 		w.failure = w.explain(n, err)
 	}
-	for _, ends := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EROFS, w.ctx.Err()} {
-		if ends != nil && errors.Is(err, ends) {
-			return err
-		}
+	for _, ends := range []error{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EROFS,
+		w.ctx.Err()} {
+		w.stopped = w.stopped || ends != nil && errors.Is(err, ends)
+	}
+	if w.stopped {
+		return err
 	}
 	return nil
 }

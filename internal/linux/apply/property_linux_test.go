@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestApplyIsDirect does random operations in a stage, and directly in the same tree: after apply both are equal,
-// and until then the host's is untouched. Another stage is discarded path by path.
+// TestApplyIsDirect does random operations in a stage, and directly in the same tree: after apply both
+// are equal, and until then the host's is untouched. Another stage is discarded path by path.
 func TestApplyIsDirect(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -57,7 +57,8 @@ func TestApplyIsDirect(t *testing.T) {
 			}
 			sameTree(t, look(t, staged.root), want, before)
 			staged.clean()
-			if left := staged.changes(); len(left) > 0 && os.Geteuid() == 0 { // others cannot compare what they cannot read
+			// Others than root cannot compare what they cannot read.
+			if left := staged.changes(); len(left) > 0 && os.Geteuid() == 0 {
 				t.Errorf("the stage still has %q", left)
 			}
 			if t.Failed() {
@@ -143,7 +144,8 @@ func ageOps(tree map[string]seen) []op {
 
 // randomOps makes operations on a few names, so that they meet. Contents are unique.
 func randomOps(r *rand.Rand, n int) []op {
-	names := []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "e", "e/a", "e/b", "e/d/a", "e/d", "new\nline", "a.txt",
+	names := []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "e", "e/a", "e/b", "e/d/a", "e/d", "new\nline",
+		"a.txt",
 		"-x", "\xff"}
 	pick := func(of []string) string { return of[r.IntN(len(of))] }
 	modes := []int{0o755, 0o700, 0o555, 0o775, 0o1777}

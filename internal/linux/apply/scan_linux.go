@@ -4,18 +4,19 @@
 package apply
 
 import (
+	"encoding/binary"
 	"errors"
-	"fmt"
+	"hash/fnv"
 	"path/filepath"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/internal/linux/changes"
 
 	"golang.org/x/sys/unix"
 )
 
-// scan calls f for all below an open directory, O_PATH or not, with paths relative to it. A mount or a directory
-// that cannot be read is an error.
+// scan calls f for all below an open directory, O_PATH or not, with paths relative to it. A mount or a
+// directory that cannot be read is an error.
 func scan(dir int, path string, f func(path string, st *unix.Stat_t) error) error {
 	d, err := reader(dir)
 	if err != nil {
@@ -67,7 +68,8 @@ type stays struct{ why string }
 
 func (s *stays) Error() string { return s.why }
 
-// closedBelow returns what in a directory of the host, which would be removed, a command could not have removed.
+// closedBelow returns what in a directory of the host, which would be removed, a command could not have
+// removed.
 func (w *work) closedBelow(n *node) (why string, err error) {
 	l := w.layers[n.entry.Layer]
 	dir, name, below := cutLast(n.entry.Path)
@@ -80,9 +82,17 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 	}
 	defer done()
 	path := w.path(n)
-	err = scanIn(at, name, "", func(rel string, _ *unix.Stat_t) error {
+	n.below = 0
+	err = scanIn(at, name, "", func(rel string, st *unix.Stat_t) error {
+		n.below += fingerprint(rel, st)
+		now := changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid, Ino: st.Ino, Nlink: uint64(st.Nlink),
+			Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+		was := w.stage.Base.Lookup(&l.Layer, filepath.Join(n.entry.Path, rel))
+		if n.entry.Newer == "" && was.Conflict(&now) != "" { // since the changes were read
+			n.entry.Newer = filepath.Join(n.entry.Path, rel)
+		}
 		if err := w.stage.Closed(filepath.Join(path, rel)); err != nil {
-			return &stays{fmt.Sprintf("the policy of the stage does not allow to remove what is in it: %v", err)}
+			return &stays{"the policy of the stage does not allow to remove what is in it: " + err.Error()}
 		}
 		return nil
 	})
@@ -100,31 +110,35 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 	return "", err
 }
 
-// unchangedBelow looks whether nobody has changed a directory that has the temporary name since the changes were
-// read.
-func (w *work) unchangedBelow(host int) error {
-	if w.force {
-		return scanIn(host, w.temp, "", func(string, *unix.Stat_t) error { return nil }) // no mounts
-	}
-	fresh := func(st *unix.Stat_t) bool { return unix.TimespecToNsec(st.Mtim) >= w.began.UnixNano() }
-	var st unix.Stat_t
-	if err := unix.Fstatat(host, w.temp, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || fresh(&st) {
-		return errors.Join(err, errMeanwhile)
-	}
-	err := scanIn(host, w.temp, "", func(path string, st *unix.Stat_t) error {
-		if fresh(st) {
-			return fmt.Errorf("%s: %w", text.Word(path), errMeanwhile)
-		}
+// unchangedBelow looks whether a directory that has the temporary name has what it had in closedBelow.
+func (w *work) unchangedBelow(n *node, host int) error {
+	sum := uint64(0)
+	err := scanIn(host, w.temp, "", func(path string, st *unix.Stat_t) error { // which fails at a mount
+		sum += fingerprint(path, st)
 		return nil
 	})
-	if errors.Is(err, unix.EACCES) {
-		return nil // nobody else could
+	switch {
+	case errors.Is(err, unix.EACCES):
+		return nil // no other program of the user could
+	case err == nil && !w.force && sum != n.below:
+		return errMeanwhile
 	}
 	return err
 }
 
-// link makes another name of a file that was applied before, or that the host has already, where the stage has
-// both as hard links. It reports false where the file has to be copied.
+// fingerprint is a number for a file as it is. Their sum is that of a tree.
+func fingerprint(path string, st *unix.Stat_t) uint64 {
+	b := []byte(path)
+	for _, v := range []int64{int64(st.Ino), int64(st.Mode), st.Size, st.Mtim.Nano()} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(v))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(b) // never fails
+	return h.Sum64()
+}
+
+// link makes another name of a file that was applied before, or that the host has already, where the
+// stage has both as hard links. It reports false where the file has to be copied.
 func (w *work) link(n *node, at int, name string) (bool, error) {
 	f := &n.entry.New
 	l, dir, base := w.layers[n.entry.Layer], "", ""
@@ -161,8 +175,8 @@ func (w *work) link(n *node, at int, name string) (bool, error) {
 	return err == nil, err
 }
 
-// unchanged returns the files of the stage with several names that are no changes, so that the host has them, by
-// their inodes.
+// unchanged returns the files of the stage with several names that are no changes, so that the host has
+// them, by their inodes.
 func (w *work) unchanged(l *layer) map[inode]string {
 	if l.same != nil {
 		return l.same

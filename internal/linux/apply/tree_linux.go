@@ -22,6 +22,7 @@ type node struct {
 	chosen bool           // it is a change that is applied or discarded
 	done   bool           // it was
 	now    string         // its name on the host, while it has another one there
+	below  uint64         // of the host's directory that is removed: see closedBelow
 	todo   phase          // of what is chosen at and below it
 }
 
@@ -63,8 +64,9 @@ func (w *work) plant(all, chosen []changes.Entry) error {
 	}
 	nodes := make(map[place]*node, len(all))
 	for i, l := range w.layers {
-		l.top = &node{entry: &changes.Entry{Layer: i, Way: true, Change: executor.Change{Path: ".", Root: l.Root.Root},
-			Old: changes.Facts{Mode: unix.S_IFDIR}}}
+		l.top = &node{entry: &changes.Entry{Layer: i, Way: true,
+			Change: executor.Change{Path: ".", Root: l.Root.Root},
+			Old:    changes.Facts{Mode: unix.S_IFDIR}}}
 	}
 	for i := range all {
 		e := &all[i]
