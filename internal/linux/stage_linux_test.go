@@ -4,6 +4,8 @@
 package linux
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -145,6 +147,10 @@ func TestStagedRoots(t *testing.T) {
 			mustNot(os.Link(a.ws+"/file", a.out+"/dir/hard"))
 			return &job{}
 		}, "echo x >file; cat file", "modified file", "x"},
+		{"private caches", func(a *arena) *job {
+			mustNot(os.WriteFile(a.ws+"/go.mod", []byte("module m\n"), 0o644))
+			return &job{env: []string{"PATH=/usr/bin:/bin", "HOME=" + a.base + "/none"}}
+		}, "echo x >$GOCACHE/new; cat $GOCACHE/new", "", "x"},
 		{"unobserved", func(*arena) *job { return &job{blind: true} }, "mkdir .codex; echo x >file; cat file",
 			"added .codex, modified file", "x"},
 	} {
@@ -160,6 +166,70 @@ func TestStagedRoots(t *testing.T) {
 				t.Errorf("the host's tree is reported: %+v", j.after)
 			}
 		})
+	}
+}
+
+// TestStagedPolicies: a command that may do less than an earlier one finds its walls over what that one has left.
+func TestStagedPolicies(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	dir := func(l sandbox.Level) func(a *arena) *sandbox.Policy {
+		return func(a *arena) *sandbox.Policy { return a.with(level(l, a.ws+"/dir")...) }
+	}
+	readOnly := func(a *arena) *sandbox.Policy {
+		p := bind(sandbox.ReadOnly(), a.ws)
+		return &p
+	}
+	narrower := func(a *arena) *sandbox.Policy {
+		p := bind(sandbox.WorkspaceWrite(a.ws+"/dir"), a.ws)
+		return &p
+	}
+	for _, test := range []struct {
+		name, first string
+		policy      func(a *arena) *sandbox.Policy
+		line, want  string
+	}{
+		{"read-only directory that is gone", "rm -r dir", dir(sandbox.LevelRead), "ls; echo x >new; cat new", "file\nx"},
+		{"read-only directory that is new", "rm -r dir; mkdir dir; echo x >dir/in", dir(sandbox.LevelRead),
+			"cat dir/in; echo y 2>/dev/null >dir/in || echo denied", "x\ndenied"},
+		{"denied directory that is a file", "rm -r dir; echo x >dir", dir(sandbox.LevelDeny),
+			"cat dir 2>/dev/null || echo denied", "denied"},
+		{"denied directory that is a link", "rm -r dir; ln -s ../out dir", dir(sandbox.LevelDeny),
+			"echo x >dir/canary; cat dir/canary", "canary"},
+		{"writable directory that is a link", "rm -r dir; ln -s ../out dir", dir(sandbox.LevelWrite),
+			"echo x 2>/dev/null >dir/canary; cat dir/canary", "canary"},
+		{"nothing is writable", "echo x >file", readOnly, "cat file; echo y 2>/dev/null >file || echo denied", "x\ndenied"},
+		{"a part is writable", "echo x >file; echo x >dir/in", narrower,
+			"cd dir; cat ../file in; echo y >in; cat in; echo y 2>/dev/null >../file || echo denied", "x\nx\ny\ndenied"},
+		{"denied file below", "mkdir dir/a; echo x >dir/a/s", func(a *arena) *sandbox.Policy {
+			return a.with(level(sandbox.LevelDeny, a.ws+"/dir/a/s")...)
+		}, "cat dir/a/s 2>/dev/null || echo denied", "denied"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newArena(t)
+			unchanged(t, a.ws, a.out)
+			a.staged(t, &job{}, test.first)
+			out, _ := a.staged(t, &job{policy: test.policy(a)}, "{ "+test.line+"; } 2>/dev/null")
+			if trimmed(out) != test.want {
+				t.Errorf("%q, want %q", out, test.want)
+			}
+		})
+	}
+}
+
+// TestStagedDisk: what is written in a stage counts for the limit.
+func TestStagedDisk(t *testing.T) {
+	testenv.NeedProgram(t, "dd")
+	a := newArena(t)
+	unchanged(t, a.ws)
+	spec := a.request(&job{args: sh("dd if=/dev/zero of=big bs=64k count=10000; sleep 60"), stage: &executor.Staging{}})
+	spec.Resources.Disk = 1 << 20
+	c, err := a.host.Start(context.Background(), spec, nulls(t))
+	must(t, err)
+	exit := new(executor.Exit)
+	exit.Code, exit.Signal, err = c.Wait()
+	must(t, errors.Join(err, c.Kill(), c.WaitAll(), c.Close(exit)))
+	if exit.Limit != executor.LimitDisk {
+		t.Errorf("%+v", exit)
 	}
 }
 

@@ -228,6 +228,11 @@ func (n *nativePlan) coverOver(name string) string {
 func (n *nativePlan) point(spot Spot) {
 	at := n.coverOver(spot.Path)
 	p := Point{Path: spot.Path, Dir: spot.Kind == KindDirectory}
+	if n.req.isTmp(at) && n.req.Tmp.Asked && n.req.staged(n.req.Tmp.Source.Path) {
+		n.fail("a mount point for "+spot.Path+" in "+n.req.Tmp.Source.Path+", which is at "+at,
+			"the stage keeps that directory as it is", "use the private /tmp")
+		return
+	}
 	if n.req.isTmp(at) {
 		p.Below, p.Path = n.req.Tmp.Source.Path, below(spot.Path, at)
 		n.plan.Points = append(n.plan.Points, p)

@@ -96,7 +96,7 @@ type Rule struct {
 	// own: something in it is protected, and would not be after the directory was moved.
 	// The price is that files cannot be renamed or linked across it.
 	Pin bool `json:"pin,omitempty"`
-	// Own says that the directory is one of ours, such as a private cache, which no stage holds.
+	// Own says that the directory is one of sallyport's own, which no stage keeps as it is.
 	Own bool `json:"own,omitempty"`
 }
 

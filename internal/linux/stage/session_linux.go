@@ -353,6 +353,9 @@ func seeStaged(r *plan.Request) {
 		for _, s := range slices.Backward(r.Staged) { // the nearest
 			if s.Kind == plan.KindDirectory && u.Path != s.Path && safefile.Within(u.Path, s.Path) {
 				u.Kind = stagedKind(s.Upper.Path, u.Path[len(s.Path)+1:], u.Kind)
+				if u.Kind == plan.KindLink && u.Level != sandbox.LevelRead {
+					u.Kind = plan.KindMissing // what it leads to has rules of its own
+				}
 				break
 			}
 		}
@@ -421,9 +424,7 @@ func (st *Session) Claim(p *plan.Plan) (release func(), err error) {
 // outdated reports whether a plan makes an overlay that is there.
 func (st *Session) outdated(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Script.Steps, func(s launch.Step) bool {
-		return s.Op == launch.OpOverlay && slices.ContainsFunc(st.stage.Roots, func(r Root) bool {
-			return r.Path == s.Path && s.Layers.Durable && st.tree(r.Path) != nil
-		})
+		return s.Op == launch.OpOverlay && st.tree(s.Path) != nil
 	})
 }
 
@@ -472,8 +473,13 @@ func (st *Session) Take(sent *launch.Handover, p *plan.Plan) error {
 // Explain returns why the stage could not be mounted; nil if the launch failed for another reason.
 func (st *Session) Explain(err error) error {
 	var step *launch.StepError
-	if st == nil || !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Step.Layers == nil ||
-		!step.Step.Layers.Durable || step.Call == "compare" || step.Errno == syscall.ENOENT {
+	if st == nil || !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Call == "compare" ||
+		step.Errno == syscall.ENOENT {
+		return nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !slices.ContainsFunc(st.stage.Roots, func(r Root) bool { return r.Path == step.Step.Path }) {
 		return nil
 	}
 	no := &sandbox.UnsupportedError{Need: "a stage over " + text.Word(step.Step.Path),
