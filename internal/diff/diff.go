@@ -7,6 +7,8 @@ package diff
 
 import (
 	"bytes"
+	"crypto/sha1" //nolint:gosec // git names contents by it
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +53,13 @@ func Patch(name string, old, now File) []byte {
 	case old.Mode != now.Mode:
 		out = fmt.Appendf(out, "old mode %06o\nnew mode %06o\n", old.Mode, now.Mode)
 	}
+	if hunks != nil || old.Mode == 0 || now.Mode == 0 {
+		// Patch(1) takes from it that a link is one, and that an empty file is deleted.
+		if out = fmt.Appendf(out, "index %s..%s", object(old), object(now)); old.Mode == now.Mode {
+			out = fmt.Appendf(out, " %06o", old.Mode)
+		}
+		out = append(out, '\n')
+	}
 	if hunks == nil {
 		return out
 	}
@@ -62,6 +71,17 @@ func Patch(name string, old, now File) []byte {
 	}
 	out = fmt.Appendf(out, "--- %s%s\n+++ %s%s\n", a, end(a), b, end(b))
 	return append(out, hunks...)
+}
+
+// object is the name that git has for a content.
+func object(f File) string {
+	if f.Mode == 0 {
+		return strings.Repeat("0", 2*sha1.Size)
+	}
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(f.Text))
+	h.Write(f.Text)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Quote returns a path as git writes it: in quotes, with escapes of C, where it has a byte that is no

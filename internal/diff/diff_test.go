@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,32 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
+
+// indexLine is compared by TestIndex.
+var indexLine = regexp.MustCompile(`(?m)^index .*\n`)
+
+// TestIndex compares the lines with those of git diff --full-index.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	none, empty := strings.Repeat("0", 40), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+	const a = "78981922613b2afb6025042ff6bd878ac1994e85"
+	file, script := File{ModeFile, []byte("a\n")}, File{ModeExecutable, []byte("a\n")}
+	for _, c := range []struct {
+		old, now File
+		want     string
+	}{
+		{File{}, file, "index " + none + ".." + a + "\n"},
+		{file, File{}, "index " + a + ".." + none + "\n"},
+		{File{}, File{Mode: ModeFile}, "index " + none + ".." + empty + "\n"},
+		{file, File{Mode: ModeFile}, "index " + a + ".." + empty + " 100644\n"},
+		{file, File{Mode: ModeExecutable}, "index " + a + ".." + empty + "\n"},
+		{file, script, ""},
+	} {
+		if got := indexLine.FindString(string(Patch("f", c.old, c.now))); got != c.want {
+			t.Errorf("%v to %v: %q, want %q", c.old, c.now, got, c.want)
+		}
+	}
+}
 
 func TestPatch(t *testing.T) {
 	t.Parallel()
@@ -42,6 +69,8 @@ func TestPatch(t *testing.T) {
 		{"mode", "f", file("a\n"), File{ModeExecutable, []byte("a\n")}, "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"},
 		{"link", "f", File{}, File{ModeLink, []byte("to")},
 			"diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n"},
+		{"another link", "f", File{ModeLink, []byte("a")}, File{ModeLink, []byte("b\n")},
+			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n"},
 		{"a file becomes a link", "f", file(""), File{ModeLink, []byte("t")},
 			"diff --git a/f b/f\ndeleted file mode 100644\ndiff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n" +
 				"@@ -0,0 +1 @@\n+t\n\\ No newline at end of file\n"},
@@ -58,7 +87,8 @@ func TestPatch(t *testing.T) {
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, string(Patch(c.path, c.old, c.now))); diff != "" {
+			got := indexLine.ReplaceAllString(string(Patch(c.path, c.old, c.now)), "")
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -201,6 +231,37 @@ func TestBounded(t *testing.T) {
 				t.Errorf("%v, or another text", err)
 			}
 		})
+	}
+}
+
+// TestPrograms: patch -p1 and git apply make of the old file the new one.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	file := func(text string) File { return File{Mode: ModeFile, Text: []byte(text)} }
+	link := func(to string) File { return File{Mode: ModeLink, Text: []byte(to)} }
+	script := File{ModeExecutable, []byte("a\n")}
+	for _, args := range [][]string{{"patch", "-p1", "-s"}, {"git", "apply", "-"}} {
+		program := testenv.NeedProgram(t, args[0])
+		for i, c := range []struct {
+			name     string
+			old, now File
+		}{
+			{"l", link("a"), link("b")}, {"l", File{}, link("b")}, {"l", link("b"), File{}}, {"e", File{}, file("")}, {"e", file(""), File{}},
+			{"x", File{}, script}, {"x", file("a\n"), script}, {"x y", file("b"), script}, {"\u00e9\n\"", file("a\n"), file("b")},
+			{"t", file("a\n"), link("b")}, {"t", link("b"), file("a\n")}, {"d/e/f", File{}, file("x")}, {"d/e/f", file("x"), File{}},
+		} {
+			dir := t.TempDir()
+			if err := put(filepath.Join(dir, c.name), c.old); err != nil {
+				t.Fatal(err)
+			}
+			patch := Patch(c.name, c.old, c.now)
+			cmd := exec.Command(program, args[1:]...)
+			cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(patch), append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+			out, err := cmd.CombinedOutput()
+			if got := get(filepath.Join(dir, c.name)); err != nil || got.Mode != c.now.Mode || !bytes.Equal(got.Text, c.now.Text) {
+				t.Errorf("%s %d: %v: %s%v\n%s", args[0], i, err, out, got, patch)
+			}
+		}
 	}
 }
 

@@ -20,16 +20,21 @@ type later struct {
 	below bool   // all that is in it
 }
 
-// maxLater bounds the bytes of a path that count: programs reach no longer ones.
-const maxLater = 4 << 10
+// maxLater is up to which byte all tables are asked about a path. In deeper directories only names count.
+const maxLater = 256
 
 // is reports whether a path relative to the root is run or obeyed.
 func (l *later) is(at string) bool {
 	if at == "." {
 		return false
 	}
-	if cut := len(at) - maxLater; cut > 0 {
-		at = at[cut:]
+	if len(at) > maxLater {
+		for name := range strings.SplitSeq(at[maxLater:], "/") {
+			if _, ok := grants.FindTool(name); ok {
+				return true
+			}
+		}
+		at = at[:maxLater]
 	}
 	if dir := path.Dir(at); dir != l.dir {
 		l.dir, l.below = dir, dir != "." && l.runs(dir)

@@ -133,7 +133,10 @@ func (o *op) perform() error {
 	return errors.ErrUnsupported
 }
 
-// deep makes a tree of directories named d that is deeper than paths can be, with a file at its end.
+// level is the name of each directory of a deep tree: a hundred of them are longer than a path can be.
+var level = strings.Repeat("d", 60)
+
+// deep makes a deep tree of directories, with a file at its end.
 func deep(name string, depth int) error {
 	home, err := os.Getwd()
 	if err != nil {
@@ -143,10 +146,10 @@ func deep(name string, depth int) error {
 		return err
 	}
 	for range depth {
-		if err := os.Mkdir("d", 0o755); err != nil && !os.IsExist(err) {
+		if err := os.Mkdir(level, 0o755); err != nil && !os.IsExist(err) {
 			return err
 		}
-		if err := os.Chdir("d"); err != nil {
+		if err := os.Chdir(level); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -231,14 +233,21 @@ func (u *updater) record(at, name string, now, old *Facts, hidden int64, opaque 
 // keep keeps records below directories of the host that have no place in the upper any more: they are older
 // than the end of these.
 func (u *updater) keep() {
-	for at, s := range u.old {
-		if _, ok := u.now[at]; ok {
-			continue
+	var hidden []string
+	for at, s := range u.now {
+		if s.Hides {
+			hidden = append(hidden, at)
 		}
-		for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
-			if u.now[dir].Hides {
-				u.now[at] = s
-				break
+	}
+	if hidden == nil {
+		return
+	}
+	old := slices.Sorted(maps.Keys(u.old))
+	for _, dir := range hidden {
+		i, _ := slices.BinarySearch(old, dir+"/")
+		for ; i < len(old) && strings.HasPrefix(old[i], dir+"/"); i++ {
+			if _, ok := u.now[old[i]]; !ok {
+				u.now[old[i]] = u.old[old[i]]
 			}
 		}
 	}

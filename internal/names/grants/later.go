@@ -39,7 +39,8 @@ func LaterAt(name string) Later {
 
 // LaterIn is [LaterAt] where the home directories are known.
 func LaterIn(homes []string, name string) Later {
-	if slices.ContainsFunc(systemStarts, func(at string) bool { return strings.HasPrefix(name+"/", at) }) {
+	whole := name + "/"
+	if slices.ContainsFunc(systemStarts, func(at string) bool { return strings.HasPrefix(whole, at) }) {
 		return Starts
 	}
 	table, found := homeFiles().later, NotLater
