@@ -6,6 +6,8 @@ package stages
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
@@ -39,10 +41,24 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 		return said
 	case isConflict:
 		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), "")
-	case err == nil && len(done.Refused) > 0:
+	case err == nil && c.refused(ctx, done):
 		return explain.ExitCode(explain.CodeNo)
 	}
 	return err
+}
+
+// refused reports whether something was not applied besides special files, which never are.
+func (c *chosen) refused(ctx context.Context, done *executor.Applied) bool {
+	if len(done.Refused) == 0 {
+		return false
+	}
+	left, err := c.Changes(ctx, c.paths...)
+	return err != nil || slices.ContainsFunc(done.Refused, func(x executor.Conflict) bool {
+		return !slices.ContainsFunc(left, func(l executor.Change) bool {
+			full := filepath.Join(l.Root, l.Path)
+			return l.File == "special" && (x.Path == full || filepath.Join(c.Info().Workspace, x.Path) == full)
+		})
+	})
 }
 
 // maxRefused is how many changes that cannot be applied are named; --json has all.
@@ -57,8 +73,12 @@ func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *execut
 		out.Conflicts = append([]executor.Conflict{}, done.Conflicts...)
 		return env.PrintJSON(out)
 	}
+	word := "conflict: "
+	if complete {
+		word = "overwritten: "
+	}
 	for _, x := range done.Conflicts {
-		env.Tell("conflict: " + text.Word(x.Path) + ": " + reason(x.Reason))
+		env.Tell(word + text.Word(x.Path) + ": " + reason(x.Reason))
 	}
 	for i, x := range done.Refused {
 		if i == maxRefused {

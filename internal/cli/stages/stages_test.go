@@ -227,6 +227,12 @@ func TestApply(t *testing.T) {
 		{"refused", "apply 4f2a", func(s *e2e.FakeStage) {
 			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
 		}, 1, "3 changes applied\n", "not applied: fifo: a special file"},
+		{"a special file", "apply fix", func(s *e2e.FakeStage) {
+			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
+		}, 0, "7 changes applied\n", "not applied: fifo: a special file"},
+		{"overwritten", "apply --force 4f2a", func(s *e2e.FakeStage) {
+			s.Conflicts = conflict[:1]
+		}, 0, "3 changes applied\n", "overwritten: src/a.go: its content was changed outside of the stage meanwhile"},
 		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
 		{"another error", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = errors.New("disk full") }, 125, "", "disk full"},
 		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
@@ -238,6 +244,7 @@ func TestApply(t *testing.T) {
 			b := newBench(t)
 			if test.change != nil {
 				test.change(b.e.All[0])
+				b.e.All[1].Refused = b.e.All[0].Refused
 			}
 			code := b.do(strings.Split(test.words, " ")...)
 			if code != test.code || b.out.String() != test.out ||

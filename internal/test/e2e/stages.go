@@ -94,9 +94,10 @@ func (s *FakeStage) Apply(ctx context.Context, o executor.ApplyOptions) (*execut
 	case err != nil || s.Err != nil:
 		return &executor.Applied{Left: len(s.Has)}, cmpErr(err, s.Err)
 	case len(s.Conflicts) > 0 && !o.Force:
-		return &executor.Applied{Conflicts: s.Conflicts, Left: len(s.Has)}, &executor.ConflictError{Conflicts: s.Conflicts}
+		return &executor.Applied{Conflicts: s.Conflicts, Left: len(s.Has)},
+			&executor.ConflictError{Conflicts: s.Conflicts}
 	}
-	done := &executor.Applied{Left: len(s.Has) - len(some), Refused: s.Refused}
+	done := &executor.Applied{Conflicts: s.Conflicts, Left: len(s.Has) - len(some), Refused: s.Refused}
 	for _, c := range some {
 		done.Applied = append(done.Applied, c.Path)
 	}
