@@ -26,8 +26,8 @@ func (a *answer) staged(s *executor.Staged) {
 		a.facts["changes"], a.facts["changes_omitted"] = list[:fewChanges], s.Total-fewChanges
 	}
 	if s.Total > 0 {
-		a.say("%d changes are staged in all; changes shows them, and the user applies them (sallyport apply %s) "+
-			"or discards them", s.Total, s.ID)
+		a.say("%d changes are staged in all; changes shows them, and the user applies them "+
+			"(sallyport apply %s) or discards them", s.Total, s.ID)
 	}
 }
 
@@ -46,7 +46,8 @@ func (s *Server) stage(ctx context.Context) (executor.Stage, error) {
 
 // letters are what a list has for the kinds of changes, as git status has.
 var letters = map[string]string{executor.ChangeAdded: "A", executor.ChangeModified: "M",
-	executor.ChangeDeleted: "D", executor.ChangeRenamed: "R", executor.ChangeMode: "M", executor.ChangeType: "T"}
+	executor.ChangeDeleted: "D", executor.ChangeRenamed: "R", executor.ChangeMode: "M",
+	executor.ChangeType: "T"}
 
 // changes lists what the commands of the conversation changed.
 func (s *Server) changes(c *call) (*answer, error) {
@@ -57,7 +58,8 @@ func (s *Server) changes(c *call) (*answer, error) {
 	if c.args.err != nil {
 		return nil, c.args.err
 	}
-	a := &answer{facts: map[string]any{"stage": nil, "changes_total": 0, "changes": []any{}, "changes_omitted": 0}}
+	a := &answer{facts: map[string]any{"stage": nil, "changes_total": 0, "changes": []any{},
+		"changes_omitted": 0}}
 	stage, err := s.stage(c.ctx)
 	if err != nil {
 		return nil, err
@@ -82,8 +84,8 @@ func (s *Server) changes(c *call) (*answer, error) {
 	}
 	a.facts["changes_total"], a.facts["changes"] = len(all), listed
 	a.facts["changes_omitted"] = len(all) - len(listed)
-	a.say("%d changes in stage %s, which the user applies (sallyport apply %s) or discards; %d are not listed",
-		len(all), info.ID, info.ID, len(all)-len(listed))
+	a.say("%d changes in stage %s, which the user applies (sallyport apply %s) or discards; "+
+		"%d are not listed", len(all), info.ID, info.ID, len(all)-len(listed))
 	a.shown = rows.String()
 	if !withDiff || len(all) == 0 {
 		return a, nil
@@ -153,13 +155,16 @@ const maxDiff = 16 << 20
 
 // diffOf describes the diff of the conversation, at the address of a run.
 func diffOf(r *runs.Run) *sdk.Resource {
-	return &sdk.Resource{URI: outputPrefix + r.ID() + diffSuffix, Name: "diff of run " + r.ID(), MIMEType: diffText}
+	return &sdk.Resource{URI: outputPrefix + r.ID() + diffSuffix, Name: "diff of run " + r.ID(),
+		MIMEType: diffText}
 }
 
 // readDiff returns the diff of the stage that a run had.
-func (s *Server) readDiff(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+func (s *Server) readDiff(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult,
+	error) {
 	uri := req.Params.URI
-	if _, err := s.runs.Find(owner, strings.TrimSuffix(strings.TrimPrefix(uri, outputPrefix), diffSuffix)); err != nil {
+	id := strings.TrimSuffix(strings.TrimPrefix(uri, outputPrefix), diffSuffix)
+	if _, err := s.runs.Find(owner, id); err != nil {
 		return nil, unknownResource(uri)
 	}
 	stage, err := s.stage(ctx)
@@ -174,5 +179,6 @@ func (s *Server) readDiff(ctx context.Context, req *sdk.ReadResourceRequest) (*s
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text.Line(err.Error())}
 	}
 	return &sdk.ReadResourceResult{Cacheable: sdk.Cacheable{CacheScope: "private"},
-		Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: diffText, Text: text.Decode(out.Bytes())}}}, nil
+		Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: diffText,
+			Text: text.Decode(out.Bytes())}}}, nil
 }

@@ -36,7 +36,7 @@ func (s *Server) addResources() {
 	if s.opts.Stage != "" {
 		s.mcp.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: outputPrefix + "{run}" + diffSuffix,
 			Name: "diff", Title: "Changes of the conversation", MIMEType: diffText,
-			Description: "A unified diff of what the commands of this conversation changed, that of the run included.",
+			Description: "A unified diff of what the commands of this conversation changed.",
 		}, s.readDiff)
 	}
 	s.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {

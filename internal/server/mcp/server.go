@@ -28,7 +28,8 @@ type Options struct {
 	Dir, Root string
 	// Environ holds the variables that commands may inherit, as "NAME=value". It is not nil.
 	Environ []string
-	// Stage is the name of the stage that all commands have; empty for none. Without one there is no tool changes.
+	// Stage is the name of the stage that all commands have; empty for none. Without one there is no tool
+	// changes.
 	Stage string
 	// Check explains a command that would run for a Request, as an object in JSON. It must not be nil.
 	Check func(ctx context.Context, r *runs.Request) (any, error)

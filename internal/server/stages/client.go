@@ -56,13 +56,14 @@ const leastPrefix = 4
 func find(all []executor.StageInfo, workspace, id string) (executor.StageInfo, error) {
 	var found []executor.StageInfo
 	for _, info := range all {
-		here := workspace == info.Workspace || strings.HasPrefix(path.Clean(workspace)+"/", info.Workspace+"/")
+		here := strings.HasPrefix(path.Clean(workspace)+"/", info.Workspace+"/")
 		switch {
 		case id != "" && info.ID == id:
 			return info, nil
 		case id == "" && here:
 			found = []executor.StageInfo{info} // the last one is the newest
-		case id != "" && (len(id) >= leastPrefix && strings.HasPrefix(info.ID, id) || here && info.Name == id):
+		case id != "" && here && info.Name == id,
+			len(id) >= leastPrefix && strings.HasPrefix(info.ID, id):
 			found = append(found, info)
 		}
 	}
