@@ -120,9 +120,11 @@ func newRacer(how, at, ws string) (*racer, error) {
 		r.swap = func(forbidden bool) error { return unix.Dup3(pick[forbidden], r.dir, unix.O_CLOEXEC) }
 	case "working directory":
 		r.swap = func(forbidden bool) error { return unix.Fchdir(pick[forbidden]) }
+		return r, r.swap(false)
 	case "root directory":
 		r.path = within("")
 		r.swap = func(forbidden bool) error { return errors.Join(unix.Fchdir(pick[forbidden]), unix.Chroot(".")) }
+		return r, nil // the workspace is needed once more
 	}
 	return r, nil
 }
@@ -227,8 +229,8 @@ func TestAskingRaces(t *testing.T) {
 			}
 			var calls int
 			text, err := os.ReadFile(a.ws + "/calls")
-			if _, scanned := fmt.Sscan(string(text), &calls); scanned != nil || calls == 0 || yes.Load() == 0 ||
-				res.code != 0 {
+			if _, scanned := fmt.Sscan(string(text), &calls); scanned != nil || calls == 0 ||
+				calls > int(yes.Load()) || res.code != 0 {
 				t.Errorf("%+v, %q, %v", res, text, err)
 			}
 			t.Logf("%d calls made, %d times yes, %d times no", calls, yes.Load(), no.Load())
