@@ -36,8 +36,8 @@ func BenchmarkAsking(b *testing.B) {
 	a := newArena(b)
 	for _, at := range []string{a.ws + "/new", a.out + "/new"} {
 		b.Run(map[bool]string{true: "asked", false: "workspace"}[at == a.out+"/new"], func(b *testing.B) {
-			j := &job{ask: says(true).ask, args: []string{os.Getenv(programVar), partAsked, "bench", "ws=" + a.ws,
-				"at=" + at, fmt.Sprintf("n=%d", b.N)}}
+			j := &job{ask: says(true).ask, args: []string{os.Getenv(programVar), partAsked, "bench",
+				"ws=" + a.ws, "at=" + at, fmt.Sprintf("n=%d", b.N)}}
 			res, err := a.run(b, j)
 			must(b, err)
 			var each float64

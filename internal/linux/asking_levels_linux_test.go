@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestAskingChangedMeanwhile: what another program changes while the question is open is noticed, and the call is
-// made with the rights of the command and no others.
+// TestAskingChangedMeanwhile: what another program changes while the question is open is noticed, and the
+// call is made with the rights of the command and no others.
 func TestAskingChangedMeanwhile(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, tt := range []struct {
@@ -64,7 +64,8 @@ func TestAskingLandlock(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := atLevel(t, plan.LevelLandlock)
 	must(t, os.RemoveAll(a.ws+"/.git"))
-	for _, name := range []string{"create", "append", "mkdir", "unlink", "rename", "move-out", "move-in", "link"} {
+	for _, name := range []string{"create", "append", "mkdir", "unlink", "rename", "move-out", "move-in",
+		"link"} {
 		op := askedOps()[name]
 		want := a.outside(t, name)
 		a.reset(t)

@@ -41,8 +41,8 @@ type closings struct {
 	globs bool               // the policy has patterns
 }
 
-// asking returns what decides about denied accesses; nil without [executor.Spec.AskAccess]. Missing are protected
-// names that do not exist.
+// asking returns what decides about denied accesses; nil without [executor.Spec.AskAccess]. Missing are
+// protected names that do not exist.
 func (a *attempt) asking(missing []string) *observer.Asking {
 	if a.spec.AskAccess == nil {
 		return nil
@@ -59,7 +59,8 @@ func (a *attempt) asking(missing []string) *observer.Asking {
 	for _, name := range slices.Clone(never) {
 		never = append(never, hostfacts.RealPath(name))
 	}
-	c := &closings{paths: a.resolved.Paths, rules: a.names.Rules(), never: never, globs: len(a.resolved.Globs) > 0}
+	c := &closings{paths: a.resolved.Paths, rules: a.names.Rules(), never: never}
+	c.globs = len(a.resolved.Globs) > 0
 	return &observer.Asking{Opens: c.opens, Ask: a.spec.AskAccess}
 }
 
@@ -86,10 +87,12 @@ func (c *closings) opens(name string, tree bool) bool {
 	return !ofTools(name)
 }
 
-// besideSecrets reports whether a path is in a hidden directory, such as ~/.ssh, in which a rule hides a file.
+// besideSecrets reports whether a path is in a hidden directory, such as ~/.ssh, in which a rule hides a
+// file.
 func besideSecrets(name string, r *plan.Rule) bool {
 	dir := filepath.Dir(r.Path)
-	return r.Level == sandbox.LevelDeny && strings.HasPrefix(filepath.Base(dir), ".") && hostfacts.Below(name, dir)
+	return r.Level == sandbox.LevelDeny && strings.HasPrefix(filepath.Base(dir), ".") &&
+		hostfacts.Below(name, dir)
 }
 
 // chosen reports whether a rule is an entry of the policy for reading alone, which narrower grants open.

@@ -102,16 +102,13 @@ func TestAsking(t *testing.T) {
 				at := a.prepare(t, fmt.Sprintf("%s-%v", name, yes))
 				before := a.trees(t, at)
 				p := says(yes)
-				var after executor.Exit
-				res, err := a.run(t, &job{after: &after, ask: p.ask, args: []string{os.Getenv(programVar), partAsked, name,
-					"ws=" + a.ws, "at=" + at}})
-				must(t, err)
-				got, wantOut, wantTree := strings.TrimSpace(res.out), "done", want
+				got, after := a.asks(t, p, name, at, nil)
+				wantOut, wantTree := "done", want
 				if !yes {
 					wantOut, wantTree = op.errno, before
 				}
 				if got != wantOut || a.trees(t, at) != wantTree {
-					t.Errorf("%v: %s %s, want %s\n%s\nwant\n%s", yes, got, res.err, wantOut, a.trees(t, at), wantTree)
+					t.Errorf("%v: %s, want %s\n%s\nwant\n%s", yes, got, wantOut, a.trees(t, at), wantTree)
 				}
 				if (len(after.Denials) == 0) != yes {
 					t.Errorf("%v: denials %v", yes, after.Denials)
@@ -137,8 +134,8 @@ func (a *arena) wasAsked(t *testing.T, asked []executor.AccessQuestion, at strin
 	for _, p := range op.paths {
 		paths = append(paths, at+"/"+p)
 	}
-	if q.Call != op.call || !slices.Equal(q.Paths, paths) || q.Program != filepath.Base(os.Getenv(programVar)) ||
-		q.PID <= 0 || q.Access != (sandbox.Access{Op: sandbox.Write, Path: paths[0]}) {
+	if q.Call != op.call || !slices.Equal(q.Paths, paths) ||
+		q.Program != filepath.Base(os.Getenv(programVar)) || q.PID <= 0 || q.Access != (sandbox.Access{Op: sandbox.Write, Path: paths[0]}) {
 		t.Errorf("asked %+v, want %s of %q", q, op.call, paths)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -82,104 +83,122 @@ func writes(text string) func(int) error {
 	}
 }
 
-// raises is for a call that does not wait: nothing asks about descriptors that were opened for reading.
+// onFile is for a call on a descriptor that was opened for reading.
 func onFile(do func(fd int) error) func(at, ws string) error {
 	return func(at, _ string) error { return openIn(at+"/old", unix.O_RDONLY, 0, do) }
 }
 
+// on is for a call on one name in the directory.
+func on(name string, f func(name string) error) func(at, ws string) error {
+	return func(at, _ string) error { return f(at + "/" + name) }
+}
+
+// onTwo is for a call on two.
+func onTwo(from, to string, f func(from, to string) error) func(at, ws string) error {
+	return func(at, _ string) error { return f(at+"/"+from, at+"/"+to) }
+}
+
+// row is a call that a read-only mount denies. The paths are words.
+func row(call, paths string, make func(at, ws string) error) askedOp {
+	return askedOp{make, call, strings.Fields(paths), "EROFS"}
+}
+
 func askedOps() map[string]askedOp {
-	long := []unix.Timespec{{Sec: 1000, Nsec: 1}, {Sec: 2000, Nsec: 2}}
-	both := func(f func(from, to string) error) func(at, ws string) error {
-		return func(at, _ string) error { return f(at+"/old", at+"/new") }
-	}
-	named := func(name string, f func(name string) error) func(at, ws string) error {
-		return func(at, _ string) error { return f(at + "/" + name) }
+	put := func(flags int, mode uint32) func(string) error {
+		return func(name string) error { return openIn(name, flags, mode, writes("x")) }
 	}
 	ops := map[string]askedOp{
-		"create": {named("new", func(n string) error {
-			return openIn(n, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o666, writes("x"))
-		}), "openat", []string{"new"}, "EROFS"},
-		"write": {named("old", func(n string) error {
-			return openIn(n, unix.O_CREAT|unix.O_TRUNC|unix.O_RDWR, 0o666, writes("x"))
-		}), "openat", []string{"old"}, "EROFS"},
-		"overwrite": {named("old", func(n string) error { return openIn(n, unix.O_WRONLY, 0, writes("x")) }),
-			"openat", []string{"old"}, "EROFS"},
-		"append": {named("old", func(n string) error {
+		"create":    row("openat", "new", on("new", put(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o666))),
+		"write":     row("openat", "old", on("old", put(unix.O_CREAT|unix.O_TRUNC|unix.O_RDWR, 0o666))),
+		"overwrite": row("openat", "old", on("old", put(unix.O_WRONLY, 0))),
+		"append": row("openat", "old", on("old", func(n string) error {
 			return openIn(n, unix.O_APPEND|unix.O_WRONLY, 0, func(fd int) error {
 				_, err := unix.Pwrite(fd, []byte("end"), 0) // Linux appends whatever the offset
 				return err
 			})
-		}), "openat", []string{"old"}, "EROFS"},
-		"mkdir":    {named("new", func(n string) error { return unix.Mkdir(n, 0o777) }), "mkdirat", []string{"new"}, "EROFS"},
-		"slash":    {named("new/", func(n string) error { return unix.Mkdir(n, 0o777) }), "mkdirat", []string{"new"}, "EROFS"},
-		"pipe":     {named("new", func(n string) error { return unix.Mkfifo(n, 0o666) }), "mknodat", []string{"new"}, "EROFS"},
-		"empty":    {named("new", func(n string) error { return unix.Mknod(n, 0o666, 0) }), "mknodat", []string{"new"}, "EROFS"},
-		"symlink":  {named("new", func(n string) error { return unix.Symlink("/no where", n) }), "symlinkat", []string{"new"}, "EROFS"},
-		"unlink":   {named("old", unix.Unlink), "unlinkat", []string{"old"}, "EROFS"},
-		"rmdir":    {named("dir", unix.Rmdir), "unlinkat", []string{"dir"}, "EROFS"},
-		"rename":   {both(unix.Rename), "renameat", []string{"old", "new"}, "EROFS"},
-		"link":     {both(unix.Link), "linkat", []string{"old", "new"}, "EROFS"},
-		"truncate": {named("old", func(n string) error { return unix.Truncate(n, 1) }), "truncate", []string{"old"}, "EROFS"},
-		"chmod":    {named("old", func(n string) error { return unix.Chmod(n, 0o604) }), "fchmodat", []string{"old"}, "EROFS"},
-		"chmod-directory": {named("dir", func(n string) error { return unix.Chmod(n, 0o710) }), "fchmodat",
-			[]string{"dir"}, "EROFS"},
-		"fchmod": {onFile(func(fd int) error { return unix.Fchmod(fd, 0o604) }), "fchmod", []string{"old"}, "EROFS"},
-		"chown": {named("old", func(n string) error { return unix.Chown(n, os.Getuid(), os.Getgid()) }), "fchownat",
-			[]string{"old"}, "EROFS"},
-		"utimes": {named("old", func(n string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, n, long, 0) }),
-			"utimensat", []string{"old"}, "EROFS"},
-		"utimes-link": {named("link", func(n string) error {
-			return unix.UtimesNanoAt(unix.AT_FDCWD, n, long, unix.AT_SYMLINK_NOFOLLOW)
-		}), "utimensat", []string{"link"}, "EROFS"},
-		"follow": {named("link", func(n string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, n, long, 0) }),
-			"utimensat", []string{"old"}, "EROFS"},
-		"setxattr": {named("old", func(n string) error { return unix.Setxattr(n, "user.x", []byte("y"), 0) }), "setxattr",
-			[]string{"old"}, "EROFS"},
-		"fsetxattr": {onFile(func(fd int) error { return unix.Fsetxattr(fd, "user.x", []byte("y"), 0) }), "fsetxattr",
-			[]string{"old"}, "EROFS"},
-		"removexattr": {named("other", func(n string) error { return unix.Removexattr(n, "user.has") }), "removexattr",
-			[]string{"other"}, "EROFS"},
+		})),
+		"mkdir":    row("mkdirat", "new", on("new", func(n string) error { return unix.Mkdir(n, 0o777) })),
+		"slash":    row("mkdirat", "new", on("new/", func(n string) error { return unix.Mkdir(n, 0o777) })),
+		"pipe":     row("mknodat", "new", on("new", func(n string) error { return unix.Mkfifo(n, 0o666) })),
+		"empty":    row("mknodat", "new", on("new", func(n string) error { return unix.Mknod(n, 0o666, 0) })),
+		"symlink":  row("symlinkat", "new", on("new", func(n string) error { return unix.Symlink("/no where", n) })),
+		"unlink":   row("unlinkat", "old", on("old", unix.Unlink)),
+		"rmdir":    row("unlinkat", "dir", on("dir", unix.Rmdir)),
+		"truncate": row("truncate", "old", on("old", func(n string) error { return unix.Truncate(n, 1) })),
 	}
+	addChanges(ops)
 	addMoves(ops)
 	addWays(ops)
+	addLegacy(ops)
 	return ops
 }
 
-// addMoves adds renames and links with the workspace, and those with flags.
-func addMoves(ops map[string]askedOp) {
-	flagged := func(flags uint) func(at, ws string) error {
-		return func(at, _ string) error {
-			return unix.Renameat2(unix.AT_FDCWD, at+"/old", unix.AT_FDCWD, at+"/other", flags)
-		}
+// addChanges adds changes of attributes.
+func addChanges(ops map[string]askedOp) {
+	long := []unix.Timespec{{Sec: 1000, Nsec: 1}, {Sec: 2000, Nsec: 2}}
+	chmod := func(mode uint32) func(string) error {
+		return func(n string) error { return unix.Chmod(n, mode) }
 	}
-	ops["rename-over"] = askedOp{func(at, _ string) error { return unix.Rename(at+"/old", at+"/other") }, "renameat",
-		[]string{"old", "other"}, "EROFS"}
-	ops["exchange"] = askedOp{flagged(unix.RENAME_EXCHANGE), "renameat2", []string{"old", "other"}, "EROFS"}
-	ops["move-out"] = askedOp{func(at, ws string) error { return unix.Rename(ws+"/mine", at+"/new") }, "renameat",
-		[]string{"new"}, "EXDEV"}
-	ops["move-in"] = askedOp{func(at, ws string) error { return unix.Rename(at+"/old", ws+"/new") }, "renameat",
-		[]string{"old"}, "EXDEV"}
-	ops["link-out"] = askedOp{func(at, ws string) error { return unix.Link(ws+"/mine", at+"/new") }, "linkat",
-		[]string{"new"}, "EROFS"}
-	ops["link-in"] = askedOp{func(at, ws string) error { return unix.Link(at+"/old", ws+"/new") }, "linkat",
-		[]string{"old"}, "EXDEV"}
+	times := func(flags int) func(string) error {
+		return func(n string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, n, long, flags) }
+	}
+	ops["chmod"] = row("fchmodat", "old", on("old", chmod(0o604)))
+	ops["chmod-directory"] = row("fchmodat", "dir", on("dir", chmod(0o710)))
+	ops["fchmod"] = row("fchmod", "old", onFile(func(fd int) error { return unix.Fchmod(fd, 0o604) }))
+	ops["chown"] = row("fchownat", "old", on("old", func(n string) error {
+		return unix.Chown(n, os.Getuid(), os.Getgid())
+	}))
+	ops["fchown"] = row("fchown", "old", onFile(func(fd int) error { return unix.Fchown(fd, -1, os.Getgid()) }))
+	ops["utimes"] = row("utimensat", "old", on("old", times(0)))
+	ops["utimes-link"] = row("utimensat", "link", on("link", times(unix.AT_SYMLINK_NOFOLLOW)))
+	ops["follow"] = row("utimensat", "old", on("link", times(0)))
+	ops["setxattr"] = row("setxattr", "old", on("old", func(n string) error {
+		return unix.Setxattr(n, "user.x", []byte("y"), 0)
+	}))
+	ops["fsetxattr"] = row("fsetxattr", "old", onFile(func(fd int) error {
+		return unix.Fsetxattr(fd, "user.x", []byte("y"), 0)
+	}))
+	ops["removexattr"] = row("removexattr", "other", on("other", func(n string) error {
+		return unix.Removexattr(n, "user.has")
+	}))
+}
+
+// addMoves adds renames and links.
+func addMoves(ops map[string]askedOp) {
+	ops["rename"] = row("renameat", "old new", onTwo("old", "new", unix.Rename))
+	ops["rename-over"] = row("renameat", "old other", onTwo("old", "other", unix.Rename))
+	ops["link"] = row("linkat", "old new", onTwo("old", "new", unix.Link))
+	ops["exchange"] = row("renameat2", "old other", onTwo("old", "other", func(from, to string) error {
+		return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	}))
+	crossing := func(call, path string, make func(at, ws string) error) askedOp {
+		return askedOp{make, call, []string{path}, "EXDEV"}
+	}
+	ops["move-out"] = crossing("renameat", "new", func(at, ws string) error {
+		return unix.Rename(ws+"/mine", at+"/new")
+	})
+	ops["move-in"] = crossing("renameat", "old", func(at, ws string) error {
+		return unix.Rename(at+"/old", ws+"/new")
+	})
+	ops["link-in"] = crossing("linkat", "old", func(at, ws string) error { return unix.Link(at+"/old", ws+"/new") })
+	ops["link-out"] = row("linkat", "new", func(at, ws string) error { return unix.Link(ws+"/mine", at+"/new") })
 }
 
 // addWays adds the ways in which a directory is named.
 func addWays(ops map[string]askedOp) {
-	ops["mkdir-cwd"] = askedOp{func(at, _ string) error {
+	ops["mkdir-cwd"] = row("mkdirat", "new", func(at, _ string) error {
 		if err := unix.Chdir(at + "/dir"); err != nil {
 			return err
 		}
 		return unix.Mkdir("../new", 0o777)
-	}, "mkdirat", []string{"new"}, "EROFS"}
+	})
 	in := func(at string, f func(dir int) error) error {
 		return openIn(at, unix.O_DIRECTORY|unix.O_RDONLY, 0, f)
 	}
-	ops["mkdir-descriptor"] = askedOp{func(at, _ string) error {
+	ops["mkdir-descriptor"] = row("mkdirat", "new", func(at, _ string) error {
 		return in(at, func(dir int) error { return unix.Mkdirat(dir, "new", 0o777) })
-	}, "mkdirat", []string{"new"}, "EROFS"}
-	ops["create-descriptor"] = askedOp{func(at, _ string) error {
+	})
+	ops["create-descriptor"] = row("openat", "dir/new", func(at, _ string) error {
 		return in(at+"/dir", func(dir int) error {
 			fd, err := unix.Openat(dir, "new", unix.O_CREAT|unix.O_RDWR, 0o666)
 			if err != nil {
@@ -187,12 +206,12 @@ func addWays(ops map[string]askedOp) {
 			}
 			return errors.Join(writes("x")(fd), unix.Close(fd))
 		})
-	}, "openat", []string{"dir/new"}, "EROFS"}
-	ops["rename-descriptors"] = askedOp{func(at, _ string) error {
+	})
+	ops["rename-descriptors"] = row("renameat", "old dir/new", func(at, _ string) error {
 		return in(at, func(from int) error {
 			return in(at+"/dir", func(to int) error { return unix.Renameat(from, "old", to, "new") })
 		})
-	}, "renameat", []string{"old", "dir/new"}, "EROFS"}
+	})
 }
 
 // treeOf describes what is below a directory, without what differs between two trees that were made alike.

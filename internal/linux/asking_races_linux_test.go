@@ -25,8 +25,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// The directories of a race, whose names are of one length: everything is granted in the first, and nothing may
-// change in the second.
+// The directories of a race, whose names are of one length: everything is granted in the first, and nothing
+// may change in the second.
 const raceYes, raceNo = "granted", "forbids"
 
 // A racer makes calls by names that another thread leads from one directory to the other all the time.
@@ -179,8 +179,8 @@ func (r *racer) round() {
 	call(unix.SYS_UNLINKAT, p("sym"))
 }
 
-// TestAskingRaces: a command that leads the names of its calls elsewhere while they wait changes nothing but what
-// was asked about. In the long form each attack takes a minute.
+// TestAskingRaces: a command that leads the names of its calls elsewhere while they wait changes nothing but
+// what was asked about. In the long form each attack takes a minute.
 func TestAskingRaces(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, how := range []string{"path string", "symbolic link", "parent", "descriptor", "working directory",
@@ -221,7 +221,7 @@ func TestAskingRaces(t *testing.T) {
 			if _, err := fmt.Sscanf(res.out, "calls %d", &calls); err != nil || calls == 0 || yes.Load() == 0 {
 				t.Errorf("%+v, %v", res, err)
 			}
-			t.Logf("%s: %d calls made, %d times yes, %d times no", strings.TrimSpace(res.out), calls, yes.Load(), no.Load())
+			t.Logf("%d calls made, %d times yes, %d times no", calls, yes.Load(), no.Load())
 		})
 	}
 }

@@ -84,8 +84,8 @@ func TestAskingGit(t *testing.T) {
 	home := a.base + "/home"
 	must(t, os.Mkdir(home, 0o755))
 	t.Setenv("HOME", home)
-	env := append(testenv.Environ(), "HOME="+home, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a",
-		"GIT_COMMITTER_EMAIL=a@b", "GIT_CONFIG_NOSYSTEM=1")
+	env := append(testenv.Environ(), "HOME="+home, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_CONFIG_NOSYSTEM=1")
 	main, tree := a.base+"/main", a.base+"/tree"
 	git := func(dir string, args ...string) string {
 		cmd := exec.Command(program, args...)

@@ -24,7 +24,8 @@ import (
 func (a *arena) asks(t *testing.T, p *approver, part, at string, change func(*job)) (string, executor.Exit) {
 	t.Helper()
 	var after executor.Exit
-	j := &job{after: &after, ask: p.ask, args: []string{os.Getenv(programVar), partAsked, part, "ws=" + a.ws, "at=" + at}}
+	j := &job{after: &after, ask: p.ask, args: []string{os.Getenv(programVar), partAsked, part, "ws=" + a.ws,
+		"at=" + at}}
 	if change != nil {
 		change(j)
 	}
@@ -114,7 +115,8 @@ func TestAskingReadEntry(t *testing.T) {
 	policy := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/dir", sandbox.LevelRead))
 	p := says(true)
 	got, _ := a.asks(t, p, "put", a.ws+"/dir/new", func(j *job) { j.policy = &policy })
-	if b, err := os.ReadFile(a.ws + "/dir/new"); got != "done" || len(p.asked) != 1 || err != nil || string(b) != "x" {
+	b, err := os.ReadFile(a.ws + "/dir/new")
+	if got != "done" || len(p.asked) != 1 || err != nil || string(b) != "x" {
 		t.Errorf("%s, asked %+v, %q, %v", got, p.asked, b, err)
 	}
 }
@@ -186,7 +188,8 @@ func TestAskingSameFile(t *testing.T) {
 	}
 }
 
-// TestAskingKilled: a question ends with its process, or with the run, and a yes that comes later does nothing.
+// TestAskingKilled: a question ends with its process, or with the run, and a yes that comes later does
+// nothing.
 func TestAskingKilled(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, tt := range []struct {
@@ -213,7 +216,8 @@ func TestAskingKilled(t *testing.T) {
 			res, err := a.run(t, &job{ask: p.ask, during: func(c *Child) { started <- c },
 				args: sh(`sh -c 'exec mkdir "$0"' "$1"; echo $?`, a.out+"/new")})
 			must(t, err)
-			if _, err := os.Lstat(a.out + "/new"); err == nil || strings.TrimSpace(res.out) != tt.code || len(p.asked) != 1 {
+			_, err = os.Lstat(a.out + "/new")
+			if err == nil || strings.TrimSpace(res.out) != tt.code || len(p.asked) != 1 {
 				t.Errorf("%+v, %v, asked %+v", res, err, p.asked)
 			}
 		})

@@ -146,7 +146,8 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
-// TestHinderedJournal: what a cut patch left and cannot be undone stops patches of the same files, and no others.
+// TestHinderedJournal: what a cut patch left and cannot be undone stops patches of the same files, and no
+// others.
 func TestHinderedJournal(t *testing.T) {
 	t.Parallel()
 	tree, journals := testenv.RealTemp(t), testenv.RealTemp(t)

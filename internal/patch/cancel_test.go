@@ -14,7 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestCanceled cancels a patch before each change to a file system: the old or the new tree is left, and no journal.
+// TestCanceled cancels a patch before each change to a file system: the old or the new tree is left, and no
+// journal.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	undone, done := 0, 0

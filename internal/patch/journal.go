@@ -325,9 +325,9 @@ func recoverOne(dir *os.Root, name string, changes []*entry, step func()) error 
 	case filepath.Ext(name) == doneSuffix || !j.touches(changes):
 		return nil // a later patch tries again
 	}
-	return fmt.Errorf("a patch of the same files was cut off and cannot be undone: %w; remove what hinders it, "+
-		"or remove %s to keep the files as they are (what they were lies beside them in .sallyport-patch-%s-*.old)",
-		err, text.Word(filepath.Join(dir.Name(), name)), j.ID)
+	return fmt.Errorf("a patch of the same files was cut off and cannot be undone: %w; remove what hinders "+
+		"it, or remove %s to keep the files as they are (what they were lies beside them in "+
+		".sallyport-patch-%s-*.old)", err, text.Word(filepath.Join(dir.Name(), name)), j.ID)
 }
 
 // touches reports whether a file of the journal, or one above or below it, is changed.

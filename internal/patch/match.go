@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// starts appends where the lines of a text begin, which end with LF, CRLF or lone CR, and where the text ends.
+// starts appends where the lines of a text begin, which end with LF, CRLF or lone CR, and where it ends.
 func starts(to []int, text string) []int {
 	next := func(text string) int { return strings.IndexByte(text, '\n') }
 	if strings.Contains(text, "\r") {

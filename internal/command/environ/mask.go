@@ -90,8 +90,8 @@ func maskWords(text string) string {
 	return b.String()
 }
 
-// plainEnd returns the length of what begins a text and has no part in a flag, a pair, an address or a quote, and
-// begins or ends no command.
+// plainEnd returns the length of what begins a text and has no part in a flag, a pair, an address or a
+// quote, and begins or ends no command.
 func plainEnd(text string) int {
 	for i := range len(text) {
 		if !isAlphanumeric(text[i]) && text[i] != '_' {

@@ -140,8 +140,11 @@ func (b *Base) encode() []byte {
 			last = path
 		}
 	}
-	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
+	return sum(out)
 }
+
+// sum appends the checksum.
+func sum(out []byte) []byte { return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out)) }
 
 func appendName(out []byte, name string) []byte {
 	return append(binary.AppendUvarint(out, uint64(len(name))), name...)
@@ -187,7 +190,7 @@ func parseBase(data []byte) (roots map[rootKey]map[string]Seen, why string) {
 		return nil, "it is incomplete"
 	}
 	end := len(data) - crc32.Size
-	if crc32.ChecksumIEEE(data[:end]) != binary.BigEndian.Uint32(data[end:]) {
+	if !bytes.Equal(sum(data[:end:end]), data) {
 		return nil, "its checksum is wrong"
 	}
 	d := &decoder{rest: body[:len(body)-crc32.Size]}

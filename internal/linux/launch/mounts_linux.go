@@ -233,9 +233,5 @@ func (l *lowering) overlay(s *Step) {
 	}
 	options = append(options, [2]string{"lowerdir", lower}, [2]string{"upperdir", name(s.Layers.Upper)},
 		[2]string{"workdir", name(s.Layers.Work)})
-	flags := []string{"userxattr"}
-	if !s.Layers.Durable {
-		flags = append(flags, "volatile")
-	}
-	l.filesystem("overlay", s, 0, flags, options)
+	l.filesystem("overlay", s, 0, []string{"userxattr", "volatile"}, options)
 }

@@ -135,9 +135,6 @@ func (l *Layers) String() string {
 		return "no layers"
 	}
 	text := fmt.Sprintf("upper %s work %s", quote(l.Upper.Path), quote(l.Work.Path))
-	if l.Durable {
-		text += " durable"
-	}
 	for _, layer := range l.Lower {
 		if layer != (Layer{}) {
 			text += " over " + quote(layer.Path)

@@ -214,9 +214,6 @@ type Layers struct {
 	// Lower are shown over the directory and below Upper, the first one uppermost. The
 	// zero Layer is none.
 	Lower [MaxLower]Layer
-	// Durable has what a command forces to the disk go there, and all that was written at the end of the
-	// overlay; no mark is left then.
-	Durable bool
 }
 
 // MaxLower is how many directories an overlay shows at most beside its own.

@@ -72,7 +72,7 @@ func (r *request) waitsForTwo(old, next *place) bool {
 	switch {
 	case !oldWall && !newWall,
 		c.Op == perform.Link && (next.exists || trees || r.oddFlags),
-		c.Op == perform.Rename && (!old.named() || r.flags&^flags != 0 || r.exchange != (r.exchange && next.exists)),
+		c.Op == perform.Rename && (!old.named() || r.flags&^flags != 0 || r.exchange && !next.exists),
 		r.flags&unix.RENAME_NOREPLACE != 0 && next.exists,
 		trees && oldWall != newWall,
 		mountPoint(old) != 0 || mountPoint(next) != 0:
@@ -124,8 +124,8 @@ func (r *request) ready(c *perform.Call, paths ...string) bool {
 
 func (r *request) question(a sandbox.Access, paths ...string) executor.AccessQuestion {
 	by := r.caller()
-	return executor.AccessQuestion{Access: a, Call: seccomp.CallName(runtime.GOARCH, int(r.n.nr)), Paths: paths,
-		PID: by.PID, Program: path.Base(by.Program)}
+	return executor.AccessQuestion{Access: a, Call: seccomp.CallName(runtime.GOARCH, int(r.n.nr)),
+		Paths: paths, PID: by.PID, Program: path.Base(by.Program)}
 }
 
 // placed describes a place for the supervisor's own mounts.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ID names a file. The number of one that was removed is used again, by a file of another type or a later one.
-// The zero ID names none.
+// An ID names a file. The number of one that was removed is used again, by a file of another type or a later
+// one. The zero ID names none.
 type ID struct {
 	Dev, Ino uint64 // Dev has the major number in its upper half
 	Type     uint16 // one of the S_IF constants

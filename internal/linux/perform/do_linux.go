@@ -112,7 +112,8 @@ func (c *Call) openFile(at *spot) (int, syscall.Errno) {
 			return c.finish(fd, errno, status)
 		}
 		// Another call that waited for the same answer, or another program, was faster.
-		if at.file, errno = openat2(at.dir, at.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); errno != 0 {
+		at.file, errno = openat2(at.dir, at.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errno != 0 {
 			return -1, errno
 		}
 	}

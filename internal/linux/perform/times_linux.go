@@ -18,7 +18,7 @@ func utimensat(fd int, times []unix.Timespec) syscall.Errno {
 		at = unsafe.Pointer(&times[0])
 	}
 	empty := [1]byte{}
-	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])), uintptr(at),
-		unix.AT_EMPTY_PATH, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
+		uintptr(at), unix.AT_EMPTY_PATH, 0, 0)
 	return errno
 }

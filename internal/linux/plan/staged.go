@@ -53,7 +53,7 @@ func (n *nativePlan) stagedOverlays() {
 				Label: "the stage over " + s.Path})
 		default:
 			layers := &launch.Layers{Upper: launch.Layer{Path: s.Upper.Path, ID: s.Upper.ID},
-				Work: launch.Layer{Path: s.Work.Path, ID: s.Work.ID}, Durable: true}
+				Work: launch.Layer{Path: s.Work.Path, ID: s.Work.ID}}
 			n.stages[i] = n.tree(launch.Step{Op: launch.OpOverlay, Path: s.Path, ID: s.ID, Layers: layers,
 				Set: attributes, Label: "the stage over " + s.Path})
 			if n.req.Shared.trees() { // of what was attached once, or copied, no other namespace takes a copy

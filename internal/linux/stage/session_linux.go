@@ -421,9 +421,7 @@ func (st *Session) Claim(p *plan.Plan) (release func(), err error) {
 // outdated reports whether a plan makes an overlay that is there.
 func (st *Session) outdated(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Script.Steps, func(s launch.Step) bool {
-		return s.Op == launch.OpOverlay && slices.ContainsFunc(st.stage.Roots, func(r Root) bool {
-			return r.Path == s.Path && s.Layers.Durable && st.tree(r.Path) != nil
-		})
+		return s.Op == launch.OpOverlay && st.tree(s.Path) != nil
 	})
 }
 
@@ -472,8 +470,13 @@ func (st *Session) Take(sent *launch.Handover, p *plan.Plan) error {
 // Explain returns why the stage could not be mounted; nil if the launch failed for another reason.
 func (st *Session) Explain(err error) error {
 	var step *launch.StepError
-	if st == nil || !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Step.Layers == nil ||
-		!step.Step.Layers.Durable || step.Call == "compare" || step.Errno == syscall.ENOENT {
+	if st == nil || !errors.As(err, &step) || step.Step.Op != launch.OpOverlay || step.Call == "compare" ||
+		step.Errno == syscall.ENOENT {
+		return nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !slices.ContainsFunc(st.stage.Roots, func(r Root) bool { return r.Path == step.Step.Path }) {
 		return nil
 	}
 	no := &sandbox.UnsupportedError{Need: "a stage over " + text.Word(step.Step.Path),
