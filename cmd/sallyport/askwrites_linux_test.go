@@ -261,10 +261,11 @@ func TestAskWritesRemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		answer string
-		code   int
-	}{{"n\r", 1}, {"y\r", 0}} {
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "-t=false",
+		answer, own string
+		code        int
+	}{{"n\r", "-t=false", 1}, {"y\r", "-t=false", 0}, {"n\r", "-t", 1}, {"y\r", "-t", 0}} {
+		_ = os.Remove(outside + "/made")
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, test.own,
 			"-a", "on-request", "--ask-writes", "--", "cp", "/dev/null", outside+"/made"), 200, 24)
 		x.Expect("has not been repeated")
 		x.Expect("deny .*> $")
