@@ -249,3 +249,32 @@ func TestAskWritesElsewhere(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// TestAskWritesRemote: the person in front of a client is asked about a write on the server's machine.
+func TestAskWritesRemote(t *testing.T) {
+	t.Parallel()
+	testenv.NeedUserNS(t)
+	d := newParlor(t)
+	url := d.server(t)
+	outside := filepath.Join(filepath.Dir(d.work), "outside")
+	if err := os.Mkdir(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		answer, own string
+		code        int
+	}{{"n\r", "-t=false", 1}, {"y\r", "-t=false", 0}, {"n\r", "-t", 1}, {"y\r", "-t", 0}} {
+		_ = os.Remove(outside + "/made")
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, test.own,
+			"-a", "on-request", "--ask-writes", "--", "cp", "/dev/null", outside+"/made"), 200, 24)
+		x.Expect("has not been repeated")
+		x.Expect("deny .*> $")
+		x.Send(test.answer)
+		if code := x.Wait(); code != test.code {
+			t.Errorf("%q: exit code %d, want %d\n%s", test.answer, code, test.code, x.Transcript())
+		}
+		if _, err := os.Stat(outside + "/made"); (err == nil) != (test.code == 0) {
+			t.Error(err)
+		}
+	}
+}

@@ -55,8 +55,9 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 		opts.OnNotify, opts.OnResume = lines.notify, lines.cut
 	}
 	onTerminal := params.TTY != nil
-	// To read a terminal would stop a job in the background.
-	input := !isNull(env.Stdin) && (!tty.Is(env.Stdin) || !onTerminal && tty.Foreground(env.Stdin))
+	// To read a terminal would stop a job in the background, and take the answer to a question.
+	asks := len(run.Given["ask_writes"])+len(run.Given["network.ask"]) > 0
+	input := !isNull(env.Stdin) && (!tty.Is(env.Stdin) || !onTerminal && !asks && tty.Foreground(env.Stdin))
 	if !onTerminal {
 		params.OpenStdin = input
 	}
