@@ -274,7 +274,7 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 				if sig <= 0 {
 					return
 				}
-				err := a.process.Signal(sig)
+				err := a.signal(sig)
 				if (errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported)) &&
 					process.AsksToEnd(sig) {
 					a.stop(EndCanceled) // what is left may wait for a sink; or the executor cannot pass it on
@@ -291,6 +291,16 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 		close(over)
 		forwarding.Wait()
 	}
+}
+
+// signal sends a signal to the process. A call that waits for the answer to a question returns then: the
+// process may handle the signal, and can do that only after the call.
+func (a *attempt) signal(sig int) error {
+	err := a.process.Signal(sig)
+	if process.AsksToEnd(sig) {
+		a.questions.Interrupt()
+	}
+	return err
 }
 
 // began sets the process, which may have exceeded its output limit by now.

@@ -89,7 +89,7 @@ func (s *Session) CloseInput() error {
 // os.ErrProcessDone when the command has ended.
 func (s *Session) Signal(sig int) error {
 	s.use()
-	return s.attempt.Load().process.Signal(sig)
+	return s.attempt.Load().signal(sig)
 }
 
 // Interrupt sends SIGINT, which has the same number everywhere.

@@ -214,6 +214,27 @@ func TestAskWritesKilled(t *testing.T) {
 	}
 }
 
+// TestAskWritesInterrupted: a command that handles SIGINT gets it while a question is open, and an answer that
+// comes after that opens nothing.
+func TestAskWritesInterrupted(t *testing.T) {
+	t.Parallel()
+	testenv.NeedUserNS(t)
+	d := newDesk(t)
+	a := d.asksFor(t, "trap 'exit 7' INT; echo x >../out/f; exit 3")
+	if err := a.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if result := a.until("result"); result.ExitCode != 7 {
+		t.Errorf("%+v", result)
+	}
+	if code, _ := d.says(t, "approve", a.id); code != 1 {
+		t.Errorf("the answer counts: %d", code)
+	}
+	if names, _ := os.ReadDir(d.out); len(names) != 0 {
+		t.Errorf("%v", names)
+	}
+}
+
 // asksFor starts a script that waits for an answer about a write. It has a fifo.
 func (d desk) asksFor(t *testing.T, script string) *asking {
 	t.Helper()

@@ -27,6 +27,8 @@ var (
 	ErrTime    = errors.New("no answer came in time")
 	ErrClosed  = errors.New("the command has ended")
 	errLeft    = errors.New("nothing waits for the answer")
+	// errSignal is for a question that a signal has ended, which asks the command to end.
+	errSignal = errors.New("a signal asked the command to end")
 )
 
 // A Limit bounds the open questions of several commands to 32. The zero Limit is ready.
@@ -86,6 +88,7 @@ type answer struct {
 
 	waiting int // who wait for it
 	cancel  context.CancelCauseFunc
+	serial  bool
 }
 
 // Ask returns the answer to a question, which is asked unless it is open already, or has an answer that
@@ -124,7 +127,7 @@ func (c *Command) find(q *Question) (*answer, error) {
 		return nil, ErrTooMany
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	a := &answer{done: make(chan struct{}), waiting: 1, cancel: cancel}
+	a := &answer{done: make(chan struct{}), waiting: 1, cancel: cancel, serial: q.Serial}
 	c.asked[q.Subject] = a
 	c.asking.Go(func() {
 		defer cancel(nil)
@@ -210,6 +213,24 @@ func (c *Command) exit() {
 	c.Limit.open.Add(-1)
 	if c.open--; c.open == 0 && c.Open != nil {
 		c.Open(false)
+	}
+}
+
+// Interrupt withdraws the serial questions that have no answer: what waits for one is a call of the command, which
+// sees no signal before it returns.
+func (c *Command) Interrupt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for subject, a := range c.asked {
+		select {
+		case <-a.done:
+			continue
+		default:
+		}
+		if a.serial {
+			a.cancel(errSignal)
+			delete(c.asked, subject) // the next one about it asks anew
+		}
 	}
 }
 

@@ -88,6 +88,25 @@ func TestSerial(t *testing.T) {
 	})
 }
 
+// TestInterrupt: a signal withdraws the question that a call waits for, and no other.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		defer s.Close()
+		s.Interrupt() // nothing is open
+		s.wants(t.Context(), "a", true)
+		s.wants(t.Context(), "b", false)
+		s.Interrupt()
+		if r := <-s.got; !errors.Is(r.err, errSignal) {
+			t.Errorf("%+v", r)
+		}
+		s.answers <- approval.Decision{Answer: approval.Approved}
+		if r := <-s.got; r.err != nil || !r.d.Approves() {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 // TestLeft: a serial question is withdrawn when nothing waits for it any more; another one stays open.
 func TestLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
