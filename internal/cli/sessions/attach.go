@@ -107,6 +107,7 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 	}
 	defer a.close()
 	if a.term != nil {
+		a.turns.keys(func() { _ = a.term.Suspend() }, a.term.Resume) // the question tells a broken terminal
 		a.work.Go(func() { a.typed(ctx) })
 		if a.run.TTY {
 			a.work.Go(func() { a.resizes(ctx) })

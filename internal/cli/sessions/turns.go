@@ -21,6 +21,8 @@ type turns struct {
 
 	printed sync.Mutex // held while something is printed, and during a question
 	away    func()     // undoes what the program has left on the terminal; nil before there is output
+	// takes the terminal from the reader of keys until give; nil where there is none
+	take, give func()
 }
 
 // begin says whose output is going to be shown, until ctx ends.
@@ -64,7 +66,21 @@ func (s *turns) around(ask func()) {
 	if away != nil {
 		away()
 	}
+	s.mu.Lock()
+	take, give := s.take, s.give
+	s.mu.Unlock()
+	if take != nil {
+		take()
+		defer give()
+	}
 	ask()
+}
+
+// keys says who reads keys from the terminal, and leaves them to questions meanwhile.
+func (s *turns) keys(take, give func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take, s.give = take, give
 }
 
 // await waits until output was printed up to an offset, or ctx ends.
