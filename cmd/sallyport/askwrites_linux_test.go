@@ -41,7 +41,7 @@ func TestAskWrites(t *testing.T) {
 	}{
 		{"its own terminal, y", "y\r", []string{"-t"}, 0, true},
 		{"its own terminal, n", "n\r", []string{"-t"}, 7, false},
-		{"its own terminal, a", "a\r", []string{"-t"}, 123, false},
+		{"its own terminal, a", "a\r", []string{"-t"}, 7, false},
 		{"its own terminal, end of file", "\x04", []string{"-t"}, 7, false},
 		{"its own terminal, ^C", "\x03", []string{"-t"}, 130, false},
 		{"ours, y", "y\r", []string{"-t=false"}, 0, true},
