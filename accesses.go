@@ -8,7 +8,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/judge"
 	"github.com/sallyport-dev/sallyport/internal/run/accesses"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -29,11 +28,6 @@ func (x *execution) accessesOf(a *attempt) {
 		Bars:       func(required []string) bool { return x.runner.bars(required...) },
 		Word:       x.deniedRun(a).Asks,
 		Remembered: x.runner.memory.List,
-		Answered: func(q *executor.AccessQuestion, d approval.Decision) {
-			if d.Answer == approval.Abort {
-				x.refuse(a, q.Access.String()+": "+d.Refusal())
-			}
-		},
 		Opened: func(g event.Granted, required string) {
 			x.runner.opens([]string{required})
 			x.emit(g)

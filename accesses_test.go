@@ -264,12 +264,28 @@ func TestAccessReview(t *testing.T) {
 	}
 }
 
-// TestAccessAbort: an abort denies and ends the command.
+// TestAccessAbort: an abort denies, the command goes on, and nothing more is asked in this run. What was
+// approved for the session before is open still.
 func TestAccessAbort(t *testing.T) {
-	h := newAccessRunner(t, always(approval.Abort))
-	res, got := h.run(t, "/o/f", "/o/g")
-	if slices.Contains(got, true) || res.End != EndRefused || len(h.asked) != 1 {
-		t.Errorf("%v, %v, %d questions", got, res.End, len(h.asked))
+	h := newAccessRunner(t, func(q *approval.Request) (approval.Decision, error) {
+		if q.Requires[0] == "write:/o/kept" {
+			return approval.Decision{Answer: approval.ApprovedForSession}, nil
+		}
+		return approval.Decision{Answer: approval.Abort}, nil
+	})
+	res, got := h.run(t, "/o/kept", "/o/f", "/o/g", "/o/f", "/o/kept")
+	if !slices.Equal(got, []bool{true, false, false, false, true}) || res.End != EndExited || len(h.asked) != 2 ||
+		len(res.Attempts) != 1 || len(res.Denials()) == 0 {
+		t.Errorf("%v, %v, %d questions, %+v", got, res.End, len(h.asked), res.Denials())
+	}
+	if n := len(res.Approvals); n != 2 || res.Approvals[1].Decision != approval.Abort {
+		t.Errorf("%+v", res.Approvals)
+	}
+	if said := strings.Join(res.Notices, "\n"); strings.Count(said, "abort") != 1 {
+		t.Errorf("%q", res.Notices)
+	}
+	if h.run(t, "/o/f"); len(h.asked) != 3 {
+		t.Errorf("the next run asked nothing")
 	}
 }
 

@@ -41,7 +41,7 @@ func TestAskWrites(t *testing.T) {
 	}{
 		{"its own terminal, y", "y\r", []string{"-t"}, 0, true},
 		{"its own terminal, n", "n\r", []string{"-t"}, 7, false},
-		{"its own terminal, a", "a\r", []string{"-t"}, 123, false},
+		{"its own terminal, a", "a\r", []string{"-t"}, 7, false},
 		{"its own terminal, end of file", "\x04", []string{"-t"}, 7, false},
 		{"its own terminal, ^C", "\x03", []string{"-t"}, 130, false},
 		{"ours, y", "y\r", []string{"-t=false"}, 0, true},
@@ -160,6 +160,8 @@ func TestAskWritesProgram(t *testing.T) {
 		{"no, and again", no, "echo x >../out/f; echo x >../out/f", nil, 1, 0, ""},
 		{"nothing", `echo '{"decision":"none"}'`, "echo x >../out/f",
 			[]string{"--approval-wait", "0.1"}, 1, 0, ""},
+		{"nothing, and no one else", `echo '{"decision":"none"}'`, "echo x >../out/f", nil, 1, 0, ""},
+		{"abort", `echo '{"decision":"abort"}'`, "echo x >../out/f || echo x >../out/g || exit 7", nil, 1, 0, ""},
 		{"a broken answer", "echo yes", "echo x >../out/f", nil, 1, 0, ""},
 		{"for the session", `echo '{"decision":"approved_for_session"}'`,
 			"for i in 1 2 3; do echo x >>../out/f; done", nil, 1, 2, "f"},
@@ -180,6 +182,10 @@ func TestAskWritesProgram(t *testing.T) {
 			}
 			if _, err := os.Lstat(filepath.Join(d.out, test.made)); err != nil {
 				t.Errorf("%v: %s", err, res.Output)
+			}
+			if abort := test.name == "abort"; abort != (res.ExitCode == 7) ||
+				abort != strings.Contains(strings.Join(res.Notices, "\n"), "abort") {
+				t.Errorf("exit code %d, %q", res.ExitCode, res.Notices)
 			}
 			said := strings.Count(strings.Join(res.Notices, "\n"), "limit of 20 questions")
 			if (said == 1) != (test.asked == 20) {

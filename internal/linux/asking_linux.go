@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -39,6 +40,7 @@ type closings struct {
 	rules []plan.Rule        // in the order of their paths
 	never []string           // with what is below them
 	globs bool               // the policy has patterns
+	links func() []string    // of [grants.ShutLinks]
 }
 
 // asking returns what decides about denied accesses; nil without [executor.Spec.AskAccess]. Missing are
@@ -61,6 +63,7 @@ func (a *attempt) asking(missing []string) *observer.Asking {
 	}
 	c := &closings{paths: a.resolved.Paths, rules: a.names.Rules(), never: never}
 	c.globs = len(a.resolved.Globs) > 0
+	c.links = sync.OnceValue(func() []string { return grants.ShutLinks(grants.Homes(), hostfacts.RealPath) })
 	return &observer.Asking{Opens: c.opens, Ask: a.spec.AskAccess}
 }
 
@@ -79,7 +82,9 @@ func (c *closings) opens(name string, tree bool) bool {
 		}
 	}
 	switch {
-	case tree && c.globs, slices.ContainsFunc(c.never, below), slices.ContainsFunc(c.never, above):
+	case tree && c.globs, grants.Shut(name, tree), slices.ContainsFunc(c.links(), below),
+		slices.ContainsFunc(c.links(), above), slices.ContainsFunc(c.never, below),
+		slices.ContainsFunc(c.never, above):
 		return false
 	case nearest.Path != "" && nearest.Level != sandbox.LevelWrite && !c.chosen(&nearest):
 		return false

@@ -42,14 +42,17 @@ func TestAskingNever(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	for _, dir := range []string{home + "/.ssh", home + "/.config/sallyport", a.out + "/repo/.git/hooks", a.out +
-		"/bare/objects", a.out + "/bare/refs", a.out + "/holds/deep", a.out + "/plain"} {
+		"/bare/objects", a.out + "/bare/refs", a.out + "/holds/deep", a.out + "/plain", home + "/.local/bin",
+		a.out + "/keys/.ssh"} {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
 	for name, text := range map[string]string{home + "/.ssh/id_rsa": "-----BEGIN OPENSSH PRIVATE KEY-----\n",
 		home + "/.config/sallyport/config.toml": "", a.out + "/bare/HEAD": "ref: refs/heads/main\n",
-		a.out + "/denied": "no", a.out + "/holds/deep/denied": "no"} {
+		a.out + "/denied": "no", a.out + "/holds/deep/denied": "no", home + "/.bashrc": "",
+		a.out + "/zshrc": "", a.out + "/.bashrc": ""} {
 		write(t, name, text)
 	}
+	must(t, os.Symlink(a.out+"/zshrc", home+"/.zshrc"))
 	policy := a.policy().WithEntries(sandbox.PathEntry(a.out+"/denied", sandbox.LevelDeny),
 		sandbox.PathEntry(a.out+"/holds/deep/denied", sandbox.LevelDeny), sandbox.GlobEntry(a.out+"/*.env"))
 	for _, tt := range []struct{ name, part, at string }{
@@ -80,6 +83,16 @@ func TestAskingNever(t *testing.T) {
 		{"mount point", "remove", a.ws},
 		{"missing", "remove", a.out + "/missing"},
 		{"protected link", "join", a.ws + "/.git/config"},
+		{"start file", "put", home + "/.bashrc"},
+		{"missing start file", "put", home + "/.profile"},
+		{"linked start file", "put", a.out + "/zshrc"},
+		{"another home's start file", "put", a.out + "/.bashrc"},
+		{"missing store", "make", a.out + "/.ssh"},
+		{"missing store in the home", "make", home + "/.gnupg"},
+		{"in a missing store", "put", a.out + "/keys/.ssh/authorized_keys2"},
+		{"link into a home", "join", home + "/.bashrc"},
+		{"tree of stores", "remove", home + "/.config"},
+		{"programs", "put", home + "/.local/bin/x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := snapshot(t, a.out) + snapshot(t, home)

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/observer"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
@@ -166,7 +167,7 @@ func (h *Host) learnObserver(err error) bool {
 
 // An observation is the observer of one command. The nil observation observes nothing.
 type observation struct {
-	inbox      *observer.Inbox
+	inbox      *notify.Inbox
 	judge      *protect.PolicyJudge
 	supervisor *observer.Supervisor
 }
@@ -186,7 +187,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	inbox, err := observer.Listen()
+	inbox, err := notify.Listen()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true
 		cfg.Writable = observer.WritablePlaces(&p.Script)
 	}
-	s, err := inbox.Serve(cfg)
+	s, err := observer.Serve(inbox, cfg)
 	if err != nil {
 		inbox.Started()
 		return nil, err

@@ -144,7 +144,7 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 		if err := o.approverFiles(e, policy, dir); err != nil {
 			return nil, nil, err
 		}
-		before = append(before, &o.Approver)
+		before, post.BeforeIsFinal = append(before, &o.Approver), true
 	}
 	switch g := o.guardian(env, policy); {
 	case g == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/observer"
 	"github.com/sallyport-dev/sallyport/internal/linux/plan"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
@@ -31,12 +32,12 @@ func (d *doctor) observer(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inbox, err := observer.Listen()
+	inbox, err := notify.Listen()
 	if err != nil {
 		return "", err
 	}
 	defer inbox.Started()
-	supervisor, err := inbox.Serve(observer.Config{})
+	supervisor, err := observer.Serve(inbox, observer.Config{})
 	if err != nil {
 		return "", err
 	}

@@ -105,7 +105,7 @@ func (r *request) waitsForTwo(old, next *place) bool {
 func (r *request) opens(p *place, at string, tree bool) bool {
 	if r.cfg.Judge != nil {
 		ruling := r.cfg.Judge.Rule(protect.Access{Op: sandbox.Write, Path: at, Creates: !p.exists,
-			Special: r.special, Moves: r.moves, Removes: r.removes, Thread: int(r.n.pid)})
+			Special: r.special, Moves: r.moves, Removes: r.removes, Thread: int(r.n.PID)})
 		if ruling.Ask != nil || ruling.Answer() != 0 {
 			return false
 		}
@@ -124,7 +124,7 @@ func (r *request) ready(c *perform.Call, paths ...string) bool {
 
 func (r *request) question(a sandbox.Access, paths ...string) executor.AccessQuestion {
 	by := r.caller()
-	return executor.AccessQuestion{Access: a, Call: seccomp.CallName(runtime.GOARCH, int(r.n.nr)),
+	return executor.AccessQuestion{Access: a, Call: seccomp.CallName(runtime.GOARCH, int(r.n.Nr)),
 		Paths: paths, PID: by.PID, Program: path.Base(by.Program)}
 }
 
@@ -156,7 +156,7 @@ func (r *request) await() syscall.Errno {
 	if !r.valid() {
 		return unix.EINTR // no task waits for it
 	}
-	errno := withoutRights(^uint32(0), func() (errno syscall.Errno) {
+	errno := perform.WithoutRights(^uint32(0), func() (errno syscall.Errno) {
 		r.fd, errno = r.waiting.call.Do()
 		return errno
 	})
@@ -176,7 +176,7 @@ func (r *request) unanswered() syscall.Errno {
 
 // closed denies a connect or a send to the socket of another program, unless an answer opens it.
 func (c *connecting) closed(p *place, at string) syscall.Errno {
-	a := protect.Access{Op: sandbox.Connect, Path: at, Thread: int(c.n.pid)}
+	a := protect.Access{Op: sandbox.Connect, Path: at, Thread: int(c.n.PID)}
 	call := perform.Call{Op: perform.Chmod, At: placed(p, at)} // acts on the file
 	switch {
 	case c.cfg.Asking == nil || !c.opens(p, at, false) || !call.Possible():

@@ -3,7 +3,12 @@
 
 package observer
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
+)
 
 // A kind is what a call does, as far as the answer depends on it.
 type kind uint8
@@ -142,11 +147,11 @@ const atCwd = int32(unix.AT_FDCWD)
 
 // decode reads the arguments of a call. Its kind is kindNone for calls that are not
 // judged.
-func decode(n *notification) call {
-	l := layoutOf(n.nr)
+func decode(n *notify.Notification) call {
+	l := layoutOf(n.Nr)
 	c := call{kind: l.kind, dir: atCwd, dir2: atCwd}
 	for i := range len(l.args) {
-		a := n.args[i]
+		a := n.Args[i]
 		switch l.args[i] {
 		case 'd':
 			c.dir = int32(a) // the kernel takes the low half, too
@@ -163,13 +168,13 @@ func decode(n *notification) call {
 			c.path2 = a
 		case 'o':
 			c.openWith(a)
-			c.mode = n.args[i+1]
+			c.mode = n.Args[i+1]
 		case 'c':
 			c.openWith(unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC)
 			c.mode = a
 		case 'h':
 			var how [24]byte // struct open_how of linux/openat2.h
-			if n.args[i+1] < uint64(len(how)) || peek(n.pid, a, how[:]) != len(how) {
+			if n.Args[i+1] < uint64(len(how)) || tasks.Peek(n.PID, a, how[:]) != len(how) {
 				return call{}
 			}
 			c.openWith(uint64At(how[:], 0))
@@ -193,7 +198,7 @@ func decode(n *notification) call {
 		case 'M':
 			c.chmod, c.mode = true, a
 		case 'u':
-			c.chown, c.owner, c.group = true, uint32(a), uint32(n.args[i+1])
+			c.chown, c.owner, c.group = true, uint32(a), uint32(n.Args[i+1])
 		case 'r':
 			if a&unix.AT_REMOVEDIR != 0 {
 				c.kind = kindRmdir

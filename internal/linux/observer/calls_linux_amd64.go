@@ -3,7 +3,9 @@
 
 package observer
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 const sysRenameat = unix.SYS_RENAMEAT
 

@@ -8,13 +8,11 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/launch"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// MaxDenials is how many different denials a [Report] retains. Further ones are counted.
-const MaxDenials = 200
 
 // A Config tells a [Supervisor] about the sandbox. The zero Config is of a command on the
 // host's network at a level with mounts and without a judge.
@@ -88,12 +86,12 @@ type Socket struct {
 // A Report lists what a supervisor has seen.
 type Report struct {
 	// Denials are the denied accesses, each operation and target once, in the order
-	// in which they came first; at most MaxDenials.
+	// in which they came first; at most [notify.MaxDenials].
 	Denials []sandbox.Denial
 	// Omitted counts denied accesses that found no room among the Denials.
 	Omitted int
 	// HardLinks are files with names that the command did not make, in the order in which
-	// they were first opened for writing; at most MaxDenials. HardLinksOmitted counts
+	// they were first opened for writing; at most [notify.MaxDenials]. HardLinksOmitted counts
 	// further ones.
 	HardLinks        []executor.HardLink
 	HardLinksOmitted int
@@ -106,4 +104,20 @@ type Report struct {
 	// Err is why the supervision failed, after which every judged call of the command
 	// failed; nil when it did not.
 	Err error
+}
+
+// WritablePlaces returns the paths that the Landlock rulesets of a script make writable.
+func WritablePlaces(s *launch.Script) []string {
+	out := []string{}
+	for _, st := range s.Steps {
+		if st.Ruleset == nil {
+			continue
+		}
+		for _, rule := range st.Ruleset.Rules {
+			if rule.Path != "" {
+				out = append(out, rule.Path)
+			}
+		}
+	}
+	return out
 }

@@ -6,7 +6,6 @@ package observer
 import (
 	"encoding/binary"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -14,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -44,7 +45,7 @@ func (r *request) judgeConnect() syscall.Errno {
 	if errno != 0 {
 		return errno
 	}
-	sock, errno := r.duplicate(int32(r.n.args[0]))
+	sock, errno := r.duplicate(int32(r.n.Args[0]))
 	if errno != 0 {
 		return errno
 	}
@@ -178,7 +179,7 @@ func (c *connecting) attempt() syscall.Errno {
 // finish answers with the kernel's result.
 func (c *connecting) finish(errno syscall.Errno) {
 	c.closeForeign(c.sock)
-	if err := c.l.send(&response{id: c.n.id, errno: -int32(errno)}); err != nil {
+	if err := c.l.Send(&notify.Response{ID: c.n.ID, Errno: -int32(errno)}); err != nil {
 		c.fail(err)
 	}
 }
@@ -232,7 +233,7 @@ func (c *connecting) poll(a *tasks.Address, limit time.Duration) syscall.Errno {
 
 // unix connects to a unix socket that the command may reach.
 func (c *connecting) unix() syscall.Errno {
-	return asCommand(func() syscall.Errno {
+	return perform.AsCommand(func() syscall.Errno {
 		to, file, errno := c.reach()
 		if errno != 0 {
 			return errno
@@ -331,54 +332,4 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 	_ = c.denySocket(sandbox.Connect, name, "unix", errno)
 	return errno
-}
-
-// asCommand calls f without the rights by which root passes owners and modes.
-func asCommand(f func() syscall.Errno) syscall.Errno {
-	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SYS_RESOURCE
-	return withoutRights(overrides, f)
-}
-
-// withoutRights calls f without some of the rights of root, which the command does not have.
-func withoutRights(rights uint32, f func() syscall.Errno) syscall.Errno {
-	runtime.LockOSThread()
-	restore, err := dropRights(rights)
-	if err != nil {
-		runtime.UnlockOSThread() // nothing has changed
-		return unix.EPERM
-	}
-	defer func() {
-		// A thread without its rights ends with the goroutine. Others live on: they may
-		// have launched a command that the kernel would end with them.
-		if restore() == nil {
-			runtime.UnlockOSThread()
-		}
-	}()
-	return f()
-}
-
-// dropRights takes capabilities, of the first 32, from this thread. The goroutine is locked to
-// the thread; restore gives them back.
-func dropRights(rights uint32) (restore func() error, err error) {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&head, &data[0]); err != nil {
-		return nil, err
-	}
-	all := data[0].Effective
-	if all&rights == 0 {
-		return func() error { return nil }, nil
-	}
-	set := func(effective uint32) error {
-		data[0].Effective = effective
-		return unix.Capset(&head, &data[0])
-	}
-	return func() error { return set(all) }, set(all &^ rights)
-}
-
-// hasRight reports whether this process has one of the first 32 capabilities.
-func hasRight(right int) bool {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<right) != 0
 }

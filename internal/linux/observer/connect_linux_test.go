@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
@@ -30,7 +31,7 @@ func address(family uint16, rest ...byte) *tasks.Address {
 func endedRequest(t *testing.T) *request {
 	t.Helper()
 	r := selfRequest(t)
-	r.l = &listener{fd: -1}
+	r.l = new(notify.Listener) // of no filter
 	return r
 }
 

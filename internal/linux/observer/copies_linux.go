@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/perform"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // copyTo copies what a call on one path depends on, and reports whether the supervisor can make it.
@@ -97,7 +98,7 @@ func (r *request) copyTimes(c *perform.Call) bool {
 	if r.data == 0 {
 		return true // now
 	}
-	if peek(r.n.pid, r.data, b[:size]) != size {
+	if tasks.Peek(r.n.PID, r.data, b[:size]) != size {
 		return false
 	}
 	for at := 0; at < size; at += size / 2 {
@@ -115,7 +116,7 @@ func (r *request) copyTimes(c *perform.Call) bool {
 
 // copyAttribute reads an extended attribute, of at most two pages.
 func (r *request) copyAttribute(c *perform.Call) bool {
-	const longest = 2 * pageSize
+	const longest = 2 * tasks.PageSize
 	name, errno := r.name(r.data, &r.second)
 	if errno != 0 {
 		return false
@@ -124,12 +125,12 @@ func (r *request) copyAttribute(c *perform.Call) bool {
 	if r.form == 'R' {
 		return true
 	}
-	value, size, flags := r.n.args[r.more], r.n.args[r.more+1], r.n.args[r.more+2]
+	value, size, flags := r.n.Args[r.more], r.n.Args[r.more+1], r.n.Args[r.more+2]
 	if size > longest {
 		return false
 	}
 	c.Op, c.Value, c.Flags = perform.SetXattr, make([]byte, size), int(int32(flags))
-	return peek(r.n.pid, value, c.Value) == len(c.Value)
+	return tasks.Peek(r.n.PID, value, c.Value) == len(c.Value)
 }
 
 // slash reports whether the name of the call ends in a slash, as only that of a directory may.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"golang.org/x/sys/unix"
 )
@@ -75,9 +76,9 @@ func TestListenerUnusable(t *testing.T) {
 	f, err := os.Open(os.Args[0]) // a regular file cannot be in an epoll set
 	must(t, err)
 	defer f.Close()
-	in, err := Listen()
+	in, err := notify.Listen()
 	must(t, err)
-	s, err := in.Serve(Config{})
+	s, err := Serve(in, Config{})
 	must(t, err)
 	failed := make(chan struct{})
 	s.OnFailed(func() { close(failed) })

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -197,7 +198,7 @@ func (r *request) ofOthers(p *place, creates bool) bool {
 		return false
 	}
 	// the kernel's own answer, which looks at lists of access rights, too
-	return asCommand(func() syscall.Errno {
+	return perform.AsCommand(func() syscall.Errno {
 		return asErrno(unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_EMPTY_PATH))
 	}) == unix.EACCES
 }
@@ -293,7 +294,7 @@ func (r *request) notFound(op sandbox.Op, lerr *lookupError) syscall.Errno {
 	// The look of this process may have come further than the command can: a directory
 	// that covers a denied one is closed for the command.
 	if ruling := r.cfg.Judge.Rule(protect.Access{Op: sandbox.Read, Path: path.Dir(lerr.path),
-		Thread: int(r.n.pid)}); ruling.Answer() != 0 {
+		Thread: int(r.n.PID)}); ruling.Answer() != 0 {
 		errno = unix.EACCES
 	}
 	return r.denyFile(op, lerr.path, errno)
@@ -460,7 +461,7 @@ func (r *request) crossed(p *place) bool {
 	path := r.pathOf(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.report.crossed(path)
+	return r.report.Crossed(path)
 }
 
 func (r *request) judgeChange(p *place) syscall.Errno {

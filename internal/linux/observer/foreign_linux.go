@@ -35,7 +35,7 @@ func (r *request) duplicate(fd int32) (int, syscall.Errno) {
 
 // pidfd opens the task.
 func (r *request) pidfd() (int, syscall.Errno) {
-	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
+	pidfd, err := unix.PidfdOpen(int(r.n.PID), pidfdThread)
 	if err != nil { // before Linux 6.9 only the first thread can be named
 		if pidfd, err = unix.PidfdOpen(r.pid(), 0); err != nil {
 			return -1, unix.ESRCH

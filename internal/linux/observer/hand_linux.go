@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -40,7 +41,7 @@ func (r *request) hand(p *place) syscall.Errno {
 	case p.exists && p.is(unix.S_IFIFO):
 		return r.refuseLink(p, unix.EACCES, "named pipe"+byFlag)
 	case r.kind == kindTruncate:
-		if int64(r.n.args[1]) < 0 {
+		if int64(r.n.Args[1]) < 0 {
 			return 0
 		}
 		how = handing{flags: unix.O_WRONLY}
@@ -57,7 +58,7 @@ func (r *request) hand(p *place) syscall.Errno {
 	default:
 		return 0
 	}
-	errno := asCommand(func() syscall.Errno { return r.handAs(p, &how) })
+	errno := perform.AsCommand(func() syscall.Errno { return r.handAs(p, &how) })
 	switch changed := errno == unix.EEXIST && r.flags&unix.O_EXCL == 0 || errno == unix.ELOOP; {
 	case !changed:
 		return errno
@@ -87,7 +88,7 @@ func (r *request) handAs(p *place, how *handing) syscall.Errno {
 		return errno
 	}
 	if errno = r.checkOpened(p, fd, how, mode); errno == 0 && r.kind == kindTruncate {
-		errno = asErrno(unix.Ftruncate(fd, int64(r.n.args[1])))
+		errno = asErrno(unix.Ftruncate(fd, int64(r.n.Args[1])))
 	}
 	if errno != 0 || r.kind == kindTruncate {
 		unix.Close(fd)
@@ -183,32 +184,16 @@ func (r *request) hasDefaultACL(p *place) bool {
 // deliver hands in the descriptor and answers. The supervisor's own is closed before the task
 // goes on, which could not execute the file else (ETXTBSY).
 func (r *request) deliver() error {
-	answer := response{id: r.n.id}
+	answer := notify.Response{ID: r.n.ID}
 	if r.fd >= 0 {
-		n, errno := r.l.addFD(r.n.id, r.fd, r.flags&unix.O_CLOEXEC)
+		n, errno := r.l.AddFD(r.n.ID, r.fd, r.flags&unix.O_CLOEXEC)
 		unix.Close(r.fd)
-		answer.val, answer.errno = int64(n), -int32(errno)
+		answer.Val, answer.Errno = int64(n), -int32(errno)
 		if errno != 0 {
-			answer.val = 0
+			answer.Val = 0
 		}
 	}
-	return r.l.send(&answer)
-}
-
-// addFD puts a copy of a descriptor into the process whose call has an id. It waits until the
-// task, which waits itself, has taken it.
-func (l *listener) addFD(id uint64, fd int, flags uint64) (int, syscall.Errno) {
-	const request = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD of linux/seccomp.h
-	add := struct {
-		id                             uint64
-		flags, source, target, newFlag uint32
-	}{id: id, source: uint32(fd), newFlag: uint32(flags)}
-	for {
-		n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), request, uintptr(unsafe.Pointer(&add)))
-		if errno != unix.EINTR {
-			return int(n), errno
-		}
-	}
+	return r.l.Send(&answer)
 }
 
 // asErrno returns the number of an error of package unix; zero for nil.

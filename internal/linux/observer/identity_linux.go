@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
 // A call that the supervisor makes would be its own for all who ask the kernel who made it. So messages
@@ -43,7 +44,7 @@ func (r *request) processes() []string { return strings.Fields(r.status("NStgid:
 // ownLevel returns how many process namespaces are around that of a sandbox.
 func (s *Supervisor) ownLevel() int {
 	r := request{Supervisor: s}
-	r.n.pid = uint32(os.Getpid())
+	r.n.PID = uint32(os.Getpid())
 	return len(r.processes())
 }
 
@@ -122,7 +123,7 @@ func (c *connecting) findVoice(ids []string) int32 {
 	if v.level = c.ownLevel(); v.level == 0 {
 		return speakNot
 	}
-	if maySpeak(ids[0]) {
+	if tasks.MaySpeak(ids[0]) {
 		return speakOwn
 	}
 	if len(ids) <= v.level {
@@ -141,80 +142,25 @@ func (c *connecting) findVoice(ids []string) int32 {
 	return speakInside
 }
 
-// maySpeak reports whether this process may send as another one.
-func maySpeak(id string) bool {
-	pid, err := strconv.Atoi(id)
-	if err != nil {
-		return false
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(pair[0])
-	defer unix.Close(pair[1])
-	return unix.Sendmsg(pair[0], []byte{0}, unix.UnixCredentials(&unix.Ucred{
-		Pid: int32(pid), Uid: uint32(unix.Geteuid()), Gid: uint32(unix.Getegid()),
-	}), nil, 0) == nil
-}
-
-// Requests of linux/nsfs.h and linux/sockios.h.
-const (
-	nsGetUserns = 0xb701 // NS_GET_USERNS
-	nsGetParent = 0xb702 // NS_GET_PARENT
-	siocGSKNS   = 0x894c // SIOCGSKNS
-)
-
 // sandboxSpaces opens the process namespace of the sandbox, so many above that of the task, and its
 // user namespace. The caller closes both.
 func (r *request) sandboxSpaces(above int) (user, pid int, ok bool) {
-	pid, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	pid, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.PID))+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, -1, false
 	}
 	for ; above > 0 && err == nil; above-- {
 		var parent int
-		if parent, err = relatedSpace(pid, nsGetParent); err == nil {
+		if parent, err = tasks.RelatedSpace(pid, tasks.NSParent); err == nil {
 			unix.Close(pid)
 			pid = parent
 		}
 	}
 	if err == nil && r.valid() {
-		if user, ok = ownerOf(pid); ok {
+		if user, ok = tasks.OwnerOf(pid); ok {
 			return user, pid, true
 		}
 	}
 	unix.Close(pid)
 	return -1, -1, false
-}
-
-// ownerOf opens the user namespace that a namespace belongs to, where that is a sandbox's: in one that a
-// command has made, it has rights, and so could trace a task of ours.
-func ownerOf(space int) (user int, ok bool) {
-	user, err := relatedSpace(space, nsGetUserns)
-	if err != nil {
-		return -1, false
-	}
-	var own, above unix.Stat_t
-	parent, err := relatedSpace(user, nsGetParent)
-	if err == nil {
-		ok = unix.Stat("/proc/self/ns/user", &own) == nil && unix.Fstat(parent, &above) == nil &&
-			own.Ino == above.Ino && own.Dev == above.Dev
-		unix.Close(parent)
-	}
-	if !ok {
-		unix.Close(user)
-		return -1, false
-	}
-	return user, true
-}
-
-// relatedSpace opens a namespace that another one, or a socket, leads to.
-func relatedSpace(fd int, request uintptr) (int, error) {
-	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	unix.CloseOnExec(int(n))
-	return int(n), nil
 }

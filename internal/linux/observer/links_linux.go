@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 )
 
@@ -106,28 +105,7 @@ func (r *request) reportLink(p *place) {
 	path := strings.TrimSuffix(r.pathOf(p), deleted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.linked.add(path, p.links)
-}
-
-// hardLinks collects what was reported. It is not safe for concurrent use.
-type hardLinks struct {
-	list    []executor.HardLink
-	known   map[string]bool
-	omitted int
-}
-
-func (h *hardLinks) add(path string, links uint32) {
-	switch {
-	case h.known[path]:
-		return
-	case len(h.list) >= MaxDenials:
-		h.omitted++
-		return
-	case h.known == nil:
-		h.known = make(map[string]bool)
-	}
-	h.known[path] = true
-	h.list = append(h.list, executor.HardLink{Path: path, Links: links})
+	r.linked.Add(path, p.links)
 }
 
 // isShared reports whether the file at a place, or the directory that it would be created in,

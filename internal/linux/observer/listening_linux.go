@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
@@ -61,7 +62,7 @@ func (r *request) remember(b binding) {
 	if err != nil || !r.valid() {
 		return
 	}
-	b.tid, b.pidfd, b.sock = r.n.pid, pidfd, int32(r.n.args[0])
+	b.tid, b.pidfd, b.sock = r.n.PID, pidfd, int32(r.n.Args[0])
 	if len(r.bindings) == maxBindings {
 		unix.Close(r.bindings[0].pidfd)
 		r.bindings = slices.Delete(r.bindings, 0, 1)
@@ -77,7 +78,7 @@ func (r *request) keepBound(wanted bool) {
 	const tries = 8
 	for i := range r.bindings {
 		b := &r.bindings[i]
-		over := b.tid == r.n.pid
+		over := b.tid == r.n.PID
 		if b.looked || !over && !wanted && b.tries >= tries {
 			continue
 		}
@@ -103,23 +104,23 @@ func (s *Supervisor) isBinding(p *place) bool {
 // judgeListen keeps the file of the socket. The call goes on when the duplicate is closed:
 // with it, the port of a socket would still be taken after the task's own close.
 func (r *request) judgeListen() syscall.Errno {
-	sock, errno := r.duplicate(int32(r.n.args[0]))
+	sock, errno := r.duplicate(int32(r.n.Args[0]))
 	if errno != 0 {
 		return 0 // EBADF, or so many connects at once that this socket stays unknown
 	}
 	r.keep(sock)
 	r.tellPort(sock)
 	r.bindings = slices.DeleteFunc(r.bindings, func(b binding) bool {
-		if b.tid == r.n.pid {
+		if b.tid == r.n.PID {
 			unix.Close(b.pidfd)
 		}
-		return b.tid == r.n.pid
+		return b.tid == r.n.PID
 	})
 	r.pending.Store(int32(len(r.bindings)))
-	l, id := r.l, r.n.id
+	l, id := r.l, r.n.ID
 	r.answers.Go(func() {
 		r.closeForeign(sock)
-		if err := l.send(&response{id: id, flags: flagContinue}); err != nil {
+		if err := l.Send(&notify.Response{ID: id, Flags: notify.Continue}); err != nil {
 			r.fail(err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -93,7 +94,7 @@ func (r *request) perform(fd int) (errno syscall.Errno, is bool) {
 	if !r.valid() {
 		return unix.EPERM, true
 	}
-	errno = asCommand(func() syscall.Errno {
+	errno = perform.AsCommand(func() syscall.Errno {
 		return asErrno(unix.Fchmodat(r.proc, "self/fd/"+strconv.Itoa(fd), uint32(r.mode)&0o7777, 0))
 	})
 	r.made = errno == 0

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
@@ -53,7 +54,7 @@ func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) 
 	out, outEnd, err := os.Pipe()
 	must(t, err)
 	defer outEnd.Close()
-	inbox, err := Listen()
+	inbox, err := notify.Listen()
 	must(t, err)
 	defer inbox.Started()
 	supervisor, err := newSupervisor(cfg)
@@ -292,7 +293,7 @@ func TestRefusedStaysRefused(t *testing.T) {
 			r.cfg.PrivateNetwork = true
 			to := &tasks.Address{Len: unix.SizeofSockaddrInet4}
 			to.Raw[0], to.Raw[3], to.Raw[4], to.Raw[7] = unix.AF_INET, 53, 192, 1
-			r.l = &listener{fd: -1} // no task waits there
+			r.l = new(notify.Listener) // no task waits there
 			if errno := (&connecting{request: r, sock: sock, addr: to}).internet(); errno == 0 {
 				t.Error("it would be connected")
 			}

@@ -37,7 +37,7 @@ func (r *request) mountOf(fd int) *hostfacts.Mount {
 
 // mounts returns the task's list of mounts; nil where it cannot be read.
 func (r *request) mounts() []hostfacts.Mount {
-	list, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	list, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.PID))+"/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

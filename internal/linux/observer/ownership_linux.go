@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 )
 
 // A command's user namespace maps one user and one group, and the kernel answers EINVAL to
@@ -23,7 +25,7 @@ func (r *request) judgeOwner() syscall.Errno {
 	if !r.cfg.IgnoreOwners || r.oddFlags || !r.unmapped() {
 		return 0
 	}
-	if asCommand(r.ownable) != 0 {
+	if perform.AsCommand(r.ownable) != 0 {
 		return 0 // the kernel finds the same, or gives its error
 	}
 	switch {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,58 +20,19 @@ import (
 // task. No process can connect as another one, so the supervisor answers the question who it was
 // (SO_PEERCRED, SO_PEERPIDFD) in these cases. All others go on to the kernel.
 
-// maxConnected is how many connections are remembered. A server asks who connected as soon as it
-// accepts.
-const maxConnected = 1024
-
-// A client is the process for which a socket was connected.
-type client struct {
-	ids   []string // as of processes
-	space uint64   // its process namespace
-}
-
-// clients are those of the latest connections, by the number of the connected socket.
-type clients struct {
-	mu    sync.Mutex
-	of    map[uint32]client
-	order []uint32
-}
-
-func (t *clients) add(ino uint32, c client) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = make(map[uint32]client)
-	}
-	if _, known := t.of[ino]; !known {
-		if t.order = append(t.order, ino); len(t.order) > maxConnected {
-			delete(t.of, t.order[0])
-			t.order = t.order[1:]
-		}
-	}
-	t.of[ino] = c
-}
-
-func (t *clients) find(ino uint32) (client, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c, ok := t.of[ino]
-	return c, ok
-}
-
 // noteClient remembers for whom a unix socket is about to be connected: the server may ask before the
 // connect returns.
 func (c *connecting) noteClient() {
 	var st unix.Stat_t
 	if ids := c.processes(); len(ids) > 0 && unix.Fstat(c.sock, &st) == nil {
-		c.clients.add(uint32(st.Ino), client{ids, c.processSpace()})
+		c.clients.Add(uint32(st.Ino), tasks.Client{IDs: ids, Space: c.processSpace()})
 	}
 }
 
 // processSpace returns the number of the task's process namespace; 0 when it is not known.
 func (r *request) processSpace() uint64 {
 	var st unix.Stat_t
-	if unix.Fstatat(r.proc, strconv.Itoa(int(r.n.pid))+"/ns/pid", &st, 0) != nil {
+	if unix.Fstatat(r.proc, strconv.Itoa(int(r.n.PID))+"/ns/pid", &st, 0) != nil {
 		return 0
 	}
 	return st.Ino
@@ -84,7 +43,7 @@ func (r *request) judgePeer() syscall.Errno {
 	if r.cfg.NoSockets || r.cfg.UnixOpen {
 		return 0
 	}
-	sock, errno := r.duplicate(int32(r.n.args[0]))
+	sock, errno := r.duplicate(int32(r.n.Args[0]))
 	if errno != 0 {
 		return 0 // EBADF
 	}
@@ -97,11 +56,11 @@ func (r *request) judgePeer() syscall.Errno {
 	if !ok {
 		return 0
 	}
-	by, ok := r.clients.find(ino)
+	by, ok := r.clients.Find(ino)
 	if !ok {
 		return 0
 	}
-	if uint32(r.n.args[2]) == unix.SO_PEERPIDFD {
+	if uint32(r.n.Args[2]) == unix.SO_PEERPIDFD {
 		return r.tellProcess(by)
 	}
 	pid, ok := r.numberOf(by)
@@ -109,18 +68,18 @@ func (r *request) judgePeer() syscall.Errno {
 		return 0
 	}
 	b := binary.NativeEndian.AppendUint32(nil, uint32(pid))
-	b = binary.NativeEndian.AppendUint32(b, mappedID(r.idMap("uid_map"), ucred.Uid))
-	b = binary.NativeEndian.AppendUint32(b, mappedID(r.idMap("gid_map"), ucred.Gid))
+	b = binary.NativeEndian.AppendUint32(b, tasks.MappedID(r.idMap("uid_map"), ucred.Uid))
+	b = binary.NativeEndian.AppendUint32(b, tasks.MappedID(r.idMap("gid_map"), ucred.Gid))
 	return r.tellOption(b)
 }
 
 // numberOf returns the number of a client in the process namespace of the task that asks.
-func (r *request) numberOf(by client) (int, bool) {
+func (r *request) numberOf(by tasks.Client) (int, bool) {
 	level := len(r.processes()) - 1
-	if level < 0 || level >= len(by.ids) || level != r.ownLevel() && by.space != r.processSpace() {
+	if level < 0 || level >= len(by.IDs) || level != r.ownLevel() && by.Space != r.processSpace() {
 		return 0, false
 	}
-	pid, err := strconv.Atoi(by.ids[level])
+	pid, err := strconv.Atoi(by.IDs[level])
 	return pid, err == nil
 }
 
@@ -150,12 +109,12 @@ func (r *request) diagnose(sock int) int {
 		}
 		return fd
 	}
-	network, err := relatedSpace(sock, siocGSKNS)
+	network, err := tasks.RelatedSpace(sock, tasks.SocketNS)
 	if err != nil {
 		return -1
 	}
 	defer unix.Close(network)
-	user, ok := ownerOf(network)
+	user, ok := tasks.OwnerOf(network)
 	if !ok {
 		return -1
 	}
@@ -170,7 +129,7 @@ func (r *request) diagnose(sock int) int {
 // tellOption answers a getsockopt(2).
 func (r *request) tellOption(value []byte) syscall.Errno {
 	var b [4]byte
-	if peek(r.n.pid, r.n.args[4], b[:]) != len(b) {
+	if tasks.Peek(r.n.PID, r.n.Args[4], b[:]) != len(b) {
 		return unix.EFAULT
 	}
 	size := int(int32(binary.NativeEndian.Uint32(b[:])))
@@ -182,7 +141,7 @@ func (r *request) tellOption(value []byte) syscall.Errno {
 		return unix.EINTR
 	}
 	binary.NativeEndian.PutUint32(b[:], uint32(len(value)))
-	if !r.poke(r.n.args[3], value) || !r.poke(r.n.args[4], b[:]) {
+	if !r.poke(r.n.Args[3], value) || !r.poke(r.n.Args[4], b[:]) {
 		return unix.EFAULT
 	}
 	r.made = true
@@ -190,8 +149,8 @@ func (r *request) tellOption(value []byte) syscall.Errno {
 }
 
 // tellProcess answers with a descriptor of a process, or as for one that has ended.
-func (r *request) tellProcess(by client) syscall.Errno {
-	pid, err := strconv.Atoi(by.ids[0])
+func (r *request) tellProcess(by tasks.Client) syscall.Errno {
+	pid, err := strconv.Atoi(by.IDs[0])
 	if err != nil {
 		return 0
 	}
@@ -201,14 +160,14 @@ func (r *request) tellProcess(by client) syscall.Errno {
 	}
 	defer unix.Close(own)
 	was := *r
-	was.n.pid = uint32(pid)
+	was.n.PID = uint32(pid)
 	// The number may be that of a process outside by now. One that has the same numbers in the same
 	// namespaces, and is still there afterwards, is the command's.
-	if was.processSpace() != by.space || !slices.Equal(was.processes(), by.ids) ||
+	if was.processSpace() != by.Space || !slices.Equal(was.processes(), by.IDs) ||
 		unix.PidfdSendSignal(own, 0, nil, 0) != nil {
 		return unix.ESRCH
 	}
-	n, errno := r.l.addFD(r.n.id, own, unix.O_CLOEXEC)
+	n, errno := r.l.AddFD(r.n.ID, own, unix.O_CLOEXEC)
 	if errno != 0 {
 		return errno
 	}
@@ -221,27 +180,10 @@ func (r *request) poke(at uint64, b []byte) bool {
 		return true
 	}
 	local := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
-	n, err := unix.ProcessVMWritev(int(r.n.pid), []unix.Iovec{local},
+	n, err := unix.ProcessVMWritev(int(r.n.PID), []unix.Iovec{local},
 		[]unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
 	return err == nil && n == len(b)
 }
 
 // idMap returns a table of ids of the task: a number inside, that of this process, and how many.
-func (r *request) idMap(name string) string { return string(r.about(int(r.n.pid), "/"+name)) }
-
-// mappedID returns what an id of this process is in a table; the overflow id where it is not there.
-func mappedID(table string, id uint32) uint32 {
-	const overflow = 65534
-	for line := range strings.Lines(table) {
-		var n [3]uint64
-		for i, word := range strings.Fields(line) {
-			if i < len(n) {
-				n[i], _ = strconv.ParseUint(word, 10, 32)
-			}
-		}
-		if own := uint64(id); own >= n[1] && own < n[1]+n[2] {
-			return uint32(n[0] + own - n[1])
-		}
-	}
-	return overflow
-}
+func (r *request) idMap(name string) string { return string(r.about(int(r.n.PID), "/"+name)) }

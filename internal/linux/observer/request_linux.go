@@ -9,10 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -21,8 +21,8 @@ import (
 // A request is one call of the command that waits for its answer.
 type request struct {
 	*Supervisor
-	l *listener
-	n notification
+	l *notify.Listener
+	n notify.Notification
 	call
 	*scratch
 
@@ -58,7 +58,7 @@ const maxAsks = 64
 // valid reports whether the task still waits for its answer, so that what was read from
 // it before was its own.
 func (r *request) valid() bool {
-	return r.l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&r.n.id)) == 0
+	return r.l.Valid(r.n.ID)
 }
 
 // answer sends an errno; zero means "continue".
@@ -67,9 +67,9 @@ func (r *request) answer(errno syscall.Errno) error {
 	case errno == 0 && r.made:
 		return r.deliver()
 	case errno == 0:
-		return r.l.send(&response{id: r.n.id, flags: flagContinue})
+		return r.l.Send(&notify.Response{ID: r.n.ID, Flags: notify.Continue})
 	}
-	return r.l.send(&response{id: r.n.id, errno: -int32(errno)})
+	return r.l.Send(&notify.Response{ID: r.n.ID, Errno: -int32(errno)})
 }
 
 // judge decides about the call. The result is zero to let it go on, the errno of a
@@ -85,7 +85,7 @@ func (r *request) judge() syscall.Errno {
 	}
 	switch r.kind {
 	case kindNone:
-		if layoutOf(r.n.nr).kind == kindNone {
+		if layoutOf(r.n.Nr).kind == kindNone {
 			return unix.ENOSYS // not one of those that go on
 		}
 		return 0
@@ -126,7 +126,7 @@ func (r *request) judge() syscall.Errno {
 // rule asks the judge about an access.
 func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
 	a := protect.Access{Op: op, Path: path, Creates: creates, Special: r.special, Removes: r.removes,
-		Moves: r.moves, Thread: int(r.n.pid)}
+		Moves: r.moves, Thread: int(r.n.PID)}
 	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
 		return 0
 	}
@@ -149,7 +149,7 @@ func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	}
 	d.Errno = unix.ErrnoName(errno)
 	r.mu.Lock()
-	added := r.report.add(d)
+	added := r.report.Add(d)
 	if added != nil {
 		by := r.caller()
 		added.PID, added.Program, added.Name = by.PID, by.Program, by.Name
@@ -168,7 +168,7 @@ func (r *request) judgeRefused() syscall.Errno {
 	if r.cfg.Refusals == nil {
 		return 0
 	}
-	refused, ok := r.cfg.Refusals.Refused(r.n.arch, uint32(r.n.nr), r.n.args)
+	refused, ok := r.cfg.Refusals.Refused(r.n.Arch, uint32(r.n.Nr), r.n.Args)
 	if !ok {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (r *request) judgeRefused() syscall.Errno {
 	errno := syscall.Errno(refused.Errno)
 	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter,
 		NoGrant: refused.Openings == nil}
-	if r.n.nr == unix.SYS_SOCKET && r.cfg.NoSockets && r.inetSocket(&d.Access) {
+	if r.n.Nr == unix.SYS_SOCKET && r.cfg.NoSockets && r.inetSocket(&d.Access) {
 		d.Rule, d.NoGrant = "", false
 	}
 	var grants []string

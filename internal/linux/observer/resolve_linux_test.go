@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ func selfRequest(t testing.TB) *request {
 		s.cancel()
 		s.closeFiles()
 	})
-	return &request{Supervisor: s, n: notification{pid: uint32(os.Getpid())}, scratch: new(scratch)}
+	return &request{Supervisor: s, n: notify.Notification{PID: uint32(os.Getpid())}, scratch: new(scratch)}
 }
 
 // tree makes files and links to find, and returns the directory without links in its

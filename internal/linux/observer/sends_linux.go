@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -24,7 +26,7 @@ func (r *request) judgeSend() syscall.Errno {
 	if r.cfg.NoSockets || r.cfg.UnixOpen {
 		return r.judgeNames()
 	}
-	sock, errno := r.duplicate(int32(r.n.args[0]))
+	sock, errno := r.duplicate(int32(r.n.Args[0]))
 	switch errno {
 	case 0:
 	case unix.EAGAIN:
@@ -51,7 +53,7 @@ func (r *request) judgeSend() syscall.Errno {
 // answerSend answers with the kernel's result.
 func (c *connecting) answerSend(sent int, errno syscall.Errno) {
 	c.closeForeign(c.sock)
-	if err := c.l.send(&response{id: c.n.id, val: int64(sent), errno: -int32(errno)}); err != nil {
+	if err := c.l.Send(&notify.Response{ID: c.n.ID, Val: int64(sent), Errno: -int32(errno)}); err != nil {
 		c.fail(err)
 	}
 }
@@ -74,19 +76,19 @@ func (c *connecting) send() (int, syscall.Errno) {
 	if domain == unix.AF_NETLINK {
 		c.nameNetlink()
 	}
-	args := &c.n.args
+	args := &c.n.Args
 	switch c.kind {
 	case kindSendTo:
-		m, errno := tasks.ReadBuffer(c.n.pid, args[1], args[2], args[4], args[5])
+		m, errno := tasks.ReadBuffer(c.n.PID, args[1], args[2], args[4], args[5])
 		return c.sendMessage(m, errno, int(int32(args[3])))
 	case kindSendMsg:
-		m, errno := tasks.ReadMessage(c.n.pid, args[1])
+		m, errno := tasks.ReadMessage(c.n.PID, args[1])
 		return c.sendMessage(m, errno, int(int32(args[2])))
 	}
 	count := int(min(args[2]&0xffffffff, tasks.MaxMessages))
 	for i := range count {
 		at := args[1] + uint64(i)*tasks.MessageSize
-		m, errno := tasks.ReadMessage(c.n.pid, at)
+		m, errno := tasks.ReadMessage(c.n.PID, at)
 		n, errno := c.sendMessage(m, errno, int(int32(args[3])))
 		if errno == 0 {
 			errno = c.tell(at+tasks.SentAt, n)
@@ -124,7 +126,7 @@ func (c *connecting) sendMessage(m *tasks.Message, errno syscall.Errno, flags in
 	kind, _, _ := tasks.Protocol(c.sock)
 	c.addr = m.To
 	c.unsent = &tasks.Send{
-		Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
+		Task: c.n.PID, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
 		Credentials: c.credentials, Transmit: c.transmitAs, Waits: c.valid, Signal: c.signal,
 		Duplicate: c.descriptorOf, As: c.asSender,
 	}
@@ -153,7 +155,7 @@ func (c *connecting) transmit(d *tasks.Send) (n int, errno syscall.Errno) {
 		errno = c.settle(attempt)
 	}
 	if errno == unix.EPIPE && c.valid() && d.Kind == unix.SOCK_STREAM && d.Flags&unix.MSG_NOSIGNAL == 0 {
-		_ = unix.Tgkill(c.pid(), int(c.n.pid), unix.SIGPIPE) // it gets this one with the answer
+		_ = unix.Tgkill(c.pid(), int(c.n.PID), unix.SIGPIPE) // it gets this one with the answer
 	}
 	return n, errno
 }
@@ -184,7 +186,7 @@ func (c *connecting) receiver(kind int) (to *tasks.Address, file int, errno sysc
 	if c.scratch == nil {
 		c.scratch = new(scratch)
 	}
-	errno = asCommand(func() (errno syscall.Errno) {
+	errno = perform.AsCommand(func() (errno syscall.Errno) {
 		to, file, errno = c.reach()
 		return errno
 	})
@@ -194,9 +196,9 @@ func (c *connecting) receiver(kind int) (to *tasks.Address, file int, errno sysc
 // asSender calls f without rights, but for the one to name the task as the sender.
 func (c *connecting) asSender(f func() syscall.Errno) syscall.Errno {
 	if c.domain == unix.AF_UNIX {
-		return withoutRights(^uint32(1<<unix.CAP_SYS_ADMIN), f)
+		return perform.WithoutRights(^uint32(1<<unix.CAP_SYS_ADMIN), f)
 	}
-	return withoutRights(^uint32(0), f)
+	return perform.WithoutRights(^uint32(0), f)
 }
 
 // descriptorOf duplicates a descriptor that the task sends.
@@ -223,7 +225,7 @@ func (c *connecting) signal(limited bool) syscall.Errno {
 		return n
 	}
 	pending := bits("SigPnd:")
-	if c.pid() == int(c.n.pid) {
+	if c.pid() == int(c.n.PID) {
 		pending |= bits("ShdPnd:")
 	}
 	switch {

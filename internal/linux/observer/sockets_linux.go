@@ -15,7 +15,7 @@ import (
 // protocol is sockets.Protocol the descriptor in the first argument; false also where too many
 // duplicates are held.
 func (r *request) protocol() (kind int, name string, ok bool) {
-	own, errno := r.duplicate(int32(r.n.args[0]))
+	own, errno := r.duplicate(int32(r.n.Args[0]))
 	if errno != 0 {
 		return 0, "", false
 	}
@@ -30,12 +30,12 @@ func (r *request) denySocket(op sandbox.Op, addr, protocol string, errno syscall
 
 // inetSocket describes a refused internet socket, where there are none, by what it is for.
 func (r *request) inetSocket(a *sandbox.Access) bool {
-	if family := int32(r.n.args[0]); family != unix.AF_INET && family != unix.AF_INET6 {
+	if family := int32(r.n.Args[0]); family != unix.AF_INET && family != unix.AF_INET6 {
 		return false
 	}
 	const typeMask = 0xf // the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
 	*a = sandbox.Access{Op: sandbox.Connect, Net: "tcp"}
-	if r.n.args[1]&typeMask == unix.SOCK_DGRAM {
+	if r.n.Args[1]&typeMask == unix.SOCK_DGRAM {
 		a.Net = "udp"
 	}
 	return true
@@ -50,7 +50,7 @@ func (r *request) judgeNames() syscall.Errno {
 	const messages = 16 // of one call that are looked at
 	count := uint64(1)
 	if r.kind == kindSendMany {
-		count = min(r.n.args[2], messages)
+		count = min(r.n.Args[2], messages)
 	}
 	for i := range count {
 		a, errno := r.message(i)
@@ -81,11 +81,11 @@ func (r *request) judgeNames() syscall.Errno {
 func (r *request) message(i uint64) (*tasks.Address, syscall.Errno) {
 	switch r.kind {
 	case kindConnect:
-		return tasks.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
+		return tasks.ReadAddress(r.n.PID, r.n.Args[1], r.n.Args[2])
 	case kindSendTo:
-		return tasks.ReadAddress(r.n.pid, r.n.args[4], r.n.args[5])
+		return tasks.ReadAddress(r.n.PID, r.n.Args[4], r.n.Args[5])
 	}
-	m, errno := tasks.ReadMessage(r.n.pid, r.n.args[1]+i*tasks.MessageSize)
+	m, errno := tasks.ReadMessage(r.n.PID, r.n.Args[1]+i*tasks.MessageSize)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -95,7 +95,7 @@ func (r *request) message(i uint64) (*tasks.Address, syscall.Errno) {
 // judgeBind goes on for what the walls allow: they decide about a path, and a private
 // network has no addresses of other hosts.
 func (r *request) judgeBind() syscall.Errno {
-	a, errno := tasks.ReadAddress(r.n.pid, r.n.args[1], r.n.args[2])
+	a, errno := tasks.ReadAddress(r.n.PID, r.n.Args[1], r.n.Args[2])
 	if errno != 0 {
 		return 0
 	}

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
+	"github.com/sallyport-dev/sallyport/internal/linux/perform"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 )
 
@@ -37,7 +39,7 @@ type Supervisor struct {
 	connecting chan struct{}  // holds a token for each socket that is being connected
 	sender     *tasks.Sender
 	voice      voice
-	clients    clients
+	clients    tasks.Clients
 	asked      atomic.Bool // a task wants to know who sends to one of its sockets
 
 	performing  sync.Mutex // held while a call is made that was asked about
@@ -61,10 +63,10 @@ type Supervisor struct {
 	refused   atomic.Int32 // connections to the command's own loopback interface
 	renamed   atomic.Bool  // a directory, perhaps
 
-	mu       sync.Mutex // guards what follows
-	listener *listener  // nil before it came
-	report   denials
-	linked   hardLinks
+	mu       sync.Mutex       // guards what follows
+	listener *notify.Listener // nil before it came
+	report   notify.Denials
+	linked   notify.HardLinks
 	err      error
 	onFailed func()
 }
@@ -82,10 +84,10 @@ const closeTime = 100 * time.Millisecond
 
 // Serve starts to answer as soon as the launch has sent its listener. It returns at once.
 // The Inbox cannot be used again.
-func (in *Inbox) Serve(cfg Config) (*Supervisor, error) {
+func Serve(in *notify.Inbox, cfg Config) (*Supervisor, error) {
 	s, err := newSupervisor(cfg)
 	if err != nil {
-		in.ours.Close()
+		in.Close()
 		return nil, err
 	}
 	go s.run(in)
@@ -98,7 +100,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN),
+		cfg: cfg, proc: proc, began: fileTime(), chowns: perform.HasRight(unix.CAP_CHOWN),
 		sender: tasks.NewSender(), root: -1, diag: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign),
 		connecting: make(chan struct{}, maxConnects),
@@ -111,10 +113,10 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 
 // run answers until no task is left. Calls are served in another goroutine, whose stack
 // grows and would not shrink soon: a session may wait for input for days.
-func (s *Supervisor) run(in *Inbox) {
+func (s *Supervisor) run(in *notify.Inbox) {
 	defer close(s.done)
 	defer s.closeFiles()
-	l, err := in.take()
+	l, err := in.Take()
 	if err != nil {
 		s.fail(err) // if the launch has failed, it reports why
 		return
@@ -128,25 +130,25 @@ func (s *Supervisor) run(in *Inbox) {
 		if !<-idle {
 			break
 		}
-		s.fail(l.waiter.Wait())
+		s.fail(l.Wait())
 	}
 	s.cancel()
 	s.answers.Wait()
-	l.close() // a task that still calls gets ENOSYS from here on, instead of waiting forever
+	l.Close() // a task that still calls gets ENOSYS from here on, instead of waiting forever
 }
 
 // serve answers calls and returns true when there are none for a while, false when no
 // more can come.
-func (s *Supervisor) serve(l *listener) (idle bool) {
+func (s *Supervisor) serve(l *notify.Listener) (idle bool) {
 	r := request{Supervisor: s, l: l}
 	for s.ctx.Err() == nil {
-		events, err := l.poll()
+		events, err := l.Poll()
 		if err == nil && events&unix.POLLIN == 0 {
 			return events == 0
 		}
 		got := false
 		if err == nil {
-			got, err = l.receive(&r.n)
+			got, err = l.Receive(&r.n)
 		}
 		if err == nil && got {
 			s.calls.Add(1)
@@ -214,7 +216,7 @@ func (s *Supervisor) Close() Report {
 	s.cancel()
 	s.mu.Lock()
 	if s.listener != nil {
-		_ = s.listener.waiter.Close() // it may be closed already
+		s.listener.Stop()
 	}
 	s.mu.Unlock()
 	late := time.NewTimer(closeTime)
@@ -225,8 +227,8 @@ func (s *Supervisor) Close() Report {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted,
-		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted,
+	return Report{Denials: slices.Clone(s.report.List), Omitted: s.report.Omitted,
+		HardLinks: slices.Clone(s.linked.List), HardLinksOmitted: s.linked.Omitted,
 		OwnershipIgnored: int(s.ownership.Load()),
 		Renamed:          s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
 }

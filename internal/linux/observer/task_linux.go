@@ -14,35 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 )
 
 // pathMax is PATH_MAX of linux/limits.h, with the final zero.
 const pathMax = 4096
-
-// pageSize is the smallest page of the machines that the filter is for: a piece that
-// does not cross its end can be read as a whole or not at all.
-const pageSize = 4096
-
-// peek copies memory of a task into b and returns how many bytes it could read. The task
-// can change its memory at once: only the copy may be acted on.
-func peek(tid uint32, addr uint64, b []byte) int {
-	if addr == 0 || len(b) == 0 {
-		return 0
-	}
-	local := unix.Iovec{Base: &b[0]}
-	local.SetLen(len(b))
-	// The copy ends before a piece that is not mapped, so the pages are pieces.
-	var remote [3]unix.RemoteIovec
-	n := 0
-	for at, left := addr, uint64(len(b)); left > 0 && n < len(remote); n++ {
-		size := min(left, pageSize-at%pageSize)
-		remote[n] = unix.RemoteIovec{Base: uintptr(at), Len: int(size)}
-		at, left = at+size, left-size
-	}
-	got, _ := unix.ProcessVMReadv(int(tid), []unix.Iovec{local}, remote[:n], 0)
-	return max(got, 0)
-}
 
 func uint64At(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i:]) }
 
@@ -51,7 +28,7 @@ func uint64At(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i:])
 func (r *request) name(addr uint64, into *[pathMax]byte) ([]byte, syscall.Errno) {
 	// Most names are short: a first piece that ends in one saves copying the rest.
 	for _, size := range [...]int{256, pathMax} {
-		got := peek(r.n.pid, addr, into[:size])
+		got := tasks.Peek(r.n.PID, addr, into[:size])
 		if end := bytes.IndexByte(into[:got], 0); end >= 0 {
 			return into[:end], 0
 		}
@@ -84,7 +61,7 @@ const (
 func (r *request) workdir() (fd int, shared bool, errno syscall.Errno) {
 	now := time.Now()
 	for i := range r.workdirs {
-		if w := &r.workdirs[i]; w.tid == r.n.pid && now.Sub(w.since) < workdirTime {
+		if w := &r.workdirs[i]; w.tid == r.n.PID && now.Sub(w.since) < workdirTime {
 			r.lastWorkdir = i
 			return w.fd, true, 0
 		}
@@ -103,7 +80,7 @@ func (r *request) workdir() (fd int, shared bool, errno syscall.Errno) {
 	if w.tid != 0 {
 		unix.Close(w.fd)
 	}
-	*w = workdir{tid: r.n.pid, fd: fd, facts: f, since: now}
+	*w = workdir{tid: r.n.PID, fd: fd, facts: f, since: now}
 	return fd, true, 0
 }
 
@@ -145,7 +122,7 @@ func (r *request) openAt(dir int32) (int, syscall.Errno) {
 
 // openLink opens what a link below the task's directory in /proc leads to.
 func (r *request) openLink(name string) (int, syscall.Errno) {
-	b := strconv.AppendUint(r.buf[:0], uint64(r.n.pid), 10)
+	b := strconv.AppendUint(r.buf[:0], uint64(r.n.PID), 10)
 	b = append(append(b, name...), 0)
 	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(r.proc), uintptr(unsafe.Pointer(&b[0])),
 		unix.O_PATH|unix.O_CLOEXEC, 0, 0, 0)
@@ -166,7 +143,7 @@ func (r *request) caller() protect.Caller {
 	by := protect.Caller{PID: r.pid()}
 	by.Name = string(bytes.TrimSpace(r.about(by.PID, "/comm")))
 	var exe [pathMax]byte
-	if n, err := unix.Readlinkat(r.proc, strconv.Itoa(int(r.n.pid))+"/exe", exe[:]); err == nil {
+	if n, err := unix.Readlinkat(r.proc, strconv.Itoa(int(r.n.PID))+"/exe", exe[:]); err == nil {
 		by.Program = strings.TrimSuffix(string(exe[:n]), " (deleted)")
 	}
 	return by
@@ -193,7 +170,7 @@ func (r *request) status(name string) string { return r.field("status", name) }
 // field returns the words of a line in a file below the task's directory in /proc; empty when
 // there is none.
 func (r *request) field(file, name string) string {
-	for line := range bytes.Lines(r.about(int(r.n.pid), "/"+file)) {
+	for line := range bytes.Lines(r.about(int(r.n.PID), "/"+file)) {
 		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
 			return string(bytes.TrimSpace(rest))
 		}

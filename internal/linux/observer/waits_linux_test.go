@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/linux/notify"
 	"github.com/sallyport-dev/sallyport/internal/linux/tasks"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
@@ -43,7 +44,7 @@ func lingering(t *testing.T) int {
 // last one, is closed without the wait that the command has asked for.
 func TestLingeringSocket(t *testing.T) {
 	r := selfRequest(t)
-	r.l = &listener{fd: -1} // no task waits there
+	r.l = new(notify.Listener) // no task waits there
 	sock := lingering(t)
 	own, errno := r.duplicate(int32(sock))
 	if errno != 0 {

@@ -34,3 +34,27 @@ func gather(tid uint32, pieces []unix.RemoteIovec, from int, b []byte) int {
 	got, _ := unix.ProcessVMReadv(int(tid), []unix.Iovec{local}, wanted, 0)
 	return max(got, 0)
 }
+
+// PageSize is the smallest page of the machines that the filter is for: a piece that
+// does not cross its end can be read as a whole or not at all.
+const PageSize = 4096
+
+// Peek copies memory of a task into b and returns how many bytes it could read. The task
+// can change its memory at once: only the copy may be acted on.
+func Peek(tid uint32, addr uint64, b []byte) int {
+	if addr == 0 || len(b) == 0 {
+		return 0
+	}
+	local := unix.Iovec{Base: &b[0]}
+	local.SetLen(len(b))
+	// The copy ends before a piece that is not mapped, so the pages are pieces.
+	var remote [3]unix.RemoteIovec
+	n := 0
+	for at, left := addr, uint64(len(b)); left > 0 && n < len(remote); n++ {
+		size := min(left, PageSize-at%PageSize)
+		remote[n] = unix.RemoteIovec{Base: uintptr(at), Len: int(size)}
+		at, left = at+size, left-size
+	}
+	got, _ := unix.ProcessVMReadv(int(tid), []unix.Iovec{local}, remote[:n], 0)
+	return max(got, 0)
+}

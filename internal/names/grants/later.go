@@ -24,6 +24,9 @@ var systemStarts = []string{
 	"/etc/profile", "/etc/bash", "/etc/zsh/", "/etc/fish/", "/etc/environment", "/etc/cron", "/etc/init.d/",
 	"/etc/systemd/", "/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/",
 	"/etc/ld.so.", "/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/", "/var/spool/cron/",
+	"/etc/rc", "/etc/inittab", "/etc/anacrontab", "/etc/modules", "/etc/modprobe.d/", "/etc/logrotate.d/",
+	"/etc/update-motd.d/", "/etc/skel/", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow",
+	"/etc/nsswitch.conf", "/etc/fstab", "/boot/",
 }
 
 // LaterAt is what other programs do with what is at a path: any directory above it may be a home directory.

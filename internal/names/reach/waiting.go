@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Asks returns the word of [approval.Request.Requires] for a write to a path, or a connection to the unix
 // socket there, that a program waits for. It is empty for what is not asked about: what is denied for good,
-// by an entry of the policy or as a protected name, and what programs go on without.
+// by an entry of the policy, as a protected name, as a store of secrets or because programs outside run or obey
+// it later ([grants.Shut]), and what programs go on without.
 func (r *DeniedRun) Asks(op sandbox.Op, name, program string) string {
 	own := *r // it may be called from several goroutines at once
 	r = &own
@@ -24,7 +26,7 @@ func (r *DeniedRun) Asks(op sandbox.Op, name, program string) string {
 	}
 	write := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}
 	switch {
-	case r.Habit(&d, 0) != "", r.never(&d) != "", r.setting(&d), strings.HasSuffix(r.rule(&d), "(protected)"),
+	case grants.Shut(name, false), r.Habit(&d, 0) != "", r.never(&d) != "", r.setting(&d), strings.HasSuffix(r.rule(&d), "(protected)"),
 		r.Policy.With(write).LevelAt(name) != sandbox.LevelWrite: // an entry denies it
 		return ""
 	case op == sandbox.Connect:

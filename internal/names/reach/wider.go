@@ -4,8 +4,6 @@
 package reach
 
 import (
-	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -139,7 +137,7 @@ func warningOf(name, home string) string {
 	switch {
 	case in("/.git/hooks/") || strings.HasSuffix(name, "/.git"):
 		return "warning: git outside runs what is in it"
-	case in("/bin/") || in("/sbin/") || inPath(name):
+	case in("/bin/") || in("/sbin/") || grants.InPath(name):
 		return "warning: programs outside are run from it by name"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
@@ -153,15 +151,4 @@ func warningOf(name, home string) string {
 		return "warning: a whole directory of the system"
 	}
 	return ""
-}
-
-// inPath reports whether a path is a directory of this process's PATH, lies in one, or has one in it.
-func inPath(name string) bool {
-	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
-		if dir = path.Clean(dir); path.IsAbs(dir) && dir != "/" &&
-			(inside(name, dir) || inside(dir, name) && name != "/") {
-			return true
-		}
-	}
-	return false
 }

@@ -44,8 +44,6 @@ type Questions struct {
 	// Word returns the word for what an access of a program to a path requires; empty for one that is not
 	// asked about.
 	Word func(op sandbox.Op, name, program string) string
-	// Answered is told each answer before the calls that wait for it.
-	Answered func(q *executor.AccessQuestion, d approval.Decision)
 	// Opened is told each access that is granted first, and what was required for it.
 	Opened func(granted event.Granted, required string)
 	// Remembered are the approvals for the session.
@@ -59,6 +57,7 @@ type Questions struct {
 	mu       sync.Mutex
 	asked    int
 	over     bool // more would have been asked
+	aborted  bool // nothing more is asked
 	siblings map[string][]string
 	dirs     []string // approved as long as the command runs
 	granted  []event.Granted
@@ -100,6 +99,9 @@ func (s *Questions) Decide(ctx context.Context, q executor.AccessQuestion) bool 
 		s.grant(a, approval.FromCache, 0)
 		return true
 	}
+	if s.isAborted() {
+		return false
+	}
 	start := time.Now()
 	d, err := s.Questions.Ask(ctx, &questions.Question{
 		Subject: subject{q.Access.Op, q.Call, strings.Join(q.Paths, "\x00")}, Time: s.time(), Serial: true,
@@ -123,13 +125,25 @@ func (s *Questions) time() time.Duration {
 	return DefaultTime
 }
 
-// errMany is for a question above the bound.
-var errMany = errors.New("the command was asked about too often")
+// The errors of questions that are not asked: above the bound, and after an abort.
+var (
+	errMany    = errors.New("the command was asked about too often")
+	errAborted = errors.New("an answer was abort")
+)
+
+func (s *Questions) isAborted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.aborted
+}
 
 // put asks about an access, unless an answer to a question before it covers it.
 func (s *Questions) put(ctx context.Context, a *access) (approval.Decision, error) {
 	if s.covers(a) {
 		return approval.Decision{Answer: approval.Approved, Source: approval.FromCache}, nil
+	}
+	if s.isAborted() { // while it waited for its turn
+		return approval.Decision{}, errAborted
 	}
 	dir, ok := s.count(a)
 	if !ok {
@@ -201,9 +215,9 @@ func (s *Questions) fill(r *approval.Request, a *access, dir string) {
 
 // answered notes what an answer is beyond one for the calls that wait.
 func (s *Questions) answered(a *access, d approval.Decision) {
-	s.Answered(a.AccessQuestion, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.aborted = s.aborted || d.Answer == approval.Abort
 	if d.Approves() && d.Path != "" && !slices.Contains(a.Paths, d.Path) && !slices.Contains(s.dirs, d.Path) {
 		s.dirs = append(s.dirs, d.Path)
 	}
@@ -297,6 +311,10 @@ func (s *Questions) Notices() (list []string) {
 	if s.over {
 		list = append(list, fmt.Sprintf("the limit of %d questions about accesses was reached; what the "+
 			"sandbox denied after that was denied without a question", maxAsked))
+	}
+	if s.aborted {
+		list = append(list, "an answer was abort; what the sandbox denied after that was denied without a "+
+			"question")
 	}
 	if s.omitted > 0 {
 		list = append(list, fmt.Sprintf("%d more accesses were granted than are listed", s.omitted))

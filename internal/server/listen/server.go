@@ -31,8 +31,11 @@ type QuestionServer struct {
 	// one in front of the terminal.
 	Beside approval.Approver
 	// Wait is how long a question stays open when Beside has passed; 0 means not at all. One for which a
-	// command waits stays open as long as that.
+	// command waits stays open as long as that, unless Wait is 0 and BeforeIsFinal.
 	Wait time.Duration
+	// BeforeIsFinal says that Before was asked about everything: where it passes and no one is in front of
+	// the terminal, no question is open for longer than Wait.
+	BeforeIsFinal bool
 	// Waits is called for each question that begins to wait so; nil does nothing.
 	Waits func(r *approval.Request)
 	// Remembered and Revoke are those of the Runner. They must not be nil.
@@ -70,7 +73,7 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 			return d, err
 		}
 		wait := p.Wait
-		if r.Waiting { // it would be denied otherwise before anyone elsewhere sees it
+		if r.Waiting && (wait > 0 || !p.BeforeIsFinal) { // it would be denied otherwise before anyone elsewhere sees it
 			wait = time.Duration(r.WaitMS) * time.Millisecond
 		}
 		if wait == 0 {

@@ -540,3 +540,49 @@ func TestTwoPosts(t *testing.T) {
 		t.Errorf("%+v, %+v", a, b)
 	}
 }
+
+// TestNoAnswer: a question for which a command waits is over at once where the program that was asked has no
+// answer, no one is in front of a terminal and no time is given for others. It stays open otherwise.
+func TestNoAnswer(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		final bool
+		wait  time.Duration
+		open  bool
+	}{
+		{"a program without an answer", true, 0, false},
+		{"time for others", true, time.Hour, true},
+		{"no program", false, 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home(t)
+			p := newPost(t, passes)
+			p.Wait, p.BeforeIsFinal = test.wait, test.final
+			if test.final {
+				p.Before = passes
+			}
+			r := request("abc-1")
+			r.Waiting, r.WaitMS = true, time.Hour.Milliseconds()
+			waiting := make(chan struct{})
+			p.Waits = func(*approval.Request) { close(waiting) }
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			over := make(chan error, 1)
+			go func() {
+				_, err := p.Approve(ctx, r)
+				over <- err
+			}()
+			select {
+			case err := <-over:
+				if test.open || !errors.Is(err, approval.ErrPass) {
+					t.Error(err)
+				}
+			case <-waiting:
+				if cancel(); !test.open {
+					t.Error("it stays open")
+				}
+				<-over
+			}
+		})
+	}
+}

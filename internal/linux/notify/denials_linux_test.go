@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package observer
+package notify
 
 import (
 	"fmt"
@@ -15,16 +15,16 @@ func denied(path, errno string) sandbox.Denial {
 }
 
 func TestDenialsMerge(t *testing.T) {
-	var d denials
+	var d Denials
 	for _, n := range []sandbox.Denial{denied("/a", "EROFS"), denied("/b", "EXDEV"), denied("/a", "EROFS"),
 		denied("/b", "EROFS"), denied("/b", "EXDEV")} {
-		d.add(n)
+		d.Add(n)
 	}
-	if len(d.list) != 2 || d.omitted != 0 {
+	if len(d.List) != 2 || d.Omitted != 0 {
 		t.Fatalf("%+v", d)
 	}
 	for i, want := range []sandbox.Denial{{Count: 2, Errno: "EROFS"}, {Count: 3, Errno: "EROFS"}} {
-		got := d.list[i]
+		got := d.List[i]
 		if got.Count != want.Count || got.Errno != want.Errno || got.Source != sandbox.Notified ||
 			got.Time.IsZero() {
 			t.Errorf("%d: %+v", i, got)
@@ -34,26 +34,26 @@ func TestDenialsMerge(t *testing.T) {
 
 // TestDenialsApart: what differs in operation or address is not one.
 func TestDenialsApart(t *testing.T) {
-	var d denials
-	d.add(denied("/a", "EROFS"))
+	var d Denials
+	d.Add(denied("/a", "EROFS"))
 	read := denied("/a", "EACCES")
 	read.Op = sandbox.Read
-	d.add(read)
+	d.Add(read)
 	for _, addr := range []string{"1.2.3.4:1", "1.2.3.4:2"} {
-		d.add(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: addr}})
+		d.Add(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: addr}})
 	}
-	if len(d.list) != 4 {
-		t.Errorf("%+v", d.list)
+	if len(d.List) != 4 {
+		t.Errorf("%+v", d.List)
 	}
 }
 
 func TestDenialsLimit(t *testing.T) {
-	var d denials
+	var d Denials
 	for i := range MaxDenials + 50 {
-		d.add(denied(fmt.Sprintf("/%d", i), "EROFS"))
+		d.Add(denied(fmt.Sprintf("/%d", i), "EROFS"))
 	}
-	d.add(denied("/3", "EROFS")) // known ones are still counted
-	if len(d.list) != MaxDenials || d.omitted != 50 || d.list[3].Count != 2 {
-		t.Errorf("%d kept, %d omitted, %+v", len(d.list), d.omitted, d.list[3])
+	d.Add(denied("/3", "EROFS")) // known ones are still counted
+	if len(d.List) != MaxDenials || d.Omitted != 50 || d.List[3].Count != 2 {
+		t.Errorf("%d kept, %d omitted, %+v", len(d.List), d.Omitted, d.List[3])
 	}
 }
