@@ -73,10 +73,12 @@ type StageInfo struct {
 	Name      string    `json:"name"`
 	Workspace string    `json:"workspace"` // absolute
 	Commands  int       `json:"commands"`  // that have used it
-	Changes   int       `json:"changes"`
-	Bytes     int64     `json:"bytes"` // that it holds on the disk
+	Changes   int       `json:"changes"`   // 0 if it was moved
+	Bytes     int64     `json:"bytes"`     // that it holds on the disk
 	Created   time.Time `json:"created"`
 	Owner     string    `json:"-"` // as in Staging
+	// Moved says that a directory of the stage was moved, deleted or replaced, so that its changes are not known.
+	Moved bool `json:"moved,omitempty"`
 }
 
 // Stager is an [Executor] that has stages.

@@ -15,6 +15,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -165,9 +166,12 @@ func table(all []executor.StageInfo, home string, now time.Time) string {
 		if s.Name != "" {
 			name = text.Word(s.Name)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", explain.ShortStage(s.ID, all), name, s.Changes,
-			explain.Bytes(float64(s.Bytes)), explain.Age(now.Sub(s.Created)), s.Commands,
-			text.Word(explain.Tilde(s.Workspace, home)))
+		count, where := strconv.Itoa(s.Changes), text.Word(explain.Tilde(s.Workspace, home))
+		if s.Moved {
+			count, where = "?", where+" (moved or deleted)"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", explain.ShortStage(s.ID, all), name, count,
+			explain.Bytes(float64(s.Bytes)), explain.Age(now.Sub(s.Created)), s.Commands, where)
 	}
 	_ = w.Flush()
 	return b.String()
