@@ -104,7 +104,8 @@ type Stage interface {
 	// Apply makes changes real. What it returns is never nil; with a *ConflictError nothing was applied. It
 	// can be called again after any error, and then completes.
 	Apply(ctx context.Context, o ApplyOptions) (*Applied, error)
-	// Discard forgets changes. Force does so while a command uses the stage.
+	// Discard forgets changes. Force does so while a command uses the stage, where that can be; on Linux it
+	// cannot, since the stage is mounted: the error matches ErrStageInUse.
 	Discard(ctx context.Context, force bool, paths ...string) error
 }
 

@@ -106,6 +106,8 @@ not applied stays staged. Devices, sockets and pipes are never applied.
 	discardHelp = `Forget the changes of a stage. The files stay as they are.
 
   sallyport discard [ID] [PATH...]
+
+While a command of the stage runs this is refused, and the exit code is 1.
 ` + selecting
 )
 
@@ -132,7 +134,7 @@ func (o *Options) applyFlags() []syntax.Flag {
 
 func (o *Options) discardFlags() []syntax.Flag {
 	return []syntax.Flag{{Long: "force", Set: syntax.SetOn(&o.force),
-		Help: "also while a command of the stage runs"}}
+		Help: "refused as well while a command of the stage runs:\nwhat is mounted cannot be discarded"}}
 }
 
 // list is the verb stages.
@@ -280,10 +282,14 @@ func classified(err error) error {
 	if !errors.Is(err, executor.ErrStageInUse) {
 		return err
 	}
+	return inUse(err, "wait until it has ended, or add --force to use what the stage holds now")
+}
+
+// inUse is the error for a stage that a command uses.
+func inUse(err error, fix string) error {
 	why := explain.OneLine(err)
 	if e := new(executor.StageError); errors.As(err, &e) {
 		why = text.Line(e.Why) // its fix is for a run
 	}
-	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why,
-		"wait until it has ended, or add --force to use what the stage holds now")
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why, fix)
 }

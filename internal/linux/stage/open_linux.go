@@ -191,12 +191,13 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 	return done, err
 }
 
-// Discard implements [executor.Stage].
-func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) error {
+// Discard implements [executor.Stage]. A command that uses the stage has it mounted, and an overlay does not notice
+// what is taken from it: its next writes would fail. So force changes nothing.
+func (s *openedStage) Discard(ctx context.Context, _ bool, paths ...string) error {
 	if s.unread && len(paths) == 0 {
 		return s.store.forgetUnread(s.info.ID)
 	}
-	st, of, err := s.lock(ctx, force)
+	st, of, err := s.lock(ctx, false)
 	if errors.Is(err, apply.ErrMoved) && len(paths) == 0 {
 		return s.store.forgetUnread(s.info.ID)
 	}
@@ -210,9 +211,6 @@ func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) 
 			return err
 		}
 		return st.Forget()
-	}
-	if of.InUse { // a mounted overlay does not notice what is taken from it
-		return InUse(st.ID)
 	}
 	left, err := apply.Discard(ctx, of, s.paths(paths)...)
 	if err == nil && left == 0 {

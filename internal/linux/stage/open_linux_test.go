@@ -85,3 +85,23 @@ func TestMoved(t *testing.T) {
 		})
 	}
 }
+
+// TestDiscardInUse: a stage that a command has mounted loses nothing, also by force.
+func TestDiscardInUse(t *testing.T) {
+	s, dir := userStore(t), filepath.Join(t.TempDir(), "w")
+	st := withChange(t, s, dir)
+	o, err := Find(t.Context(), anything, dir, st.ID)
+	must(t, err)
+	for name, paths := range map[string][]string{"all": nil, "a path": {"made"}} {
+		for _, force := range []bool{false, true} {
+			if err := o.Discard(t.Context(), force, paths...); !errors.Is(err, executor.ErrStageInUse) {
+				t.Errorf("%s, force %t: %v", name, force, err)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(st.Upper(0), "made")); err != nil {
+		t.Error(err)
+	}
+	st.Unlock()
+	must(t, o.Discard(t.Context(), false))
+}
