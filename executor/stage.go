@@ -114,7 +114,7 @@ type ApplyOptions struct {
 	Paths  []string
 	DryRun bool // only look for conflicts; Applied has what would be applied
 	// Force overwrites what others have changed meanwhile, and applies what the stage holds now while a
-	// command still uses it.
+	// command still uses it, or after the machine was restarted (ErrNotSynced).
 	Force bool
 }
 
@@ -157,6 +157,8 @@ var (
 	ErrNoChange = errors.New("the stage has no change there")
 	// ErrStageInUse is for a stage that a command uses.
 	ErrStageInUse = errors.New("a command uses the stage")
+	// ErrNotSynced is for a stage that may lack what was written last, because the machine was restarted.
+	ErrNotSynced = errors.New("the machine was restarted since commands wrote to the stage")
 )
 
 // StageError is an error of a stage: what is wrong, and how to go on.

@@ -279,6 +279,9 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 
 // classified gives an error of a stage its exit code.
 func classified(err error) error {
+	if e := new(executor.StageError); errors.Is(err, executor.ErrNotSynced) && errors.As(err, &e) {
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Line(e.Why), text.Line(e.Fix))
+	}
 	if !errors.Is(err, executor.ErrStageInUse) {
 		return err
 	}

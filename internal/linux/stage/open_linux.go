@@ -183,6 +183,9 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 		return none, err
 	}
 	defer st.Unlock()
+	if err := st.synced(); err != nil && !o.Force && !o.DryRun {
+		return none, err
+	}
 	o.Paths = s.paths(o.Paths)
 	done, err := apply.Apply(ctx, of, o)
 	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {

@@ -105,3 +105,31 @@ func TestDiscardInUse(t *testing.T) {
 	st.Unlock()
 	must(t, o.Discard(t.Context(), false))
 }
+
+// TestRestarted: what was staged before the machine was started anew is applied by force only, also when another
+// command has used the stage since.
+func TestRestarted(t *testing.T) {
+	s, dir := userStore(t), filepath.Join(t.TempDir(), "w")
+	st := withChange(t, s, dir)
+	if st.Boot = "another"; bootID() == "" {
+		t.Fatal("no boot_id")
+	}
+	must(t, st.Begin(st.Policies[0], nil, time.Now(), true))
+	must(t, st.End())
+	st.Unlock()
+	o, err := Find(t.Context(), anything, dir, st.ID)
+	must(t, err)
+	if now, err := o.Changes(t.Context()); err != nil || len(now) != 1 {
+		t.Errorf("changes: %v, %v", now, err)
+	}
+	if _, err := o.Apply(t.Context(), executor.ApplyOptions{}); !errors.Is(err, executor.ErrNotSynced) ||
+		!strings.Contains(err.Error(), "changes --diff "+st.ID) {
+		t.Errorf("apply: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+		t.Error("it was applied")
+	}
+	if a, err := o.Apply(t.Context(), executor.ApplyOptions{Force: true}); err != nil || len(a.Applied) != 1 {
+		t.Errorf("by force: %+v, %v", a, err)
+	}
+}
