@@ -73,10 +73,12 @@ type StageInfo struct {
 	Name      string    `json:"name"`
 	Workspace string    `json:"workspace"` // absolute
 	Commands  int       `json:"commands"`  // that have used it
-	Changes   int       `json:"changes"`
-	Bytes     int64     `json:"bytes"` // that it holds on the disk
+	Changes   int       `json:"changes"`   // 0 if it was moved
+	Bytes     int64     `json:"bytes"`     // that it holds on the disk
 	Created   time.Time `json:"created"`
 	Owner     string    `json:"-"` // as in Staging
+	// Moved says that a directory of the stage was moved, deleted or replaced, so that its changes are not known.
+	Moved bool `json:"moved,omitempty"`
 }
 
 // Stager is an [Executor] that has stages.
@@ -102,7 +104,8 @@ type Stage interface {
 	// Apply makes changes real. What it returns is never nil; with a *ConflictError nothing was applied. It
 	// can be called again after any error, and then completes.
 	Apply(ctx context.Context, o ApplyOptions) (*Applied, error)
-	// Discard forgets changes. Force does so while a command uses the stage.
+	// Discard forgets changes. Force does so while a command uses the stage, where that can be; on Linux it
+	// cannot, since the stage is mounted: the error matches ErrStageInUse.
 	Discard(ctx context.Context, force bool, paths ...string) error
 }
 
@@ -111,7 +114,7 @@ type ApplyOptions struct {
 	Paths  []string
 	DryRun bool // only look for conflicts; Applied has what would be applied
 	// Force overwrites what others have changed meanwhile, and applies what the stage holds now while a
-	// command still uses it.
+	// command still uses it, or after the machine was restarted (ErrNotSynced).
 	Force bool
 }
 
@@ -154,6 +157,8 @@ var (
 	ErrNoChange = errors.New("the stage has no change there")
 	// ErrStageInUse is for a stage that a command uses.
 	ErrStageInUse = errors.New("a command uses the stage")
+	// ErrNotSynced is for a stage that may lack what was written last, because the machine was restarted.
+	ErrNotSynced = errors.New("the machine was restarted since commands wrote to the stage")
 )
 
 // StageError is an error of a stage: what is wrong, and how to go on.

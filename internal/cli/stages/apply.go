@@ -127,7 +127,11 @@ func discard(ctx context.Context, env *Env, o *Options, words, after []string) e
 		return err
 	}
 	known, unknown := c.Changes(ctx, c.paths...) // a stage that cannot be read is discarded as well
-	if err := c.Stage.Stage.Discard(ctx, o.force, c.paths...); err != nil {
+	err = c.Stage.Stage.Discard(ctx, o.force, c.paths...)
+	if errors.Is(err, executor.ErrStageInUse) {
+		return inUse(err, "wait until it has ended: what it has mounted cannot be discarded, also not with --force")
+	}
+	if err != nil {
 		return c.explained(ctx, env, err)
 	}
 	if unknown != nil {

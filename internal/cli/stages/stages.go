@@ -15,6 +15,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -105,6 +106,8 @@ not applied stays staged. Devices, sockets and pipes are never applied.
 	discardHelp = `Forget the changes of a stage. The files stay as they are.
 
   sallyport discard [ID] [PATH...]
+
+While a command of the stage runs this is refused, and the exit code is 1.
 ` + selecting
 )
 
@@ -131,7 +134,7 @@ func (o *Options) applyFlags() []syntax.Flag {
 
 func (o *Options) discardFlags() []syntax.Flag {
 	return []syntax.Flag{{Long: "force", Set: syntax.SetOn(&o.force),
-		Help: "also while a command of the stage runs"}}
+		Help: "refused as well while a command of the stage runs:\nwhat is mounted cannot be discarded"}}
 }
 
 // list is the verb stages.
@@ -165,9 +168,12 @@ func table(all []executor.StageInfo, home string, now time.Time) string {
 		if s.Name != "" {
 			name = text.Word(s.Name)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", explain.ShortStage(s.ID, all), name, s.Changes,
-			explain.Bytes(float64(s.Bytes)), explain.Age(now.Sub(s.Created)), s.Commands,
-			text.Word(explain.Tilde(s.Workspace, home)))
+		count, where := strconv.Itoa(s.Changes), text.Word(explain.Tilde(s.Workspace, home))
+		if s.Moved {
+			count, where = "?", where+" (moved or deleted)"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", explain.ShortStage(s.ID, all), name, count,
+			explain.Bytes(float64(s.Bytes)), explain.Age(now.Sub(s.Created)), s.Commands, where)
 	}
 	_ = w.Flush()
 	return b.String()
@@ -273,13 +279,20 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 
 // classified gives an error of a stage its exit code.
 func classified(err error) error {
+	if e := new(executor.StageError); errors.Is(err, executor.ErrNotSynced) && errors.As(err, &e) {
+		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Line(e.Why), text.Line(e.Fix))
+	}
 	if !errors.Is(err, executor.ErrStageInUse) {
 		return err
 	}
+	return inUse(err, "wait until it has ended, or add --force to use what the stage holds now")
+}
+
+// inUse is the error for a stage that a command uses.
+func inUse(err error, fix string) error {
 	why := explain.OneLine(err)
 	if e := new(executor.StageError); errors.As(err, &e) {
 		why = text.Line(e.Why) // its fix is for a run
 	}
-	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why,
-		"wait until it has ended, or add --force to use what the stage holds now")
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why, fix)
 }

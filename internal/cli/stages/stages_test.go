@@ -235,7 +235,10 @@ func TestApply(t *testing.T) {
 		}, 0, "3 changes applied\n", "overwritten: src/a.go: its content was changed outside of the stage meanwhile"},
 		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
 		{"another error", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = errors.New("disk full") }, 125, "", "disk full"},
-		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
+		{"apply after a restart", "apply 4f2a", func(s *e2e.FakeStage) {
+			s.Err = &executor.StageError{Why: "it was restarted", Fix: "add --force", Err: executor.ErrNotSynced}
+		}, 1, "", "it was restarted; add --force"},
+		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended: what it has mounted cannot be discarded, also not with --force"},
 		{"discard by force", "discard --force 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 0, "3 changes discarded\n", ""},
 		{"discard a part", "discard 4f2a src", nil, 0, "2 changes discarded\n", ""},
 		{"discard nothing", "discard 4f2a none", nil, 125, "", ""},

@@ -211,6 +211,9 @@ func (w *work) refused(n *node) string {
 	case e.File == "file" && e.New.Mode&sets&^e.Old.Mode != 0:
 		return "it sets a set-uid or set-gid bit"
 	}
+	if len(path) >= unix.PathMax { // no program could name it, and to judge each directory above it takes long
+		return fmt.Sprintf("its path is longer than the %d bytes that programs can use", unix.PathMax-1)
+	}
 	for at := n; at.up != nil; at = at.up {
 		if at.name == w.temp {
 			return "the name is one of sallyport's temporary files"
@@ -218,7 +221,7 @@ func (w *work) refused(n *node) string {
 		if at != n && isDir(at.entry.Old.Mode) {
 			continue // it is there, and stays
 		}
-		if err := w.stage.Closed(w.path(at)); err != nil {
+		if err := w.closed(at); err != nil {
 			return "the policy of the stage does not allow it: " + err.Error()
 		}
 	}
@@ -230,6 +233,14 @@ func (w *work) refused(n *node) string {
 		return fmt.Sprintf("%s cannot be searched for what must stay: %v", text.Word(path), err)
 	}
 	return why
+}
+
+// closed asks Closed once for each path.
+func (w *work) closed(n *node) error {
+	if !n.judged {
+		n.judged, n.closed = true, w.stage.Closed(w.path(n))
+	}
+	return n.closed
 }
 
 // path returns the absolute path of what has or will have a name on the host.

@@ -258,6 +258,7 @@ func TestImmutable(t *testing.T) {
 	t.Cleanup(func() { _ = change() })
 	x.run(op{Do: "write", A: "a", B: "new", N: 1}, op{Do: "write", A: "d/e", B: "new", N: 1})
 	x.put("b", "new")
+	x.open() // and record what the host has
 	a, err := Apply(context.Background(), x.stage, executor.ApplyOptions{})
 	var told *executor.StageError
 	if !errors.As(err, &told) || !strings.Contains(told.Why, filepath.Join(x.root, "b")) ||
@@ -269,6 +270,9 @@ func TestImmutable(t *testing.T) {
 	}
 	x.clean()
 	if err := change(); err != nil {
+		t.Fatal(err)
+	}
+	if x.stage, err = openStage(x.dir, x.root); err != nil { // as another process does
 		t.Fatal(err)
 	}
 	if a := x.apply(executor.ApplyOptions{}); !slices.Equal(a.Applied, []string{"b"}) || a.Left != 0 {

@@ -128,14 +128,11 @@ func (s *Stage) open(ctx context.Context) (*work, error) {
 		w.layers = append(w.layers, l)
 		var err error
 		if l.host, err = openTop(l.Root.Root); err == nil {
-			var id ID
-			if id, err = identify(l.host); err == nil && !id.Is(l.ID) {
-				err = errOther
-			}
+			err = l.ID.check(l.host)
 		}
 		if err != nil {
 			w.close()
-			return nil, s.moved(l.Root.Root, err)
+			return nil, moved(s.ID, l.Root.Root, err)
 		}
 		if l.upper, err = openTop(l.Upper); err != nil {
 			w.close()
@@ -146,10 +143,36 @@ func (s *Stage) open(ctx context.Context) (*work, error) {
 	return w, nil
 }
 
+// check compares an open directory with the one that was recorded.
+func (id ID) check(fd int) error {
+	now, err := identify(fd)
+	if err == nil && !now.Is(id) {
+		err = errOther
+	}
+	return err
+}
+
+// CheckRoot returns why a directory is not the root that a stage has recorded, with the fix: an error that matches
+// ErrMoved.
+func CheckRoot(stage, root string, recorded ID) error {
+	fd, err := openTop(root)
+	if err == nil {
+		err = recorded.check(fd)
+		unix.Close(fd)
+	}
+	if err != nil {
+		return moved(stage, root, err)
+	}
+	return nil
+}
+
+// ErrMoved says that a root of a stage is not there, or is another directory now.
+var ErrMoved = errors.New("the stage was made for another directory")
+
 var errOther = errors.New("another directory or file system has the name now")
 
 // moved is the error for a root that is not the one that was recorded.
-func (s *Stage) moved(root string, err error) error {
+func moved(stage, root string, err error) error {
 	why := fmt.Sprintf("%s is not the directory that the stage was made for", text.Word(root))
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -159,8 +182,8 @@ func (s *Stage) moved(root string, err error) error {
 	default:
 		why += ": " + err.Error()
 	}
-	return &executor.StageError{ID: s.ID, Why: why, Err: err,
-		Fix: "put the directory back, or discard the stage (sallyport discard " + s.ID + ")"}
+	return &executor.StageError{ID: stage, Why: why, Err: errors.Join(ErrMoved, err),
+		Fix: "put the directory back, or discard the stage (sallyport discard " + stage + ")"}
 }
 
 func (w *work) close() {

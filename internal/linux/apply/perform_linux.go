@@ -385,6 +385,9 @@ func (w *work) fail(n *node, err error) error {
 		return err
 	}
 	w.failures++
+	if errors.Is(err, unix.EPERM) { // what explain advises sets this time, and is no conflict
+		w.stage.Base.AnyCtime(&w.layers[n.entry.Layer].Layer, n.entry.Path)
+	}
 	if w.failure == nil {
 		w.failure = w.explain(n, err)
 	}

@@ -91,7 +91,11 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 		if n.entry.Newer == "" && was.Conflict(&now) != "" { // since the changes were read
 			n.entry.Newer = filepath.Join(n.entry.Path, rel)
 		}
-		if err := w.stage.Closed(filepath.Join(path, rel)); err != nil {
+		full := filepath.Join(path, rel)
+		if len(full) >= unix.PathMax {
+			return &stays{"paths in it are longer than programs can use"}
+		}
+		if err := w.stage.Closed(full); err != nil {
 			return &stays{"the policy of the stage does not allow to remove what is in it: " + err.Error()}
 		}
 		return nil

@@ -24,6 +24,8 @@ type node struct {
 	now    string         // its name on the host, while it has another one there
 	below  uint64         // of the host's directory that is removed: see closedBelow
 	todo   phase          // of what is chosen at and below it
+	judged bool           // closed is known: what Stage.Closed says of its path
+	closed error
 }
 
 // A phase is one pass over the tree. Additions come first, deletions last, so that what was moved is always

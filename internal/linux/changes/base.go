@@ -93,6 +93,15 @@ func (b *Base) Lookup(l *Layer, path string) Seen {
 	return Seen{}
 }
 
+// AnyCtime has the time of a file's last change of attributes not count for a path of a layer: the user is told to
+// change them, so that it can be applied. [Base.Applied] saves it.
+func (b *Base) AnyCtime(l *Layer, path string) {
+	if s, ok := b.roots[l.key()][path]; ok && s.Exists() {
+		s.Ctime = 0
+		b.roots[l.key()][path], b.dirty = s, true
+	}
+}
+
 func (b *Base) save() error {
 	if !b.dirty {
 		return nil

@@ -140,6 +140,8 @@ func TestConflict(t *testing.T) {
 		{"time", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Mtime++ }), "content"},
 		{"replaced", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ino++ }), "content"},
 		{"times set back", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++ }), "content"},
+		{"times set back, which do not count", Seen{Known: true, Facts: with(file, func(f *Facts) { f.Ctime = 0 })},
+			file, ""},
 		{"another link", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++; f.Nlink++ }), ""},
 		{"mode", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++; f.Mode |= 0o111 }), "mode"},
 		{"owner", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.UID++ }), "mode"},

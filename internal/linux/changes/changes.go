@@ -142,7 +142,8 @@ func (s *Seen) Conflict(now *Facts) string {
 		return "content"
 	case !now.sameRights(&s.Facts):
 		return "mode"
-	case s.Late || now.Ctime != s.Ctime && now.Nlink == s.Nlink: // times can be set back; a new link sets one
+	// Mtime can be set back; a new link sets Ctime, and by AnyCtime it does not count
+	case s.Late || s.Ctime != 0 && now.Ctime != s.Ctime && now.Nlink == s.Nlink:
 		return "content"
 	}
 	return ""

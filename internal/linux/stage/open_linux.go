@@ -39,7 +39,9 @@ func All(ctx context.Context) ([]executor.StageInfo, error) {
 		failed = errors.Join(failed, err)
 		for _, st := range all {
 			info, err := describe(ctx, st)
-			failed = errors.Join(failed, err)
+			if !info.Moved {
+				failed = errors.Join(failed, err)
+			}
 			out = append(out, info)
 		}
 	}
@@ -52,12 +54,25 @@ func describe(ctx context.Context, st *Stage) (executor.StageInfo, error) {
 	info := executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
 		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
 	entries, _, err := read(ctx, st, nil)
-	info.Changes = len(only(entries))
+	info.Changes, info.Moved = len(only(entries)), errors.Is(err, apply.ErrMoved)
 	return info, err
+}
+
+// check returns why a root is not there any more, or is another directory.
+func (st *Stage) check() error {
+	for i := range st.Roots {
+		if err := apply.CheckRoot(st.ID, st.Roots[i].Host(), st.Roots[i].ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads the changes at and below absolute paths.
 func read(ctx context.Context, st *Stage, paths []string) ([]changes.Entry, []changes.Layer, error) {
+	if err := st.check(); err != nil {
+		return nil, nil, err
+	}
 	all, base, err := st.Changes()
 	var entries []changes.Entry
 	if err == nil {
@@ -168,6 +183,9 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 		return none, err
 	}
 	defer st.Unlock()
+	if err := st.synced(); err != nil && !o.Force && !o.DryRun {
+		return none, err
+	}
 	o.Paths = s.paths(o.Paths)
 	done, err := apply.Apply(ctx, of, o)
 	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {
@@ -176,12 +194,16 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 	return done, err
 }
 
-// Discard implements [executor.Stage].
-func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) error {
+// Discard implements [executor.Stage]. A command that uses the stage has it mounted, and an overlay does not notice
+// what is taken from it: its next writes would fail. So force changes nothing.
+func (s *openedStage) Discard(ctx context.Context, _ bool, paths ...string) error {
 	if s.unread && len(paths) == 0 {
 		return s.store.forgetUnread(s.info.ID)
 	}
-	st, of, err := s.lock(ctx, force)
+	st, of, err := s.lock(ctx, false)
+	if errors.Is(err, apply.ErrMoved) && len(paths) == 0 {
+		return s.store.forgetUnread(s.info.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -192,9 +214,6 @@ func (s *openedStage) Discard(ctx context.Context, force bool, paths ...string) 
 			return err
 		}
 		return st.Forget()
-	}
-	if of.InUse { // a mounted overlay does not notice what is taken from it
-		return InUse(st.ID)
 	}
 	left, err := apply.Discard(ctx, of, s.paths(paths)...)
 	if err == nil && left == 0 {
@@ -230,11 +249,15 @@ func (s *openedStage) lock(ctx context.Context, force bool) (st *Stage, of *appl
 	if err != nil {
 		return nil, nil, err
 	}
+	locked := st
 	defer func() {
 		if err != nil {
-			st.Unlock()
+			locked.Unlock()
 		}
 	}()
+	if err := st.check(); err != nil {
+		return nil, nil, err
+	}
 	if st.Began != 0 && !of.InUse { // a run was killed
 		if err := settle(ctx, st); err != nil {
 			return nil, nil, err

@@ -34,6 +34,7 @@ type Record struct {
 	Roots     []Root   `json:"roots,omitempty"`       // in the order of their numbers
 	Policies  []Policy `json:"policies,omitempty"`    // of the commands, without equal ones
 	Began     int64    `json:"began,omitempty"`       // when the run that goes on began, or was killed; 0 for none
+	Boot      string   `json:"boot,omitempty"`        // the start of the machine in which the first command ran
 }
 
 // A Root is a directory or file of the host that is seen through a layer.

@@ -122,7 +122,9 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error 
 	if first {
 		st.Commands++
 	}
-	st.Began = now.UnixNano()
+	if st.Began = now.UnixNano(); st.Boot == "" {
+		st.Boot = bootID()
+	}
 	same := !first && len(roots) == 0 && len(st.Policies) == len(before.Policies) && st.Began == before.Began
 	if err == nil && !same {
 		err = st.save(false)
@@ -132,6 +134,25 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error 
 		return st.store().failed(st.ID, err)
 	}
 	return nil
+}
+
+// bootID names the time since the start of the machine; empty if it is not known.
+func bootID() string {
+	s, _, _ := safefile.Read("/proc/sys/kernel/random/boot_id", 64)
+	return strings.TrimSpace(string(s))
+}
+
+// synced returns an error if the machine was restarted since a command ran. Overlays are volatile: after a crash,
+// files of the stage may be empty or cut off. What tells a crash from an orderly end is not recorded.
+func (st *Stage) synced() error {
+	if now := bootID(); st.Boot == "" || now == "" || st.Boot == now {
+		return nil
+	}
+	return &executor.StageError{ID: st.ID, Err: executor.ErrNotSynced,
+		Why: "the machine was restarted since commands wrote to the stage " + text.Word(st.ID) +
+			"; if it crashed, files in the stage may be empty or cut off",
+		Fix: "look at sallyport changes --diff " + text.Word(st.ID) + " and at the conflicts of apply --dry-run first; " +
+			"then add --force, which overwrites those as well"}
 }
 
 // Undo takes back that a command has begun, which was not started.
