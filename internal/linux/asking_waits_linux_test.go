@@ -41,8 +41,8 @@ func TestAskingNever(t *testing.T) {
 	home := a.base + "/home"
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
-	for _, dir := range []string{home + "/.ssh", home + "/.config/sallyport", a.out + "/repo/.git/hooks", a.out +
-		"/bare/objects", a.out + "/bare/refs", a.out + "/holds/deep", a.out + "/plain"} {
+	for _, dir := range []string{home + "/.ssh", home + "/.config/sallyport", a.out + "/repo/.git/hooks",
+		a.out + "/bare/objects", a.out + "/bare/refs", a.out + "/holds/deep", a.out + "/plain"} {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
 	for name, text := range map[string]string{home + "/.ssh/id_rsa": "-----BEGIN OPENSSH PRIVATE KEY-----\n",
@@ -288,7 +288,8 @@ func TestAskingSockets(t *testing.T) {
 					t.Fatalf("%v: %s, asked %+v, %v", yes, got, p.asked, after.Denials)
 				}
 				q := p.asked[0]
-				if q.Access != (sandbox.Access{Op: sandbox.Connect, Addr: tt.at, Net: "unix"}) || q.Call != tt.call ||
+				if q.Access != (sandbox.Access{Op: sandbox.Connect, Addr: tt.at, Net: "unix"}) ||
+					q.Call != tt.call ||
 					!slices.Equal(q.Paths, []string{tt.at}) {
 					t.Errorf("asked %+v", q)
 				}
