@@ -222,7 +222,8 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q.State, q.NoState = dirs.Protected()
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)
 	q.Own = hostfacts.OwnBuild()
-	if !a.dry && a.stage == nil { // in a stage nothing of the host's is claimed, and what is applied is judged
+	// in a stage nothing of the host's is claimed, and what is applied is judged
+	if !a.dry && a.stage == nil {
 		q.Protector = own.protector
 	}
 	if a.names, err = protect.New(q); err != nil {
@@ -334,7 +335,8 @@ func writable(r *plan.Request) []string {
 		if r.Tmp != nil && u.Path == r.Tmp.At {
 			continue // the private directory is mounted over it
 		}
-		staged := slices.ContainsFunc(r.Staged, func(s plan.Staged) bool { return safefile.Within(u.Path, s.Path) })
+		staged := slices.ContainsFunc(r.Staged,
+			func(s plan.Staged) bool { return safefile.Within(u.Path, s.Path) })
 		if u.Level == sandbox.LevelWrite && u.Kind != plan.KindMissing && !u.Pin && !staged {
 			out = append(out, u.Path)
 		}
