@@ -241,7 +241,7 @@ func (x *execution) put(ctx context.Context, a approval.Approver,
 	}
 	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source,
 		WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny,
-		Path: d.Path,
+		Path:          d.Path,
 		PolicyVersion: x.version, Evidence: evidence(q.Denials)}
 	decided.Asked = q.Key != "" && d.Source != approval.FromCache && !errors.Is(err, approval.ErrPass)
 	x.emit(decided)

@@ -187,13 +187,8 @@ func (a *attempt) refusal(err error) error {
 // caches of toolchains and the system call filter. It claims protected names that are
 // missing.
 func (a *attempt) gather(r *plan.Request) (err error) {
-	for i, f := range a.stdio {
-		if a.spec.TTY != nil && (i < 2 || a.spec.Stderr == nil) {
-			continue // the terminal takes its place
-		}
-		if r.Stdio[i], err = hostfacts.DescribeStdio(i, f, a.level == plan.LevelNative); err != nil {
-			return err
-		}
+	if err := a.describeStdio(r); err != nil {
+		return err
 	}
 	res, err := a.spec.Policy.Resolve()
 	if err != nil {
@@ -251,6 +246,19 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	a.overlays, a.linked, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
 	if a.level == plan.LevelBwrap {
 		return a.addBwrap(r, own.state)
+	}
+	return nil
+}
+
+// describeStdio adds what the standard streams of the command are.
+func (a *attempt) describeStdio(r *plan.Request) (err error) {
+	for i, f := range a.stdio {
+		if a.spec.TTY != nil && (i < 2 || a.spec.Stderr == nil) {
+			continue // the terminal takes its place
+		}
+		if r.Stdio[i], err = hostfacts.DescribeStdio(i, f, a.level == plan.LevelNative); err != nil {
+			return err
+		}
 	}
 	return nil
 }
