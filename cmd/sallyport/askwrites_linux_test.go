@@ -273,7 +273,7 @@ func TestAskWritesRemote(t *testing.T) {
 		x.Expect("deny .*> $")
 		x.Send(test.answer)
 		if code := x.Wait(); code != test.code {
-			t.Errorf("%q: exit code %d, want %d\n%s", test.answer, code, test.code, x.Transcript())
+			t.Errorf("%s %q: exit code %d, want %d\n%s", test.own, test.answer, code, test.code, x.Transcript())
 		}
 		if _, err := os.Stat(outside + "/made"); (err == nil) != (test.code == 0) {
 			t.Error(err)

@@ -47,7 +47,7 @@ var keys = []Key{
 			{Flag: syntax.Flag{Long: "ask-writes", Group: groupApproval, Shapes: true,
 				Help: "ask about writes that the sandbox denies, while the\nprogram waits for the answer " +
 					"(approval-wait, 60s if\nthat is 0, then no)"}},
-			{Sets: "false", Flag: syntax.Flag{Long: "no-ask-writes", Group: groupApproval,
+			{Sets: "false", Flag: syntax.Flag{Long: "no-ask-writes", Group: groupApproval, Shapes: true,
 				Help: "deny such writes at once, also where the settings\nask"}}}},
 	{Name: "level", Type: Word, Words: []string{"native", "bwrap", "landlock"}, Order: Words, Default: "bwrap", to: func(r *Run) any { return &r.Cmd.Level }, Help: "The least level of the sandbox that is accepted.",
 		Flags: []Flag{{after: "allow", Flag: syntax.Flag{Long: "level", Value: "LEVEL", Group: groupSandbox,
