@@ -158,12 +158,13 @@ type Cmd struct {
 
 	// Allow opens things that are closed by default, by name ("unix", "userns").
 	Allow []string
-	// Stage has what the command writes go to a stage, which [Runner.Stage] shows, applies and discards: every
-	// directory of the host that it may write to is seen through a copy-on-write layer, and the host's files
-	// do not change before that. The zero Staging makes a new stage, nil changes the host's files. The command
-	// never leaves the sandbox then, whatever rules say, and a second attempt has the same stage. Run and
-	// Start fail with [ErrNoSandbox] where there are no stages, with an *executor.StageError for a stage that
-	// cannot be used and for a policy without a sandbox, and with a *CmdError beside Unsandboxed or for a patch.
+	// Stage has what the command writes go to a stage, which [Runner.Stage] shows, applies and discards:
+	// every directory of the host that it may write to is seen through a copy-on-write layer, and the host's
+	// files do not change before that. The zero Staging makes a new stage, nil changes the host's files. The
+	// command never leaves the sandbox then, whatever rules say, and a second attempt has the same stage. Run
+	// and Start fail with [ErrNoSandbox] where there are no stages, with an *executor.StageError for a stage
+	// that cannot be used and for a policy without a sandbox, and with a *CmdError beside Unsandboxed or for
+	// a patch.
 	Stage *executor.Staging
 	// Publish opens ports of the command's own network to this machine, at 127.0.0.1, where every
 	// user of it can connect. Nil opens none. Without such a network Run fails with ErrNoSandbox.

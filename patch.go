@@ -261,8 +261,8 @@ func (p *patching) applied(ctx context.Context) (string, error) {
 	return plan.Summary(), nil
 }
 
-// A performer is an executor that applies patches. Others, such as one that only hears what is decided, do not:
-// nothing is changed behind their back.
+// A performer is an executor that applies patches. Others, such as one that only hears what is decided, do
+// not: nothing is changed behind their back.
 type performer interface {
 	Perform(spec *executor.Spec, do executor.Task) (executor.Process, error)
 }

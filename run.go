@@ -193,7 +193,8 @@ func (x *execution) requirement(set *rules.Set) judge.Decision {
 	q := &judge.Question{
 		Command: x.args, Arg0: x.cmd.Arg0, Rules: set, Host: rules.Host{Dir: x.dir, Home: x.places.Home},
 		Approval: x.runner.Approval, SafeList: x.runner.SafeList,
-		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies() || x.cmd.Stays || x.cmd.Stage != nil,
+		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies() || x.cmd.Stays ||
+			x.cmd.Stage != nil,
 		Hosts: judge.HostsOf(x.asIs.policy, x.runner.live.Policy()), Ceiling: x.runner.bars(approval.Outside),
 	}
 	if x.host.Local {

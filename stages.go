@@ -17,8 +17,8 @@ import (
 type Stage struct{ executor.Stage }
 
 // Apply makes the changes at and below paths real, which are absolute or relative to the workspace; no paths
-// mean all. With an *executor.ConflictError nothing was applied. The first result is never nil. After any other
-// error it can be called again, and then completes.
+// mean all. With an *executor.ConflictError nothing was applied. The first result is never nil. After any
+// other error it can be called again, and then completes.
 func (s *Stage) Apply(ctx context.Context, paths ...string) (*executor.Applied, error) {
 	return s.Stage.Apply(ctx, executor.ApplyOptions{Paths: paths})
 }
@@ -90,11 +90,12 @@ func (x *execution) checkStage() error {
 	switch {
 	case x.cmd.Stage == nil:
 	case x.cmd.Unsandboxed:
-		return &CmdError{Field: "Stage", Reason: "a staged run cannot leave the sandbox, and Unsandboxed is set; " +
-			"leave one of them out"}
+		return &CmdError{Field: "Stage",
+			Reason: "a staged run cannot leave the sandbox, and Unsandboxed is set; leave one of them out"}
 	case x.patch != nil:
-		return &CmdError{Field: "Stage", Reason: "a patch changes the host's files themselves and cannot be " +
-			"staged; apply it without a stage, or change the files with commands"}
+		return &CmdError{Field: "Stage",
+			Reason: "a patch changes the host's files themselves and cannot be staged; apply it " +
+				"without a stage, or change the files with commands"}
 	default:
 		if _, ok := executor.As[executor.Stager](x.runner.executor()); !ok {
 			return noSandbox(noStages)

@@ -40,14 +40,18 @@ func TestStageRefused(t *testing.T) {
 		is     error
 		want   string // in the error
 	}{
-		{"full access", func(r *Runner, _ *Cmd) { r.Policy = sandbox.FullAccess() }, nil, "a stage needs a sandbox, and the policy full-access builds none"},
-		{"a sandbox of others", func(r *Runner, _ *Cmd) { r.Policy = external }, nil, "a stage needs a sandbox"},
+		{"full access", func(r *Runner, _ *Cmd) { r.Policy = sandbox.FullAccess() }, nil,
+			"a stage needs a sandbox, and the policy full-access builds none"},
+		{"a sandbox of others", func(r *Runner, _ *Cmd) { r.Policy = external }, nil,
+			"a stage needs a sandbox"},
 		{"a policy of the command", func(r *Runner, c *Cmd) {
 			p := sandbox.FullAccess()
 			r.Policy, c.Policy = p, &p
 		}, nil, "a stage needs a sandbox"},
-		{"outside of the sandbox", func(_ *Runner, c *Cmd) { c.Unsandboxed = true }, nil, "Cmd.Stage: a staged run cannot leave the sandbox"},
-		{"an executor without stages", func(r *Runner, _ *Cmd) { r.Executor = noStages }, ErrNoSandbox, "needs a stage, but this executor has none"},
+		{"outside of the sandbox", func(_ *Runner, c *Cmd) { c.Unsandboxed = true }, nil,
+			"Cmd.Stage: a staged run cannot leave the sandbox"},
+		{"an executor without stages", func(r *Runner, _ *Cmd) { r.Executor = noStages }, ErrNoSandbox,
+			"needs a stage, but this executor has none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			runs := 0
@@ -57,7 +61,8 @@ func TestStageRefused(t *testing.T) {
 			c := &Cmd{Args: []string{"x"}, Dir: "/w", Stage: new(executor.Staging)}
 			test.change(r, c)
 			_, err := r.Run(t.Context(), c)
-			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) || runs > 0 {
+			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil &&
+				!errors.Is(err, test.is) || runs > 0 {
 				t.Errorf("%d runs, %v, want %q", runs, err, test.want)
 			}
 			if err := r.Close(); err != nil {
@@ -70,7 +75,8 @@ func TestStageRefused(t *testing.T) {
 // TestStageOfPatch: a patch changes the host's files, so none has a stage; nor has a command that is one.
 func TestStageOfPatch(t *testing.T) {
 	const text = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch"
-	for name, c := range map[string]*Cmd{"a patch": {Patch: text}, "a command": {Args: []string{"apply_patch", text}}} {
+	for name, c := range map[string]*Cmd{"a patch": {Patch: text},
+		"a command": {Args: []string{"apply_patch", text}}} {
 		t.Run(name, func(t *testing.T) {
 			r := &Runner{Policy: sandbox.WorkspaceWrite()}
 			defer r.Close()
@@ -110,8 +116,8 @@ func TestStagedRuleOutside(t *testing.T) {
 	}
 }
 
-// TestStagedRetry: a second attempt has the stage of the first one, with a grant inside of the sandbox; what no
-// grant allows is not asked about, because the answer would lead outside.
+// TestStagedRetry: a second attempt has the stage of the first one, with a grant inside of the sandbox; what
+// no grant allows is not asked about, because the answer would lead outside.
 func TestStagedRetry(t *testing.T) {
 	onFailure, err := approval.Parse("on-failure")
 	if err != nil {
@@ -123,26 +129,30 @@ func TestStagedRetry(t *testing.T) {
 		stages []executor.Staging
 		asked  []string
 	}{
-		{"a grant", "/srv/file", []executor.Staging{{Name: "n"}, {Name: "n", ID: "4f2a"}}, []string{"write:/srv/file"}},
+		{"a grant", "/srv/file", []executor.Staging{{Name: "n"}, {Name: "n", ID: "4f2a"}},
+			[]string{"write:/srv/file"}},
 		{"no grant", "", []executor.Staging{{Name: "n"}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stages []executor.Staging
 			r, _ := stagedRunner(func(s *executor.Spec, p *e2e.FakeProcess) {
 				stages = append(stages, *s.Stage)
-				d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: test.path}, Errno: "EROFS", Source: sandbox.Notified}
+				d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: test.path},
+					Errno: "EROFS", Source: sandbox.Notified}
 				if test.path == "" {
 					d = unreachable
 				}
 				if s.Attempt > 1 {
 					return
 				}
-				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{d}, Stage: &executor.Staged{ID: "4f2a", Name: "n"}}
+				p.Exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{d},
+					Stage: &executor.Staged{ID: "4f2a", Name: "n"}}
 			})
 			defer r.Close()
 			var asked []string
 			r.Approval, r.Approver = onFailure, yes(&asked)
-			if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", Stage: &executor.Staging{Name: "n"}}); err != nil {
+			if _, err := r.Run(t.Context(),
+				&Cmd{Args: []string{"x"}, Dir: "/w", Stage: &executor.Staging{Name: "n"}}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.stages, stages); diff != "" || !slices.Equal(asked, test.asked) {
@@ -194,14 +204,16 @@ var unreachable = sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Add
 
 // TestStagedResult: the members of the JSON form, also without changes, and back.
 func TestStagedResult(t *testing.T) {
-	change := executor.Change{Path: "a", Root: "/w", Kind: executor.ChangeAdded, File: "file", Size: 2, Mode: "0644"}
+	change := executor.Change{Path: "a", Root: "/w", Kind: executor.ChangeAdded, File: "file", Size: 2,
+		Mode: "0644"}
 	for _, test := range []struct {
 		name  string
 		stage *executor.Staged
 		want  string
 	}{
 		{"no stage", nil, ""},
-		{"no changes", &executor.Staged{ID: "4f2a", Name: ""}, `"stage":{"id":"4f2a","name":""},"changes_total":0,"changes":[]`},
+		{"no changes", &executor.Staged{ID: "4f2a", Name: ""},
+			`"stage":{"id":"4f2a","name":""},"changes_total":0,"changes":[]`},
 		{"changes", &executor.Staged{ID: "4f2a", Name: "n", Total: 3, Changes: []executor.Change{change}},
 			`"stage":{"id":"4f2a","name":"n"},"changes_total":3,"changes":[{"path":"a","root":"/w","kind":"added","file":"file","size":2,"old_size":0,"mode":"0644","binary":false,"runs_later":false}]`},
 	} {
@@ -245,10 +257,12 @@ func TestStagesOfRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := got.Apply(t.Context(), "/w/a"); err != nil || !slices.Equal(done.Applied, []string{"a"}) || done.Left != 1 {
+	if done, err := got.Apply(t.Context(), "/w/a"); err != nil ||
+		!slices.Equal(done.Applied, []string{"a"}) || done.Left != 1 {
 		t.Errorf("%v, %v", done, err)
 	}
-	if err := got.Discard(t.Context(), "/w/b"); err != nil || !slices.Equal(s.Discarded, []string{"all", "/w/b"}) {
+	if err := got.Discard(t.Context(), "/w/b"); err != nil ||
+		!slices.Equal(s.Discarded, []string{"all", "/w/b"}) {
 		t.Errorf("%v, %v", s.Discarded, err)
 	}
 	other := &Runner{Executor: new(e2e.Fake)}

@@ -84,8 +84,8 @@ func (c *Client) notify(method string, params json.RawMessage) {
 
 // A Cmd is a command for a server. Only Args is needed.
 type Cmd struct {
-	// Flags are those of "sallyport run" before the command, such as "--read-only" and "--stage", without those
-	// about this machine, which the server refuses.
+	// Flags are those of "sallyport run" before the command, such as "--read-only" and "--stage", without
+	// those about this machine, which the server refuses.
 	Flags []string
 	Args  []string // the program and its arguments
 	Dir   string   // absolute; empty means the directory of the server, unless a flag names one

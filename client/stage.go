@@ -13,8 +13,8 @@ import (
 
 var _ executor.Stager = (*Client)(nil)
 
-// Stages implements [executor.Stager]: the stages on the server's machine that commands of this user have made
-// through the server, with the flag --stage.
+// Stages implements [executor.Stager]: the stages on the server's machine that commands of this user have
+// made through the server, with the flag --stage.
 func (c *Client) Stages(ctx context.Context) ([]executor.StageInfo, error) {
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ type AccessQuestion struct {
 	// Paths are all that have to be opened for it: one, or two for a rename or a link. They are absolute, as
 	// the host sees them, without symbolic links.
 	Paths []string
-	// PID is the process that waits, as the executor's machine sees it, and Program its name, which it chooses.
+	// PID is the process that waits, as the executor's machine sees it, and Program its name, which it
+	// chooses.
 	PID     int
 	Program string
 }

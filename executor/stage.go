@@ -55,8 +55,9 @@ type Change struct {
 	Root string `json:"root"` // the host's directory, absolute
 	Kind string `json:"kind"`
 	From string `json:"from,omitempty"` // for ChangeRenamed: the old path
-	File string `json:"file"`           // "file", "dir", "symlink" or "special": what it is now, or was if deleted
-	Size int64  `json:"size"`           // bytes now; 0 for what is no regular file
+	// "file", "dir", "symlink" or "special": what it is now, or was if deleted
+	File string `json:"file"`
+	Size int64  `json:"size"` // bytes now; 0 for what is no regular file
 	// OldSize is the size of the host's, in bytes; 0 if there is none, or no regular file.
 	OldSize int64  `json:"old_size"`
 	Mode    string `json:"mode"` // permissions now, as "0644"; those of the host's if deleted
@@ -86,9 +87,9 @@ type Stager interface {
 	// Stages lists the stages of this user, oldest first. What cannot be read is in the error, beside the
 	// stages that can.
 	Stages(ctx context.Context) ([]StageInfo, error)
-	// OpenStage returns the stage with an id, a prefix of one of at least 4 characters, or the name of a stage
-	// of the workspace, which is any directory in it; with an empty id the newest stage of the workspace. The
-	// error matches ErrNoStage where there is none.
+	// OpenStage returns the stage with an id, a prefix of one of at least 4 characters, or the name of a
+	// stage of the workspace, which is any directory in it; with an empty id the newest stage of the
+	// workspace. The error matches ErrNoStage where there is none.
 	OpenStage(ctx context.Context, workspace, id string) (Stage, error)
 }
 
@@ -120,7 +121,8 @@ type ApplyOptions struct {
 
 // Applied is what [Stage.Apply] did. The names of its JSON members stay.
 type Applied struct {
-	Applied   []string   `json:"applied"` // paths as in Change; those of other roots than the workspace absolute
+	// paths as in Change; those of other roots than the workspace absolute
+	Applied   []string   `json:"applied"`
 	Conflicts []Conflict `json:"conflicts"`
 	Left      int        `json:"left"` // how many changes stay in the stage
 	// Refused are changes that are never applied, each with the reason: special files, and what the policy of

@@ -165,8 +165,9 @@ func TestAskWritesProgram(t *testing.T) {
 		{"a broken answer", "echo yes", "echo x >../out/f", nil, 1, 0, ""},
 		{"for the session", `echo '{"decision":"approved_for_session"}'`,
 			"for i in 1 2 3; do echo x >>../out/f; done", nil, 1, 2, "f"},
-		{"more than 20", yes, "for i in 1 2 3 4 5; do for j in 1 2 3 4 5; do mkdir ../out/$i$j; done; done; " +
-			"true", nil, 20, 20, ""},
+		{"more than 20", yes,
+			"for i in 1 2 3 4 5; do for j in 1 2 3 4 5; do mkdir ../out/$i$j; done; done; " +
+				"true", nil, 20, 20, ""},
 		{"rename and remove", yes, "mkdir ../out/d; echo x >f; mv f ../out/d/g; rm ../out/d/g; " +
 			"rmdir ../out/d; ln -s a ../out/l", nil, 5, 5, "l"},
 	} {
@@ -292,7 +293,8 @@ func TestAskWritesRemote(t *testing.T) {
 		code        int
 	}{{"n\r", "-t=false", 1}, {"y\r", "-t=false", 0}, {"n\r", "-t", 1}, {"y\r", "-t", 0}} {
 		_ = os.Remove(outside + "/made")
-		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, test.own,
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work,
+			test.own,
 			"-a", "on-request", "--ask-writes", "--", "cp", "/dev/null", outside+"/made"), 200, 24)
 		x.Expect("has not been repeated")
 		x.Expect("deny .*> $")

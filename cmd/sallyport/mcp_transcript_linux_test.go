@@ -119,7 +119,8 @@ func compareTranscript(t *testing.T, got []spoken) {
 	}
 }
 
-// TestPeerMCPClient has the TypeScript SDK of the protocol drive sessions and answer questions, and records it.
+// TestPeerMCPClient has the TypeScript SDK of the protocol drive sessions and answer questions, and records
+// it.
 func TestPeerMCPClient(t *testing.T) {
 	node, modules := testenv.NeedPeer(t, "node"), testenv.NeedNodeModule(t, "@modelcontextprotocol/sdk")
 	testenv.NeedUserNS(t)

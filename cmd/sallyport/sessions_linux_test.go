@@ -277,8 +277,8 @@ func TestRunState(t *testing.T) {
 	}
 }
 
-// TestPlainTerminal: a terminal that takes no control sequences gets none of ours: at the end of a run, of a run on
-// another server and of an attachment, at its begin, and beside a question.
+// TestPlainTerminal: a terminal that takes no control sequences gets none of ours: at the end of a run, of a
+// run on another server and of an attachment, at its begin, and beside a question.
 func TestPlainTerminal(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)

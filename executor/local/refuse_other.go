@@ -21,7 +21,8 @@ func refuse(spec *executor.Spec) error {
 	}
 	if spec.Stage != nil {
 		return &sandbox.UnsupportedError{
-			Need: "a stage", Have: "stages are supported on Linux only", Hint: "run it without one, or on Linux",
+			Need: "a stage", Have: "stages are supported on Linux only",
+			Hint: "run it without one, or on Linux",
 		}
 	}
 	return limits.Refuse(spec.Resources)

@@ -15,9 +15,9 @@ import (
 
 // A Sharing starts the commands of one conversation: those that are confined and have no network, or all
 // the host's, start in one shared sandbox, which is opened for the first of them, and all others in
-// sandboxes of their own. Those with a stage have a sandbox for each one that is named, and for a new one their
-// own. So do all where this machine has no shared sandboxes. Close ends the
-// sandboxes, and not the Executor.
+// sandboxes of their own. Those with a stage have a sandbox for each one that is named, and for a new one
+// their own. So do all where this machine has no shared sandboxes. Close ends the sandboxes, and not the
+// Executor.
 type Sharing struct {
 	Executor *Executor
 

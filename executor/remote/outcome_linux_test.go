@@ -238,8 +238,8 @@ func repository(t *testing.T, dir string) {
 	}
 }
 
-// unreadable makes a directory with a repository whose configuration cannot be read, so that no sandbox around
-// it knows what to protect.
+// unreadable makes a directory with a repository whose configuration cannot be read, so that no sandbox
+// around it knows what to protect.
 func unreadable(t *testing.T, dir string) {
 	t.Helper()
 	repository(t, dir)

@@ -109,7 +109,8 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			there := &executor.Spec{Args: spec.Args, Dir: spec.Dir, Policy: spec.Policy}
-			if got.Confine.Apply(there, ""); !reflect.DeepEqual(wire.ConfineOf(there), wire.ConfineOf(spec)) ||
+			if got.Confine.Apply(there, ""); !reflect.DeepEqual(wire.ConfineOf(there),
+				wire.ConfineOf(spec)) ||
 				*got.Confine == (wire.Confine{}) {
 				t.Errorf("%s: %+v", text, got.Confine)
 			}

@@ -12,8 +12,8 @@ import (
 
 var _ executor.Stager = (*Executor)(nil)
 
-// Stages implements [executor.Stager]: the stages lie on the server's machine, and are those that clients with
-// the same credential have made. A server without any is an *Error of ClassUnsupported.
+// Stages implements [executor.Stager]: the stages lie on the server's machine, and are those that clients
+// with the same credential have made. A server without any is an *Error of ClassUnsupported.
 func (e *Executor) Stages(ctx context.Context) ([]executor.StageInfo, error) {
 	return (&stages.Client{Caller: stageCaller{e}}).Stages(ctx)
 }

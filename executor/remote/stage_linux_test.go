@@ -32,7 +32,8 @@ func TestStagedRunner(t *testing.T) {
 	}
 	file := filepath.Join(dir, "a")
 	for _, script := range []string{"echo x >a", "cat a && echo y >b"} {
-		res, err := r.Run(t.Context(), &sallyport.Cmd{Script: script, Dir: dir, Stage: &executor.Staging{Name: "s"}})
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Script: script, Dir: dir,
+			Stage: &executor.Staging{Name: "s"}})
 		if err != nil || res.ExitCode != 0 || res.Stage == nil || len(res.Changes()) != res.Stage.Total ||
 			res.Stage.Total == 0 {
 			t.Fatalf("%+v, %v", res, err)

@@ -348,8 +348,8 @@ func (h *hook) ask(a *hooks.Answer, call *hooks.Call, x *explain.Explanation, wo
 	return nil
 }
 
-// apart returns the directory of a command, without links, if it lies in none of the roots; with none, that is
-// where the hook runs.
+// apart returns the directory of a command, without links, if it lies in none of the roots; with none, that
+// is where the hook runs.
 func apart(dir string, roots []string, here string) string {
 	real := hostfacts.RealPath(dir)
 	for _, root := range roots {

@@ -47,8 +47,8 @@ func stageWords(before []string) (syntax.FlagKind, []candidate) {
 	}
 	var ids []candidate
 	for _, s := range all {
-		ids = append(ids, candidate{explain.ShortStage(s.ID, all), explain.Plural(s.Changes, "change", "changes") +
-			" of " + s.Workspace})
+		ids = append(ids, candidate{explain.ShortStage(s.ID, all),
+			explain.Plural(s.Changes, "change", "changes") + " of " + s.Workspace})
 	}
 	return syntax.Words, ids
 }

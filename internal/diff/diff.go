@@ -30,9 +30,9 @@ type File struct {
 	Text []byte // of a link: where it leads
 }
 
-// Patch returns the patch of one file, as git apply and patch -p1 take it; nil if there is no difference. Name
-// is the path, without "a/". A file that becomes a link, or a link that becomes a file, has two patches. Texts
-// are taken for lines of bytes, whatever they hold.
+// Patch returns the patch of one file, as git apply and patch -p1 take it; nil if there is no difference.
+// Name is the path, without "a/". A file that becomes a link, or a link that becomes a file, has two patches.
+// Texts are taken for lines of bytes, whatever they hold.
 func Patch(name string, old, now File) []byte {
 	if old.Mode != 0 && now.Mode != 0 && (old.Mode == ModeLink) != (now.Mode == ModeLink) {
 		return append(Patch(name, old, File{}), Patch(name, File{}, now)...)
@@ -134,8 +134,8 @@ func Hunks(old, now []byte) []byte {
 	return out
 }
 
-// cut removes what two texts have in common at their beginnings and ends, but for the lines around. It returns
-// how many lines it has removed at the beginnings.
+// cut removes what two texts have in common at their beginnings and ends, but for the lines around. It
+// returns how many lines it has removed at the beginnings.
 func cut(old, now []byte) (a, b []byte, first int) {
 	most := min(len(old), len(now))
 	same := mismatch(old[:most], now[:most])

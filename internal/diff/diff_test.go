@@ -59,26 +59,36 @@ func TestPatch(t *testing.T) {
 		{"none", "f", File{}, File{}, ""},
 		{"changed", "d/f", file("a\nb\nc\nd\ne\n"), file("a\nb\nX\nd\ne\n"),
 			"diff --git a/d/f b/d/f\n--- a/d/f\n+++ b/d/f\n@@ -1,5 +1,5 @@\n a\n b\n-c\n+X\n d\n e\n"},
-		{"one line", "f", file("a\n"), file("b\n"), "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
-		{"new", "f", File{}, file("a\n"), "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"},
-		{"new and empty", "f", File{}, File{Mode: ModeExecutable}, "diff --git a/f b/f\nnew file mode 100755\n"},
+		{"one line", "f", file("a\n"), file("b\n"),
+			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
+		{"new", "f", File{}, file("a\n"),
+			"diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"},
+		{"new and empty", "f", File{}, File{Mode: ModeExecutable},
+			"diff --git a/f b/f\nnew file mode 100755\n"},
 		{"deleted", "f", file("a"), File{},
-			"diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n"},
+			"diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\\ " +
+				"No newline at end of file\n"},
 		{"an end of the last line", "f", file("a"), file("a\n"),
 			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
-		{"mode", "f", file("a\n"), File{ModeExecutable, []byte("a\n")}, "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"},
+		{"mode", "f", file("a\n"), File{ModeExecutable, []byte("a\n")},
+			"diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"},
 		{"link", "f", File{}, File{ModeLink, []byte("to")},
-			"diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n"},
+			"diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+to\n\\ No " +
+				"newline at end of file\n"},
 		{"another link", "f", File{ModeLink, []byte("a")}, File{ModeLink, []byte("b\n")},
 			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n"},
 		{"a file becomes a link", "f", file(""), File{ModeLink, []byte("t")},
-			"diff --git a/f b/f\ndeleted file mode 100644\ndiff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n" +
+			"diff --git a/f b/f\ndeleted file mode 100644\ndiff --git a/f b/f\nnew file mode 120000\n--- " +
+				"/dev/null\n+++ b/f\n" +
 				"@@ -0,0 +1 @@\n+t\n\\ No newline at end of file\n"},
-		{"a blank", "a b", file("a\n"), file("b\n"), "diff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n-a\n+b\n"},
+		{"a blank", "a b", file("a\n"), file("b\n"),
+			"diff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n-a\n+b\n"},
 		{"quoted", "a\nb\"\\é\x01", File{}, file(""),
-			"diff --git \"a/a\\nb\\\"\\\\\\303\\251\\001\" \"b/a\\nb\\\"\\\\\\303\\251\\001\"\nnew file mode 100644\n"},
+			"diff --git \"a/a\\nb\\\"\\\\\\303\\251\\001\" \"b/a\\nb\\\"\\\\\\303\\251\\001\"\nnew file " +
+				"mode 100644\n"},
 		{"two places", "f", file("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"), file("0\n2\n3\n4\n5\n6\n7\n8\n9\n"),
-			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,4 +1,4 @@\n-1\n+0\n 2\n 3\n 4\n@@ -7,4 +7,3 @@\n 7\n 8\n 9\n-10\n"},
+			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,4 +1,4 @@\n-1\n+0\n 2\n 3\n 4\n@@ -7,4 +7,3 @@\n " +
+				"7\n 8\n 9\n-10\n"},
 		{"near places", "f", file("1\n2\n3\n4\n5\n6\n7\n8\n"), file("0\n2\n3\n4\n5\n6\n7\n"),
 			"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,8 +1,7 @@\n-1\n+0\n 2\n 3\n 4\n 5\n 6\n 7\n-8\n"},
 		{"fewest lines", "f", file("a\nb\nc\na\nb\nb\na\n"), file("c\nb\na\nb\na\nc\n"),
@@ -169,8 +179,10 @@ func shortest(old, now []byte) int {
 }
 
 func FuzzHunks(f *testing.F) {
-	for _, pair := range [][2]string{{"", ""}, {"a\n", ""}, {"", "a"}, {"a\nb\n", "b\na\n"}, {"a\n\n\n\n\n\n\n\nb", "c\n\n\n\n\n\n\n\nb\n"},
-		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n4\n5\n6\n7\n8\n9\n"}, {"aX\n\n\n\n\n", "bX\n\n\n\n\n"}, {"\\ No newline\n", "\\"}} {
+	for _, pair := range [][2]string{{"", ""}, {"a\n", ""}, {"", "a"}, {"a\nb\n", "b\na\n"},
+		{"a\n\n\n\n\n\n\n\nb", "c\n\n\n\n\n\n\n\nb\n"},
+		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n4\n5\n6\n7\n8\n9\n"}, {"aX\n\n\n\n\n", "bX\n\n\n\n\n"},
+		{"\\ No newline\n", "\\"}} {
 		f.Add([]byte(pair[0]), []byte(pair[1]))
 	}
 	f.Fuzz(func(t *testing.T, old, now []byte) {
@@ -218,7 +230,8 @@ func TestBounded(t *testing.T) {
 	}{
 		{"two lines in random order", drawn(r, 200_000, 2), drawn(r, 200_000, 2)},
 		{"many lines in random order", drawn(r, 100_000, 50_000), drawn(r, 100_000, 50_000)},
-		{"more lines than are compared", bytes.Repeat([]byte("\n"), maxLines+2), bytes.Repeat([]byte("x\n"), maxLines+5)},
+		{"more lines than are compared", bytes.Repeat([]byte("\n"), maxLines+2),
+			bytes.Repeat([]byte("x\n"), maxLines+5)},
 		{"one long line", bytes.Repeat([]byte("x"), 1<<22), bytes.Repeat([]byte("y"), 1<<22)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -246,9 +259,12 @@ func TestPrograms(t *testing.T) {
 			name     string
 			old, now File
 		}{
-			{"l", link("a"), link("b")}, {"l", File{}, link("b")}, {"l", link("b"), File{}}, {"e", File{}, file("")}, {"e", file(""), File{}},
-			{"x", File{}, script}, {"x", file("a\n"), script}, {"x y", file("b"), script}, {"\u00e9\n\"", file("a\n"), file("b")},
-			{"t", file("a\n"), link("b")}, {"t", link("b"), file("a\n")}, {"d/e/f", File{}, file("x")}, {"d/e/f", file("x"), File{}},
+			{"l", link("a"), link("b")}, {"l", File{}, link("b")}, {"l", link("b"), File{}},
+			{"e", File{}, file("")}, {"e", file(""), File{}},
+			{"x", File{}, script}, {"x", file("a\n"), script}, {"x y", file("b"), script},
+			{"\u00e9\n\"", file("a\n"), file("b")},
+			{"t", file("a\n"), link("b")}, {"t", link("b"), file("a\n")}, {"d/e/f", File{}, file("x")},
+			{"d/e/f", file("x"), File{}},
 		} {
 			dir := t.TempDir()
 			if err := put(filepath.Join(dir, c.name), c.old); err != nil {
@@ -256,9 +272,11 @@ func TestPrograms(t *testing.T) {
 			}
 			patch := Patch(c.name, c.old, c.now)
 			cmd := exec.Command(program, args[1:]...)
-			cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(patch), append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+			cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(patch),
+				append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 			out, err := cmd.CombinedOutput()
-			if got := get(filepath.Join(dir, c.name)); err != nil || got.Mode != c.now.Mode || !bytes.Equal(got.Text, c.now.Text) {
+			if got := get(filepath.Join(dir, c.name)); err != nil || got.Mode != c.now.Mode ||
+				!bytes.Equal(got.Text, c.now.Text) {
 				t.Errorf("%s %d: %v: %s%v\n%s", args[0], i, err, out, got, patch)
 			}
 		}
@@ -277,7 +295,8 @@ func FuzzGit(f *testing.F) {
 		old, now := File{modes[uint(am)%4], a}, File{modes[uint(bm)%4], b}
 		dir := t.TempDir()
 		at := filepath.Join(dir, name)
-		if !filepath.IsLocal(name) || filepath.Clean(name) != name || strings.Contains(strings.ToLower(name), "git") ||
+		if !filepath.IsLocal(name) || filepath.Clean(name) != name || strings.Contains(strings.ToLower(name),
+			"git") ||
 			strings.Contains(name, "\x00") || put(at, old) != nil {
 			return // no name or content of a file
 		}
@@ -295,7 +314,8 @@ func FuzzGit(f *testing.F) {
 			return
 		}
 		cmd := exec.Command(git, "apply", "--whitespace=nowarn", "-")
-		cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(patch), append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+		cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(patch),
+			append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s\n%s", err, out, patch)
 		}

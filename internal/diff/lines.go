@@ -40,7 +40,8 @@ func compare(a, b [][]byte) []block {
 	oldOut, newIn := make([]bool, len(a)), make([]bool, len(b))
 	left, aPlaces := common(as, bs, len(numbers), oldOut)
 	right, bPlaces := common(bs, as, len(numbers), newIn)
-	c := &comparison{a: left, b: right, work: maxWork, oldOut: make([]bool, len(left)), newIn: make([]bool, len(right))}
+	c := &comparison{a: left, b: right, work: maxWork, oldOut: make([]bool, len(left)),
+		newIn: make([]bool, len(right))}
 	c.compare(0, len(left), 0, len(right))
 	for i, out := range c.oldOut {
 		oldOut[aPlaces[i]] = out
@@ -106,8 +107,9 @@ func (c *comparison) compare(a, aEnd, b, bEnd int) {
 	}
 }
 
-// middle returns the equal lines, maybe none, in the middle of a shortest way from one text to the other; false
-// when there is no work left. The texts are not empty, and differ in their first and in their last line.
+// middle returns the equal lines, maybe none, in the middle of a shortest way from one text to the other;
+// false when there is no work left. The texts are not empty, and differ in their first and in their last
+// line.
 func (c *comparison) middle(a, b []int) (equal block, ok bool) {
 	n, m := len(a), len(b)
 	size := n + m + 3

@@ -51,7 +51,8 @@ func addLegacy(ops map[string]askedOp) {
 	ops["legacy unlink"] = row("unlink", "old", on("old", raw(unix.SYS_UNLINK, 0, 0)))
 	ops["legacy rmdir"] = row("rmdir", "dir", on("dir", raw(unix.SYS_RMDIR, 0, 0)))
 	ops["legacy chmod"] = row("chmod", "old", on("old", raw(unix.SYS_CHMOD, 0o604, 0)))
-	ops["legacy utime"] = row("utime", "old", on("old", raw(unix.SYS_UTIME, uintptr(unsafe.Pointer(seconds)), 0)))
+	ops["legacy utime"] = row("utime", "old",
+		on("old", raw(unix.SYS_UTIME, uintptr(unsafe.Pointer(seconds)), 0)))
 	ops["legacy utimes"] = row("utimes", "old", on("old",
 		raw(unix.SYS_UTIMES, uintptr(unsafe.Pointer(precise)), 0)))
 	ops["legacy utimes now"] = row("utimes", "old", on("old", raw(unix.SYS_UTIMES, 0, 0)))

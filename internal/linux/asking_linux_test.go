@@ -135,7 +135,8 @@ func (a *arena) wasAsked(t *testing.T, asked []executor.AccessQuestion, at strin
 		paths = append(paths, at+"/"+p)
 	}
 	if q.Call != op.call || !slices.Equal(q.Paths, paths) ||
-		q.Program != filepath.Base(os.Getenv(programVar)) || q.PID <= 0 || q.Access != (sandbox.Access{Op: sandbox.Write, Path: paths[0]}) {
+		q.Program != filepath.Base(os.Getenv(programVar)) || q.PID <= 0 ||
+		q.Access != (sandbox.Access{Op: sandbox.Write, Path: paths[0]}) {
 		t.Errorf("asked %+v, want %s of %q", q, op.call, paths)
 	}
 }

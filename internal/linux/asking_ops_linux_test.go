@@ -117,11 +117,12 @@ func askedOps() map[string]askedOp {
 				return err
 			})
 		})),
-		"mkdir":    row("mkdirat", "new", on("new", func(n string) error { return unix.Mkdir(n, 0o777) })),
-		"slash":    row("mkdirat", "new", on("new/", func(n string) error { return unix.Mkdir(n, 0o777) })),
-		"pipe":     row("mknodat", "new", on("new", func(n string) error { return unix.Mkfifo(n, 0o666) })),
-		"empty":    row("mknodat", "new", on("new", func(n string) error { return unix.Mknod(n, 0o666, 0) })),
-		"symlink":  row("symlinkat", "new", on("new", func(n string) error { return unix.Symlink("/no where", n) })),
+		"mkdir": row("mkdirat", "new", on("new", func(n string) error { return unix.Mkdir(n, 0o777) })),
+		"slash": row("mkdirat", "new", on("new/", func(n string) error { return unix.Mkdir(n, 0o777) })),
+		"pipe":  row("mknodat", "new", on("new", func(n string) error { return unix.Mkfifo(n, 0o666) })),
+		"empty": row("mknodat", "new", on("new", func(n string) error { return unix.Mknod(n, 0o666, 0) })),
+		"symlink": row("symlinkat", "new",
+			on("new", func(n string) error { return unix.Symlink("/no where", n) })),
 		"unlink":   row("unlinkat", "old", on("old", unix.Unlink)),
 		"rmdir":    row("unlinkat", "dir", on("dir", unix.Rmdir)),
 		"truncate": row("truncate", "old", on("old", func(n string) error { return unix.Truncate(n, 1) })),
@@ -148,7 +149,8 @@ func addChanges(ops map[string]askedOp) {
 	ops["chown"] = row("fchownat", "old", on("old", func(n string) error {
 		return unix.Chown(n, os.Getuid(), os.Getgid())
 	}))
-	ops["fchown"] = row("fchown", "old", onFile(func(fd int) error { return unix.Fchown(fd, -1, os.Getgid()) }))
+	ops["fchown"] = row("fchown", "old",
+		onFile(func(fd int) error { return unix.Fchown(fd, -1, os.Getgid()) }))
 	ops["utimes"] = row("utimensat", "old", on("old", times(0)))
 	ops["utimes-link"] = row("utimensat", "link", on("link", times(unix.AT_SYMLINK_NOFOLLOW)))
 	ops["follow"] = row("utimensat", "old", on("link", times(0)))
@@ -180,8 +182,10 @@ func addMoves(ops map[string]askedOp) {
 	ops["move-in"] = crossing("renameat", "old", func(at, ws string) error {
 		return unix.Rename(at+"/old", ws+"/new")
 	})
-	ops["link-in"] = crossing("linkat", "old", func(at, ws string) error { return unix.Link(at+"/old", ws+"/new") })
-	ops["link-out"] = row("linkat", "new", func(at, ws string) error { return unix.Link(ws+"/mine", at+"/new") })
+	ops["link-in"] = crossing("linkat", "old",
+		func(at, ws string) error { return unix.Link(at+"/old", ws+"/new") })
+	ops["link-out"] = row("linkat", "new",
+		func(at, ws string) error { return unix.Link(ws+"/mine", at+"/new") })
 }
 
 // addWays adds the ways in which a directory is named.

@@ -123,7 +123,10 @@ func newRacer(how, at, ws string) (*racer, error) {
 		return r, r.swap(false)
 	case "root directory":
 		r.path = within("")
-		r.swap = func(forbidden bool) error { return errors.Join(unix.Fchdir(pick[forbidden]), unix.Chroot(".")) }
+		r.swap = func(forbidden bool) error {
+			return errors.Join(unix.Fchdir(pick[forbidden]),
+				unix.Chroot("."))
+		}
 		return r, nil // the workspace is needed once more
 	}
 	return r, nil
@@ -183,7 +186,8 @@ func (r *racer) round() {
 	call(unix.SYS_UNLINKAT, p("moved"))
 	call(unix.SYS_MKDIRAT, p("dir"), 0o700)
 	call(unix.SYS_UNLINKAT, p("dir"), unix.AT_REMOVEDIR)
-	if _, _, errno := unix.Syscall(unix.SYS_SYMLINKAT, uintptr(unsafe.Pointer(text)), dir, p("sym")); errno == 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SYMLINKAT, uintptr(unsafe.Pointer(text)), dir,
+		p("sym")); errno == 0 {
 		r.calls++
 	}
 	call(unix.SYS_UNLINKAT, p("sym"))

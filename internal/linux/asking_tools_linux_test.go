@@ -24,14 +24,16 @@ func TestAskingTools(t *testing.T) {
 		{"mkdir -p", `mkdir -p "$1/a/b/c"`, `ls -d "$1/a/b/c" >/dev/null && echo dir`, "dir"},
 		{"mv out", `mv file "$1/moved"`, `cat "$1/moved"; test -e file || echo gone`, "hellogone"},
 		{"mv in", `mv "$1/other" here`, `cat here; test -e "$1/other" || echo gone`, "othergone"},
-		{"mv directory out", `echo deep >dir/deep; mv dir "$1/moved"`, `cat "$1/moved/deep"; ls -d "$1/moved" >/dev/null; test -e dir || echo gone`, "deep\ngone"},
+		{"mv directory out", `echo deep >dir/deep; mv dir "$1/moved"`,
+			`cat "$1/moved/deep"; ls -d "$1/moved" >/dev/null; test -e dir || echo gone`, "deep\ngone"},
 		{"mv outside", `mv "$1/dir" "$1/renamed"`, `cat "$1/renamed/deep"`, "deep"},
 		{"cp", `cp -p file "$1/copy"`, `cat "$1/copy"`, "hello"},
 		{"rm -r", `rm -r "$1/dir"`, `test -e "$1/dir" || echo gone`, "gone"},
 		{"ln", `ln "$1/other" "$1/hard"`, `cat "$1/hard"`, "other"},
 		{"ln -s", `ln -s other "$1/soft"`, `cat "$1/soft"`, "other"},
 		{"chmod", `chmod 600 "$1/other"`, `ls -l "$1/other" | cut -c1-10`, "-rw-------"},
-		{"touch", `touch -d @1000 "$1/other"; touch "$1/made"`, `ls "$1/made" >/dev/null && date -r "$1/other" +%s`, "1000"},
+		{"touch", `touch -d @1000 "$1/other"; touch "$1/made"`,
+			`ls "$1/made" >/dev/null && date -r "$1/other" +%s`, "1000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newArena(t)
@@ -63,7 +65,8 @@ func TestAskingSQLite(t *testing.T) {
 	if strings.TrimSpace(res.out) != "3" || res.code != 0 {
 		t.Errorf("%+v, asked %+v", res, p.asked)
 	}
-	out, err := exec.Command(sqlite, a.out+"/db", "pragma integrity_check; select count(*) from t").CombinedOutput()
+	out, err := exec.Command(sqlite, a.out+"/db",
+		"pragma integrity_check; select count(*) from t").CombinedOutput()
 	if strings.TrimSpace(string(out)) != "ok\n2" || err != nil {
 		t.Errorf("%s, %v", out, err)
 	}

@@ -187,13 +187,8 @@ func (a *attempt) refusal(err error) error {
 // caches of toolchains and the system call filter. It claims protected names that are
 // missing.
 func (a *attempt) gather(r *plan.Request) (err error) {
-	for i, f := range a.stdio {
-		if a.spec.TTY != nil && (i < 2 || a.spec.Stderr == nil) {
-			continue // the terminal takes its place
-		}
-		if r.Stdio[i], err = hostfacts.DescribeStdio(i, f, a.level == plan.LevelNative); err != nil {
-			return err
-		}
+	if err := a.describeStdio(r); err != nil {
+		return err
 	}
 	res, err := a.spec.Policy.Resolve()
 	if err != nil {
@@ -222,7 +217,8 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q.State, q.NoState = dirs.Protected()
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)
 	q.Own = hostfacts.OwnBuild()
-	if !a.dry && a.stage == nil { // in a stage nothing of the host's is claimed, and what is applied is judged
+	// in a stage nothing of the host's is claimed, and what is applied is judged
+	if !a.dry && a.stage == nil {
 		q.Protector = own.protector
 	}
 	if a.names, err = protect.New(q); err != nil {
@@ -250,6 +246,19 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	a.overlays, a.linked, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
 	if a.level == plan.LevelBwrap {
 		return a.addBwrap(r, own.state)
+	}
+	return nil
+}
+
+// describeStdio adds what the standard streams of the command are.
+func (a *attempt) describeStdio(r *plan.Request) (err error) {
+	for i, f := range a.stdio {
+		if a.spec.TTY != nil && (i < 2 || a.spec.Stderr == nil) {
+			continue // the terminal takes its place
+		}
+		if r.Stdio[i], err = hostfacts.DescribeStdio(i, f, a.level == plan.LevelNative); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -334,7 +343,8 @@ func writable(r *plan.Request) []string {
 		if r.Tmp != nil && u.Path == r.Tmp.At {
 			continue // the private directory is mounted over it
 		}
-		staged := slices.ContainsFunc(r.Staged, func(s plan.Staged) bool { return safefile.Within(u.Path, s.Path) })
+		staged := slices.ContainsFunc(r.Staged,
+			func(s plan.Staged) bool { return safefile.Within(u.Path, s.Path) })
 		if u.Level == sandbox.LevelWrite && u.Kind != plan.KindMissing && !u.Pin && !staged {
 			out = append(out, u.Path)
 		}

@@ -128,8 +128,8 @@ func (p *probed) same(t *testing.T) {
 	})
 }
 
-// linked reports whether the workspace has a symbolic link. One at a closed name is mounted over itself, and such
-// mounts are not kept.
+// linked reports whether the workspace has a symbolic link. One at a closed name is mounted over itself, and
+// such mounts are not kept.
 func (p *probed) linked() (found bool) {
 	_ = filepath.WalkDir(p.ws, func(_ string, d fs.DirEntry, err error) error {
 		found = found || err == nil && d.Type()&fs.ModeSymlink != 0

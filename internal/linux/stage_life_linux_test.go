@@ -83,13 +83,15 @@ func TestStageInUse(t *testing.T) {
 	if now, err := s.Changes(context.Background()); err != nil || len(now) != 1 || now[0].Path != "made" {
 		t.Errorf("changes while it runs: %v, %v", now, err)
 	}
-	if _, err := s.Apply(context.Background(), executor.ApplyOptions{}); !errors.Is(err, executor.ErrStageInUse) {
+	if _, err := s.Apply(context.Background(), executor.ApplyOptions{}); !errors.Is(err,
+		executor.ErrStageInUse) {
 		t.Errorf("apply while it runs: %v", err)
 	}
 	if err := s.Discard(context.Background(), false); !errors.Is(err, executor.ErrStageInUse) {
 		t.Errorf("discard while it runs: %v", err)
 	}
-	if other, _ := a.staged(t, &job{stage: &executor.Staging{Name: "two"}}, "ls made"); !strings.Contains(other, "No such") {
+	if other, _ := a.staged(t, &job{stage: &executor.Staging{Name: "two"}},
+		"ls made"); !strings.Contains(other, "No such") {
 		t.Errorf("another stage sees it: %q", other)
 	}
 	if exit := first.end(t); changesIn(exit.Stage) != "added made" {
@@ -109,18 +111,21 @@ func TestStageShared(t *testing.T) {
 	first := a.wait(t, s, &executor.Staging{}, "echo x >made;"+readyAndWait+"; cat answer >got")
 	for name, other := range map[string]*executor.Staging{"another name": {Name: "two"},
 		"another id": {ID: strings.Repeat("0", 16)}} {
-		if _, err := a.run(t, &job{in: s, args: sh("true"), stage: other}); !errors.Is(err, executor.ErrStageInUse) {
+		if _, err := a.run(t, &job{in: s, args: sh("true"), stage: other}); !errors.Is(err,
+			executor.ErrStageInUse) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	second := a.wait(t, s, &executor.Staging{}, "cat made >answer; rm file;"+readyAndWait)
 	narrow := a.with(level(sandbox.LevelRead, a.ws+"/dir")...)
-	out, left := a.staged(t, &job{in: s, stage: &executor.Staging{}, policy: narrow}, "cat answer; echo y >dir/no")
+	out, left := a.staged(t, &job{in: s, stage: &executor.Staging{}, policy: narrow},
+		"cat answer; echo y >dir/no")
 	if !strings.HasPrefix(out, "x\n") || changesIn(left) != "added answer, added made, deleted file" {
 		t.Errorf("with another policy: %q, %q", out, changesIn(left))
 	}
 	one, two := second.end(t), first.end(t)
-	if one.Stage.ID != two.Stage.ID || changesIn(two.Stage) != "added answer, added got, added made, deleted file" {
+	if one.Stage.ID != two.Stage.ID ||
+		changesIn(two.Stage) != "added answer, added got, added made, deleted file" {
 		t.Errorf("%+v and %+v", one.Stage, two.Stage)
 	}
 	again, left := a.staged(t, &job{in: s, stage: &executor.Staging{}}, "cat got")
@@ -130,7 +135,8 @@ func TestStageShared(t *testing.T) {
 	stage, err := a.host.OpenStage(context.Background(), a.ws, left.ID[:4])
 	must(t, err)
 	must(t, stage.Discard(context.Background(), false)) // nothing uses it while the sandbox is idle
-	if _, anew := a.staged(t, &job{in: s, stage: &executor.Staging{}}, "cat file"); anew.ID == left.ID || anew.Total != 0 {
+	if _, anew := a.staged(t, &job{in: s, stage: &executor.Staging{}}, "cat file"); anew.ID == left.ID ||
+		anew.Total != 0 {
 		t.Errorf("after the end of its stage: %+v", anew)
 	}
 }
@@ -142,7 +148,8 @@ func TestStageKilled(t *testing.T) {
 	must(t, os.MkdirAll(a.base+"/state", 0o700))
 	unchanged(t, a.ws)
 	args := strings.Join(sh("rm file; mv dir d; echo x >made; "+readyAndWait), "\x01")
-	cmd := exec.Command(os.Getenv(programVar), partFront, "start", "ws="+a.ws, "level=", "args="+args, "stage=test")
+	cmd := exec.Command(os.Getenv(programVar), partFront, "start", "ws="+a.ws, "level=", "args="+args,
+		"stage=test")
 	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+a.base+"/state", "GORACE=atexit_sleep_ms=0")
 	in, err := cmd.StdinPipe()
 	must(t, err)
@@ -204,11 +211,14 @@ func TestStageRefused(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", a.ws+"/dir")
 			must(t, os.Mkdir(a.ws+"/dir/sallyport", 0o700))
 		}, unsupported},
-		{"no such stage", func(_ *testing.T, _ *arena, j *job) { j.stage = &executor.Staging{ID: strings.Repeat("a", 16)} },
+		{"no such stage",
+			func(_ *testing.T, _ *arena, j *job) { j.stage = &executor.Staging{ID: strings.Repeat("a", 16)} },
 			func(err error) bool { return errors.Is(err, executor.ErrNoStage) }},
-		{"a name that is a path", func(_ *testing.T, _ *arena, j *job) { j.stage = &executor.Staging{Name: "../x"} },
+		{"a name that is a path",
+			func(_ *testing.T, _ *arena, j *job) { j.stage = &executor.Staging{Name: "../x"} },
 			func(err error) bool { return err != nil }},
-		{"a program that does not exist", func(_ *testing.T, _ *arena, j *job) { j.args = []string{"no-such-program"} },
+		{"a program that does not exist",
+			func(_ *testing.T, _ *arena, j *job) { j.args = []string{"no-such-program"} },
 			func(err error) bool {
 				var e *executor.StartError
 				return errors.As(err, &e)
@@ -289,14 +299,16 @@ func TestStagedGit(t *testing.T) {
 	unchanged(t, a.ws)
 	granted := a.policy().With(sandbox.Grant{Name: "git"})
 	out, left := a.staged(t, &job{policy: &granted},
-		git("echo more >>file && git add file && git commit -qm second && git log --format=%s && git status --short"))
+		git("echo more >>file && git add file && git commit -qm second && git log --format=%s && git "+
+			"status --short"))
 	if out != "second\nfirst\n" || left.Total == 0 {
 		t.Errorf("commit: %q, %q", out, changesIn(left))
 	}
 	if slices.ContainsFunc(left.Changes, func(c executor.Change) bool { return c.Path == ".git/config" }) {
 		t.Errorf("changes %q", changesIn(left))
 	}
-	out, _ = a.staged(t, &job{}, git("git log --format=%s; git status --short; git commit --allow-empty -qm third 2>/dev/null || echo denied"))
+	out, _ = a.staged(t, &job{}, git("git log --format=%s; git status --short; git commit --allow-empty "+
+		"-qm third 2>/dev/null || echo denied"))
 	if !strings.HasPrefix(out, "second\nfirst\n") || !strings.HasSuffix(out, "denied\n") {
 		t.Errorf("without the grant: %q", out)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// joinStage returns the stage of a command that is to start, in a shared sandbox or with nil in one of its own;
-// nil for a command that has none.
+// joinStage returns the stage of a command that is to start, in a shared sandbox or with nil in one of its
+// own; nil for a command that has none.
 func (h *Host) joinStage(in *Shared, spec *executor.Spec) (*stage.Session, error) {
 	if spec.Stage == nil {
 		return nil, nil

@@ -46,7 +46,8 @@ func changesIn(s *executor.Staged) string {
 	return strings.Join(out, ", ")
 }
 
-// TestStaged: the host's tree stays as it is, whatever a command does, and the next command of the stage sees it.
+// TestStaged: the host's tree stays as it is, whatever a command does, and the next command of the stage sees
+// it.
 func TestStaged(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, test := range []struct{ name, line, want, then, sees string }{
@@ -59,17 +60,21 @@ func TestStaged(t *testing.T) {
 		{"mkdir", "mkdir -p a/b && echo x >a/b/c", "added a/b/c", "cat a/b/c", "x"},
 		{"link", "ln -s dir link && ln file hard", "added hard, added link", "readlink link", "dir"},
 		{"replace", "rm -r dir && echo x >dir", "type dir", "cat dir", "x"},
-		{"nothing", "cat file >/dev/null; echo hello | tr -d '\\n' >file; touch -r dir dir", "", "cat file", "hello"},
+		{"nothing", "cat file >/dev/null; echo hello | tr -d '\\n' >file; touch -r dir dir", "", "cat file",
+			"hello"},
 		{"times", "touch -d 2001-01-01 file", "", "stat -c %Y file", ""},
-		{"attack outside", "echo x >../out/canary; rm -r ../out/dir; echo 1 >fine", "added fine", "cat ../out/canary", "canary"},
-		{"protected", "echo x >.git/config; mv .git g; rm -r .git; mkdir .codex; cat .git/HEAD", "", "cat .git/HEAD",
+		{"attack outside", "echo x >../out/canary; rm -r ../out/dir; echo 1 >fine", "added fine",
+			"cat ../out/canary", "canary"},
+		{"protected", "echo x >.git/config; mv .git g; rm -r .git; mkdir .codex; cat .git/HEAD", "",
+			"cat .git/HEAD",
 			"ref: refs/heads/main"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := newArena(t)
 			unchanged(t, a.ws, a.out)
 			out, left := a.staged(t, &job{}, test.line)
-			if got := changesIn(left); got != test.want && test.want != "" || left.Total != len(left.Changes) {
+			if got := changesIn(left); got != test.want && test.want != "" ||
+				left.Total != len(left.Changes) {
 				t.Errorf("changes %q, want %q\n%s", got, test.want, out)
 			}
 			got, _ := a.staged(t, &job{}, test.then)
@@ -108,16 +113,20 @@ func TestStagedRoots(t *testing.T) {
 		want   string
 		output string
 	}{
-		{"two roots", func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelWrite, a.out+"/dir")...)} },
-			"echo x >../out/dir/deep; echo y >file; cat ../out/dir/deep", "modified deep, modified file", "x"},
-		{"a root in a root", func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelWrite, a.ws+"/dir")...)} },
+		{"two roots",
+			func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelWrite, a.out+"/dir")...)} },
+			"echo x >../out/dir/deep; echo y >file; cat ../out/dir/deep", "modified deep, modified file",
+			"x"},
+		{"a root in a root",
+			func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelWrite, a.ws+"/dir")...)} },
 			"echo x >dir/in; cat dir/in", "added dir/in", "x"},
 		{"read-only between", func(a *arena) *job {
 			mustNot(os.MkdirAll(a.ws+"/ro/rw", 0o755))
 			return &job{policy: a.with(append(level(sandbox.LevelRead, a.ws+"/ro"),
 				level(sandbox.LevelWrite, a.ws+"/ro/rw")...)...)}
 		}, "echo x >ro/rw/in; echo y >ro/no; cat ro/rw/in", "added ro/rw/in", "x"},
-		{"denied", func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelDeny, a.ws+"/dir")...)} },
+		{"denied",
+			func(a *arena) *job { return &job{policy: a.with(level(sandbox.LevelDeny, a.ws+"/dir")...)} },
 			"ls dir; echo x >dir/in; rmdir dir; mv dir d; echo done", "", "done"},
 		{"denied and opened", func(a *arena) *job {
 			mustNot(os.MkdirAll(a.ws+"/no/yes", 0o755))
@@ -126,7 +135,8 @@ func TestStagedRoots(t *testing.T) {
 		}, "echo x >no/yes/in; cat no/yes/in", "added no/yes/in", "x"},
 		{"a single file", func(a *arena) *job {
 			return &job{policy: a.with(level(sandbox.LevelWrite, a.out+"/canary")...)}
-		}, "echo x >../out/canary; echo y >../out/other; cat ../out/canary ../out/other", "modified canary", "x\nother"},
+		}, "echo x >../out/canary; echo y >../out/other; cat ../out/canary ../out/other", "modified canary",
+			"x\nother"},
 		{"a directory at /tmp", func(a *arena) *job { return &job{tmp: a.out + "/dir"} },
 			"echo x >/tmp/deep; cat /tmp/deep", "modified deep", "x"},
 		{"a directory of the workspace at /tmp", func(a *arena) *job { return &job{tmp: a.ws + "/dir"} },
@@ -134,7 +144,8 @@ func TestStagedRoots(t *testing.T) {
 		{"the private /tmp", func(*arena) *job { return &job{} }, "echo x >/tmp/in; cat /tmp/in", "", "x"},
 		{"a minimal root", func(a *arena) *job {
 			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, slices.Concat(
-				level(sandbox.LevelWrite, a.ws), level(sandbox.LevelRead, "/usr", "/bin", "/lib", "/lib64", "/etc"))...)
+				level(sandbox.LevelWrite, a.ws), level(sandbox.LevelRead, "/usr", "/bin", "/lib", "/lib64",
+					"/etc"))...)
 			mustNot(err)
 			p = bind(p, a.ws)
 			return &job{policy: &p}
@@ -159,8 +170,10 @@ func TestStagedRoots(t *testing.T) {
 			j := test.job(a)
 			unchanged(t, a.ws, a.out)
 			out, left := a.staged(t, j, test.line)
-			if changesIn(left) != test.want || !strings.HasPrefix(out, test.output) && !strings.HasSuffix(trimmed(out), test.output) {
-				t.Errorf("changes %q, want %q; output %q, want %q", changesIn(left), test.want, out, test.output)
+			if changesIn(left) != test.want || !strings.HasPrefix(out, test.output) &&
+				!strings.HasSuffix(trimmed(out), test.output) {
+				t.Errorf("changes %q, want %q; output %q, want %q", changesIn(left), test.want, out,
+					test.output)
 			}
 			if len(j.after.New) > 0 || len(j.after.HardLinks) > 0 || len(j.after.Quarantined) > 0 {
 				t.Errorf("the host's tree is reported: %+v", j.after)
@@ -169,7 +182,8 @@ func TestStagedRoots(t *testing.T) {
 	}
 }
 
-// TestStagedPolicies: a command that may do less than an earlier one finds its walls over what that one has left.
+// TestStagedPolicies: a command that may do less than an earlier one finds its walls over what that one has
+// left.
 func TestStagedPolicies(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	dir := func(l sandbox.Level) func(a *arena) *sandbox.Policy {
@@ -188,7 +202,8 @@ func TestStagedPolicies(t *testing.T) {
 		policy      func(a *arena) *sandbox.Policy
 		line, want  string
 	}{
-		{"read-only directory that is gone", "rm -r dir", dir(sandbox.LevelRead), "ls; echo x >new; cat new", "file\nx"},
+		{"read-only directory that is gone", "rm -r dir", dir(sandbox.LevelRead), "ls; echo x >new; cat new",
+			"file\nx"},
 		{"read-only directory that is new", "rm -r dir; mkdir dir; echo x >dir/in", dir(sandbox.LevelRead),
 			"cat dir/in; echo y 2>/dev/null >dir/in || echo denied", "x\ndenied"},
 		{"denied directory that is a file", "rm -r dir; echo x >dir", dir(sandbox.LevelDeny),
@@ -197,9 +212,11 @@ func TestStagedPolicies(t *testing.T) {
 			"echo x >dir/canary; cat dir/canary", "canary"},
 		{"writable directory that is a link", "rm -r dir; ln -s ../out dir", dir(sandbox.LevelWrite),
 			"echo x 2>/dev/null >dir/canary; cat dir/canary", "canary"},
-		{"nothing is writable", "echo x >file", readOnly, "cat file; echo y 2>/dev/null >file || echo denied", "x\ndenied"},
+		{"nothing is writable", "echo x >file", readOnly, "cat file; echo y 2>/dev/null >file || echo denied",
+			"x\ndenied"},
 		{"a part is writable", "echo x >file; echo x >dir/in", narrower,
-			"cd dir; cat ../file in; echo y >in; cat in; echo y 2>/dev/null >../file || echo denied", "x\nx\ny\ndenied"},
+			"cd dir; cat ../file in; echo y >in; cat in; echo y 2>/dev/null >../file || echo denied",
+			"x\nx\ny\ndenied"},
 		{"denied file below", "mkdir dir/a; echo x >dir/a/s", func(a *arena) *sandbox.Policy {
 			return a.with(level(sandbox.LevelDeny, a.ws+"/dir/a/s")...)
 		}, "cat dir/a/s 2>/dev/null || echo denied", "denied"},
@@ -221,7 +238,8 @@ func TestStagedDisk(t *testing.T) {
 	testenv.NeedProgram(t, "dd")
 	a := newArena(t)
 	unchanged(t, a.ws)
-	spec := a.request(&job{args: sh("dd if=/dev/zero of=big bs=64k count=10000; sleep 60"), stage: &executor.Staging{}})
+	spec := a.request(&job{args: sh("dd if=/dev/zero of=big bs=64k count=10000; sleep 60"),
+		stage: &executor.Staging{}})
 	spec.Resources.Disk = 1 << 20
 	c, err := a.host.Start(context.Background(), spec, nulls(t))
 	must(t, err)

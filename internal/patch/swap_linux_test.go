@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestReplacedMeanwhile: a file or directory that another program puts in the place of one that is updated, at whatever
-// moment, is there afterwards.
+// TestReplacedMeanwhile: a file or directory that another program puts in the place of one that is updated,
+// at whatever moment, is there afterwards.
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	if err := exchanges(t); err != nil { // as some network file systems

@@ -175,8 +175,8 @@ func (r *tree) read(path string, info fs.FileInfo) ([]byte, fs.FileInfo, error) 
 var errTooLarge = fmt.Errorf("the files of a patch may have %d MiB in all", maxRead>>20)
 
 // resolve returns the name without links of an absolute clean path: what is not there keeps its name.
-// It only computes; what it finds is opened without links later. known has paths that are no links, whatever is
-// on disk, and gets directories.
+// It only computes; what it finds is opened without links later. known has paths that are no links, whatever
+// is on disk, and gets directories.
 func resolve(path string, followLast bool, known map[string]bool) (string, error) {
 	top := topOf(path)
 	at, rest := top, path[len(top):]

@@ -7,9 +7,10 @@
 // like. Package encoding/json ignores the case of names and takes the last of two equal members; a second
 // reader of the same text may see something else, and that is a way around what was decided.
 //
-// What callers of the library can do wrong at run time becomes an error: a context that is nil, and a function
-// or a value of theirs that panics, or ends its goroutine, when it is called. Who calls a library from a
-// server recovers panics, a test ends its goroutine by t.FailNow, and what is then left half done hangs.
+// What callers of the library can do wrong at run time becomes an error: a context that is nil, and a
+// function or a value of theirs that panics, or ends its goroutine, when it is called. Who calls a library
+// from a server recovers panics, a test ends its goroutine by t.FailNow, and what is then left half done
+// hangs.
 package strict
 
 import (

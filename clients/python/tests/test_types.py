@@ -22,7 +22,7 @@ SCHEMA = HERE.parents[2] / "docs" / "protocol.schema.json"
 VIEWS = {
     "Denial": "Denial", "Attempt": "First", "Result": "Result", "Chunk": "RunChunk", "Page": "run/read result",
     "InputWait": "InputWait", "Reply": "run/wait result", "Screen": "run/screen result", "RunInfo": "ListedRun",
-    "SandboxInfo": "ListedSandbox", "Question": "ApprovalRequest",
+    "SandboxInfo": "ListedSandbox", "Question": "ApprovalRequest", "Stage": "Staged",
 }
 # Fields that are not members, or have another name and form.
 OWN = {"raw", "elapsed", "run_id", "digest", "withdrawn"}
@@ -47,7 +47,7 @@ class Types(unittest.TestCase):
                           if f.name not in OWN}
                 self.assertEqual(set(fields) - set(schema["properties"]), set(), "fields that the schema lacks")
                 for member, field in fields.items():
-                    made = field.name in ("denials", "approvals", "error", "first")
+                    made = field.name in ("denials", "approvals", "error", "first", "changes")
                     if field.default is dataclasses.MISSING and not made:
                         self.assertIn(member, schema["required"], "a field without a default")
 

@@ -83,7 +83,8 @@ type Call struct {
 	// hook; empty is that directory.
 	Dir string
 	// Roots are the directories that the user works in, in one of which Dir has to be: the model may have
-	// chosen it, and a contained command may write to where it runs. Empty is where the agent called its hook.
+	// chosen it, and a contained command may write to where it runs. Empty is where the agent called its
+	// hook.
 	Roots []string
 
 	agent *Agent

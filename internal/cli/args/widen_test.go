@@ -104,9 +104,10 @@ func requestsOf() (requests []request) {
 // aRule allows hosts.
 var aRule = rules.Load(rules.Host{}, rules.Source{Name: "r", Text: []byte(`network_rule("ruled.example.com", "https", "allow"); network_rule("ruled.example.com", "http", "allow")`)})
 
-// TestFlagsOpenWhatTheyName is about every flag that decides about the network, alone and in pairs, beside settings and profiles: a
-// request that is denied without flags is allowed only where a flag names the host, or the mode in which settings
-// allow it. What is denied by an entry, or by the mode of the settings, no flag allows.
+// TestFlagsOpenWhatTheyName is about every flag that decides about the network, alone and in pairs, beside
+// settings and profiles: a request that is denied without flags is allowed only where a flag names the host,
+// or the mode in which settings allow it. What is denied by an entry, or by the mode of the settings, no flag
+// allows.
 func TestFlagsOpenWhatTheyName(t *testing.T) {
 	const lists = "allow = [\"listed.example.com\"]\ndeny = [\"denied.example.com\"]\n"
 	for name, s := range map[string]struct {
@@ -188,7 +189,8 @@ func TestFlagsOpenWhatTheyName(t *testing.T) {
 	}
 }
 
-// TestModeOfProxy: --net proxy has the mode of the settings, and flags that deny or ask leave a network that is off.
+// TestModeOfProxy: --net proxy has the mode of the settings, and flags that deny or ask leave a network that
+// is off.
 func TestModeOfProxy(t *testing.T) {
 	for _, test := range []struct{ settings, managed, flags, want string }{
 		{"", "", "--net proxy", "full"},
@@ -248,9 +250,9 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestFlagsOpenFilesThatTheyName is about the flags that decide about files, alone and in pairs, beside settings and profiles: a path
-// that could not be read or written is open only where a flag names it or what is above it, or a wider mode, and a denied
-// one never is.
+// TestFlagsOpenFilesThatTheyName is about the flags that decide about files, alone and in pairs, beside
+// settings and profiles: a path that could not be read or written is open only where a flag names it or what
+// is above it, or a wider mode, and a denied one never is.
 func TestFlagsOpenFilesThatTheyName(t *testing.T) {
 	for name, settings := range map[string]string{
 		"nothing": "", "read only": "sandbox = 'read-only'\n", "denials": "deny = ['/var/denied', '**/.env']\n", "a profile": "sandbox = 'offline'\n", "minimal": "sandbox = ':minimal'\n",

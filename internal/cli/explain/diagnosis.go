@@ -94,7 +94,8 @@ func (d Diagnosis) String() string {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
 	}
 	if len(d.Stages) > 0 {
-		b.WriteString("\nStages older than 7 days or larger than 1 GiB (sallyport apply ID, or discard ID):\n")
+		b.WriteString(
+			"\nStages older than 7 days or larger than 1 GiB (sallyport apply ID, or discard ID):\n")
 	}
 	for _, s := range d.Stages {
 		fmt.Fprintf(&b, "  %s  %s, %s, %s old, of %s\n", ShortStage(s.ID, d.all),

@@ -63,10 +63,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 	}
 	if run.Join != "" {
 		opts.Resume, opts.Eager = -1, true // what has ended with the daemon does not come back
-		params.Transient = true
-		params.Sandbox = &wire.RunSandbox{Name: run.Join,
-			IdleMs: uint64(max(run.Idle.Milliseconds(), min(int64(run.Idle), 1)))}
-		params.Unattended = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
+		join(env, run, params)
 	}
 	c, id, result, err := o.begin(ctx, outer, env, run.Join != "", opts, params)
 	if err != nil {
@@ -98,6 +95,14 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 		err = lines.complete()
 	}
 	return result, explained(err, id)
+}
+
+// join has a run be one of a shared sandbox, which a daemon of this user has.
+func join(env *Env, run *args.Options, params *wire.RunStart) {
+	params.Transient = true
+	params.Sandbox = &wire.RunSandbox{Name: run.Join,
+		IdleMs: uint64(max(run.Idle.Milliseconds(), min(int64(run.Idle), 1)))}
+	params.Unattended = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
 }
 
 // endRun ends a run that has not ended, and has the server forget it. Err is why it is read no more;

@@ -56,7 +56,8 @@ func (c *chosen) refused(ctx context.Context, done *executor.Applied) bool {
 	return err != nil || slices.ContainsFunc(done.Refused, func(x executor.Conflict) bool {
 		return !slices.ContainsFunc(left, func(l executor.Change) bool {
 			full := filepath.Join(l.Root, l.Path)
-			return l.File == "special" && (x.Path == full || filepath.Join(c.Info().Workspace, x.Path) == full)
+			return l.File == "special" &&
+				(x.Path == full || filepath.Join(c.Info().Workspace, x.Path) == full)
 		})
 	})
 }
@@ -82,7 +83,8 @@ func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *execut
 	}
 	for i, x := range done.Refused {
 		if i == maxRefused {
-			env.Tell(explain.Plural(len(done.Refused)-i, "more change was", "more changes were") + " not applied")
+			env.Tell(explain.Plural(len(done.Refused)-i, "more change was", "more changes were") +
+				" not applied")
 			break
 		}
 		env.Tell("not applied: " + text.Word(x.Path) + ": " + x.Reason)

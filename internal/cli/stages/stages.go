@@ -64,7 +64,8 @@ func Verbs() []Verb {
 		{"changes", "show what the commands of a stage changed", changesHelp, manyPaths,
 			(*Options).changesFlags, changes},
 		{"apply", "make the changes of a stage real", applyHelp, manyPaths, (*Options).applyFlags, apply},
-		{"discard", "forget the changes of a stage", discardHelp, manyPaths, (*Options).discardFlags, discard},
+		{"discard", "forget the changes of a stage", discardHelp, manyPaths, (*Options).discardFlags,
+			discard},
 	}
 }
 
@@ -120,7 +121,8 @@ func (o *Options) jsonFlag() syntax.Flag {
 }
 
 func (o *Options) changesFlags() []syntax.Flag {
-	return []syntax.Flag{{Long: "diff", Set: syntax.SetOn(&o.diff), Help: "print a unified diff"}, o.jsonFlag()}
+	return []syntax.Flag{{Long: "diff", Set: syntax.SetOn(&o.diff), Help: "print a unified diff"},
+		o.jsonFlag()}
 }
 
 func (o *Options) applyFlags() []syntax.Flag {
@@ -232,7 +234,8 @@ func (c *chosen) newest(ctx context.Context, env *Env) (err error) {
 	case !errors.Is(err, executor.ErrNoStage):
 		return classified(err)
 	case c.maybe != "":
-		return explain.NewError("there is no stage %s, and this workspace has none; sallyport stages lists all",
+		return explain.NewError(
+			"there is no stage %s, and this workspace has none; sallyport stages lists all",
 			syntax.QuoteFlag(c.maybe))
 	}
 	return explain.NewError("this workspace has no stage; sallyport run --stage makes one, " +

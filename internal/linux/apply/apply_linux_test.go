@@ -30,7 +30,8 @@ func (x *trial) host(ops ...op) {
 // hosts is what tests of conflicts begin with.
 var hosts = []op{
 	{Do: "write", A: "a", B: "old", N: 1}, {Do: "write", A: "b", B: "old", N: 1},
-	{Do: "mkdir", A: "d", N: 0o755}, {Do: "write", A: "d/e", B: "old", N: 1}, {Do: "mkdir", A: "d/f", N: 0o755},
+	{Do: "mkdir", A: "d", N: 0o755}, {Do: "write", A: "d/e", B: "old", N: 1},
+	{Do: "mkdir", A: "d/f", N: 0o755},
 	{Do: "write", A: "d/f/g", B: "old", N: 1},
 }
 
@@ -47,29 +48,37 @@ func TestConflicts(t *testing.T) {
 	}{
 		{name: "nobody", stage: []op{write("a", "new")}},
 		{name: "another file", stage: []op{write("a", "new")}, host: []op{write("b", "theirs")}},
-		{"content", []op{write("a", "new")}, []op{write("a", "theirs")}, []string{"content a"}, "a", "----------"},
+		{"content", []op{write("a", "new")}, []op{write("a", "theirs")}, []string{"content a"}, "a",
+			"----------"},
 		{"replaced", []op{write("a", "new")}, []op{{Do: "replace", A: "a", B: "theirs", N: 1}},
 			[]string{"content a"}, "a", "----------"},
 		{name: "the same", stage: []op{write("a", "new")}, host: []op{write("a", "new")}},
-		{"mode", []op{write("a", "new")}, []op{{Do: "chmod", A: "a", N: 0o600}}, []string{"mode a"}, "a", "----------"},
+		{"mode", []op{write("a", "new")}, []op{{Do: "chmod", A: "a", N: 0o600}}, []string{"mode a"}, "a",
+			"----------"},
 		{"kind", []op{write("a", "new")}, []op{{Do: "rm", A: "a"}, {Do: "symlink", A: "a", B: "b"}},
 			[]string{"kind a"}, "a", "----------"},
-		{"deleted", []op{write("a", "new")}, []op{{Do: "rm", A: "a"}}, []string{"deleted a"}, "a", "----------"},
+		{"deleted", []op{write("a", "new")}, []op{{Do: "rm", A: "a"}}, []string{"deleted a"}, "a",
+			"----------"},
 		{"deleted with its directory", []op{write("d/f/g", "new")}, []op{{Do: "rmtree", A: "d"}},
 			[]string{"deleted d/f/g"}, "d/f/g", "----------"},
 		{name: "both deleted", stage: []op{{Do: "rm", A: "a"}}, host: []op{{Do: "rm", A: "a"}}},
-		{"deleted what was changed", []op{{Do: "rm", A: "a"}}, []op{write("a", "theirs")}, []string{"content a"}, "a", ""},
-		{"both made", []op{write("n", "new")}, []op{write("n", "theirs")}, []string{"content n"}, "n", "----------"},
+		{"deleted what was changed", []op{{Do: "rm", A: "a"}}, []op{write("a", "theirs")},
+			[]string{"content a"}, "a", ""},
+		{"both made", []op{write("n", "new")}, []op{write("n", "theirs")}, []string{"content n"}, "n",
+			"----------"},
 		{"made by others as a directory", []op{write("n", "new")}, []op{{Do: "mkdir", A: "n", N: 0o755}},
 			[]string{"kind n"}, "n", "----------"},
 		{"changed in a deleted directory", []op{{Do: "rmtree", A: "d"}}, []op{write("d/f/g", "theirs")},
 			[]string{"content d"}, "d", ""},
 		{"made in a deleted directory", []op{{Do: "rmtree", A: "d"}}, []op{write("d/f/n", "theirs")},
 			[]string{"content d"}, "d", ""},
-		{name: "removed in a deleted directory", stage: []op{{Do: "rmtree", A: "d"}}, host: []op{{Do: "rm", A: "d/f/g"}}},
-		{"a directory that became a file", []op{{Do: "rmtree", A: "d"}, write("d", "new")}, []op{write("d/e", "theirs")},
+		{name: "removed in a deleted directory", stage: []op{{Do: "rmtree", A: "d"}},
+			host: []op{{Do: "rm", A: "d/f/g"}}},
+		{"a directory that became a file", []op{{Do: "rmtree", A: "d"}, write("d", "new")},
+			[]op{write("d/e", "theirs")},
 			[]string{"content d"}, "d", "----------"},
-		{"two", []op{write("a", "new"), write("b", "new"), write("n", "new")}, []op{write("a", "theirs"), write("b", "theirs")},
+		{"two", []op{write("a", "new"), write("b", "new"), write("n", "new")},
+			[]op{write("a", "theirs"), write("b", "theirs")},
 			[]string{"content a", "content b"}, "n", "----------"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,7 +122,8 @@ func TestSelected(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
 	x.host(hosts...)
-	x.run(op{Do: "write", A: "a", B: "new", N: 1}, op{Do: "rmtree", A: "d/f"}, op{Do: "mkdir", A: "n", N: 0o750},
+	x.run(op{Do: "write", A: "a", B: "new", N: 1}, op{Do: "rmtree", A: "d/f"},
+		op{Do: "mkdir", A: "n", N: 0o750},
 		op{Do: "mkdir", A: "n/m", N: 0o711}, op{Do: "write", A: "n/m/x", B: "new", N: 1},
 		op{Do: "write", A: "n/y", B: "new", N: 1})
 	before := look(t, x.root)
@@ -129,7 +139,8 @@ func TestSelected(t *testing.T) {
 		t.Errorf("n/m: %+v", a)
 	}
 	now := look(t, x.root)
-	if now["n"].Mode != "0750" || now["n/m"].Mode != "0711" || now["n/m/x"].Kind == "" || now["n/y"].Kind != "" {
+	if now["n"].Mode != "0750" || now["n/m"].Mode != "0711" || now["n/m/x"].Kind == "" ||
+		now["n/y"].Kind != "" {
 		t.Errorf("n/m: %+v", now)
 	}
 	if got := x.changes(); !slices.Equal(got, []string{"modified a", "deleted d/f", "added n/y"}) {
@@ -139,7 +150,8 @@ func TestSelected(t *testing.T) {
 	if _, err := Apply(context.Background(), x.stage, none); !errors.Is(err, executor.ErrNoChange) {
 		t.Errorf("a path without a change: %v", err)
 	}
-	if left, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); left != 2 || err != nil {
+	if left, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); left != 2 ||
+		err != nil {
 		t.Errorf("discard: %d, %v", left, err)
 	}
 	if got := x.changes(); !slices.Equal(got, []string{"deleted d/f", "added n/y"}) {
@@ -190,11 +202,13 @@ func TestKeptInClosedDirectories(t *testing.T) {
 	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
 	x.host(hosts...)
 	x.host(op{Do: "chmod", A: "d/f", N: 0o555}, op{Do: "chmod", A: "d", N: 0o555})
-	x.run(op{Do: "write", A: "d/e", B: "new", N: 1}, op{Do: "rm", A: "d/f/g"}, op{Do: "chmod", A: "d/f", N: 0o500},
+	x.run(op{Do: "write", A: "d/e", B: "new", N: 1}, op{Do: "rm", A: "d/f/g"},
+		op{Do: "chmod", A: "d/f", N: 0o500},
 		op{Do: "write", A: "d/f/n", B: "new", N: 1})
 	x.apply(executor.ApplyOptions{})
 	now := look(t, x.root)
-	if now["d"].Mode != "0555" || now["d/f"].Mode != "0500" || now["d/f/n"].Kind == "" || now["d/f/g"].Kind != "" {
+	if now["d"].Mode != "0555" || now["d/f"].Mode != "0500" || now["d/f/n"].Kind == "" ||
+		now["d/f/g"].Kind != "" {
 		t.Errorf("%+v", now)
 	}
 	x.clean()
@@ -203,8 +217,11 @@ func TestKeptInClosedDirectories(t *testing.T) {
 // TestMoved: a root that is not the one that was recorded is refused, with the fix.
 func TestMoved(t *testing.T) {
 	for name, move := range map[string]func(root string) error{
-		"moved":   func(root string) error { return os.Rename(root, root+".away") },
-		"another": func(root string) error { return errors.Join(os.Rename(root, root+".away"), os.Mkdir(root, 0o755)) },
+		"moved": func(root string) error { return os.Rename(root, root+".away") },
+		"another": func(root string) error {
+			return errors.Join(os.Rename(root, root+".away"),
+				os.Mkdir(root, 0o755))
+		},
 		"a link": func(root string) error {
 			return errors.Join(os.Rename(root, root+".away"), os.Symlink(root+".away", root))
 		},
@@ -221,11 +238,13 @@ func TestMoved(t *testing.T) {
 			}
 			_, err := Apply(context.Background(), x.stage, executor.ApplyOptions{Force: true})
 			var told *executor.StageError
-			if !errors.As(err, &told) || !strings.Contains(told.Why, "not the directory that the stage was made") ||
+			if !errors.As(err, &told) ||
+				!strings.Contains(told.Why, "not the directory that the stage was made") ||
 				told.Fix == "" {
 				t.Errorf("error %v", err)
 			}
-			if _, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); !errors.As(err, &told) {
+			if _, err := Discard(context.Background(), x.stage, filepath.Join(x.root, "a")); !errors.As(err,
+				&told) {
 				t.Errorf("discard: %v", err)
 			}
 			if text, _ := os.ReadFile(x.root + ".away/a"); string(text) != "old\n" {

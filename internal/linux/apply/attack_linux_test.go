@@ -25,7 +25,8 @@ import (
 func (x *trial) put(path, text string) {
 	x.Helper()
 	name := filepath.Join(x.dir, "upper", path)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+		os.WriteFile(name, []byte(text), 0o644)); err != nil {
 		x.Fatal(err)
 	}
 }
@@ -52,7 +53,8 @@ func TestSwappedForLinks(t *testing.T) {
 				if err := unix.Mknod(filepath.Join(x.dir, "upper/b"), unix.S_IFCHR, 0); err != nil {
 					t.Fatal(err)
 				}
-				s, err := openStage(x.dir, x.root) // without a record of what was there: nothing is a conflict
+				// without a record of what was there: nothing is a conflict
+				s, err := openStage(x.dir, x.root)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +64,10 @@ func TestSwappedForLinks(t *testing.T) {
 				if err := os.Symlink(outside+to, link); err != nil {
 					t.Fatal(err)
 				}
-				swap := func() { _ = unix.Renameat2(unix.AT_FDCWD, at, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) }
+				swap := func() {
+					_ = unix.Renameat2(unix.AT_FDCWD, at, unix.AT_FDCWD, link,
+						unix.RENAME_EXCHANGE)
+				}
 				n, even := 0, round%2 == 0
 				s.step = func(string) {
 					if n++; even && n == 1+round/2 {

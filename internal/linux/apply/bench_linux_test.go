@@ -65,7 +65,8 @@ func applyBesideCopy(b *testing.B, cp string, changed, first bool) float64 {
 	}
 	fill(b, filepath.Join(top, "from"), "new")
 	start := time.Now()
-	if out, err := exec.Command(cp, "-a", filepath.Join(top, "from")+"/.", copied).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cp, "-a", filepath.Join(top, "from")+"/.",
+		copied).CombinedOutput(); err != nil {
 		b.Fatal(string(out))
 	}
 	copying = time.Since(start)

@@ -32,7 +32,8 @@ func crashTrial(t *testing.T, top string) (x *trial, before, after map[string]st
 	before, after = map[string]string{}, map[string]string{}
 	write := func(root, name, text string) {
 		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +175,8 @@ func (c *childTask) full() error {
 	}
 	for i := range 20 {
 		name := filepath.Join(c.Root, crashName(i))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(old), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+			os.WriteFile(name, []byte(old), 0o644)); err != nil {
 			return err
 		}
 	}

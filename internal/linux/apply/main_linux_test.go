@@ -89,8 +89,9 @@ func (c *childTask) run() error {
 		return err
 	}
 	at := func(name string) string { return filepath.Join(c.Stage, name) }
-	if err := unix.Mount("overlay", merged, "overlay", 0, "userxattr,lowerdir="+c.Root+",upperdir="+at("upper")+
-		",workdir="+at("work")); err != nil {
+	if err := unix.Mount("overlay", merged, "overlay", 0,
+		"userxattr,lowerdir="+c.Root+",upperdir="+at("upper")+
+			",workdir="+at("work")); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	return perform(merged, c.Ops)

@@ -201,7 +201,8 @@ func (s *seen) read(path string, st *syscall.Stat_t) error {
 		if err != nil {
 			return err
 		}
-		s.Text, s.Time, s.Blocks = fmt.Sprintf("%d %x", len(text), sha256.Sum256(text)), st.Mtim.Sec, st.Blocks
+		s.Text, s.Time, s.Blocks = fmt.Sprintf("%d %x", len(text), sha256.Sum256(text)), st.Mtim.Sec,
+			st.Blocks
 	}
 	attrs, err := changes.Attrs(int(f.Fd()))
 	s.Attrs = fmt.Sprint(attrs)

@@ -144,7 +144,8 @@ func ageOps(tree map[string]seen) []op {
 
 // randomOps makes operations on a few names, so that they meet. Contents are unique.
 func randomOps(r *rand.Rand, n int) []op {
-	names := []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "e", "e/a", "e/b", "e/d/a", "e/d", "new\nline",
+	names := []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "e", "e/a", "e/b", "e/d/a", "e/d",
+		"new\nline",
 		"a.txt",
 		"-x", "\xff"}
 	pick := func(of []string) string { return of[r.IntN(len(of))] }

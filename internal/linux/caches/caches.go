@@ -10,8 +10,9 @@
 // and [Clear] are for users who look after the layers.
 //
 // Outside of the state directory the package makes missing directories of caches that the
-// table marks, and changes nothing else. It mounts nothing: it returns rules, overlays and an environment for the plan. It never gives one
-// workspace the layers of another, and two runs never write to one layer at a time.
+// table marks, and changes nothing else. It mounts nothing: it returns rules, overlays and an environment for
+// the plan. It never gives one workspace the layers of another, and two runs never write to one layer at a
+// time.
 package caches
 
 // An Entry is what one workspace has of one cache. The member names of its JSON form stay.

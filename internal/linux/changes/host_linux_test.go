@@ -41,34 +41,56 @@ func (s *stage) tick() {
 // same change.
 func TestHostChanged(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	host := []op{{Do: "write", A: "a", Data: "one\n"}, {Do: "mkdirs", A: "d/e"}, {Do: "write", A: "d/x", Data: "x\n"}, {Do: "write", A: "d/e/y"}}
+	host := []op{{Do: "write", A: "a", Data: "one\n"}, {Do: "mkdirs", A: "d/e"},
+		{Do: "write", A: "d/x", Data: "x\n"}, {Do: "write", A: "d/e/y"}}
 	tests := []struct {
 		name        string
 		ops, others []op
 		want        string
 	}{
-		{"content", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "write", A: "a", Data: "zwei\n"}}, "modified a file 0644 5 5 conflict=content\n"},
-		{"the same content", []op{{Do: "write", A: "a", Data: "same"}}, []op{{Do: "write", A: "a", Data: "same"}}, ""},
-		{"replaced", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "replace", A: "a", Data: "one\n"}}, "modified a file 0644 5 4 conflict=content\n"},
-		{"mode", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "chmod", A: "a", Mode: 0o600}}, "modified a file 0644 5 4 conflict=mode\n"},
-		{"another file", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "write", A: "b"}, {Do: "append", A: "d/x", Data: "x"}}, "modified a file 0644 5 4\n"},
-		{"deleted by others", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "remove", A: "a"}}, "added a file 0644 5 0 conflict=deleted\n"},
-		{"deleted by both", []op{{Do: "remove", A: "a"}, {Do: "removeall", A: "d"}}, []op{{Do: "remove", A: "a"}, {Do: "removeall", A: "d"}}, ""},
-		{"deleted and changed", []op{{Do: "remove", A: "a"}}, []op{{Do: "append", A: "a", Data: "2"}}, "deleted a file 0644 0 5 conflict=content\n"},
-		{"made by both", []op{{Do: "write", A: "n", Data: "1"}}, []op{{Do: "write", A: "n", Data: "2"}}, "modified n file 0644 1 1 conflict=content\n"},
-		{"made as something else", []op{{Do: "write", A: "n", Data: "1"}}, []op{{Do: "mkdirs", A: "n"}}, "type n file 0644 1 0 conflict=kind\n"},
-		{"made with another mode", []op{{Do: "write", A: "n", Data: "1"}}, []op{{Do: "write", A: "n", Data: "1", Mode: 0o600}}, "mode n file 0644 1 1 conflict=mode\n"},
-		{"another kind", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "remove", A: "a"}, {Do: "symlink", A: "a", B: "d"}}, "type a file 0644 5 0 conflict=kind\n"},
-		{"a mode of a directory on the way", []op{{Do: "append", A: "d/x", Data: "2"}}, []op{{Do: "chmod", A: "d", Mode: 0o711}}, "modified d/x file 0644 3 2\n"},
-		{"modes of a directory", []op{{Do: "chmod", A: "d", Mode: 0o700}}, []op{{Do: "chmod", A: "d", Mode: 0o711}}, "mode d dir 0700 0 0 conflict=mode\n"},
-		{"new in a deleted directory", []op{{Do: "removeall", A: "d"}}, []op{{Do: "write", A: "d/e/n"}}, "deleted d dir 0755 0 0 entries=4 conflict=content\n"},
-		{"changed in a deleted directory", []op{{Do: "removeall", A: "d"}}, []op{{Do: "append", A: "d/x", Data: "x"}}, "deleted d dir 0755 0 0 entries=3 conflict=content\n"},
-		{"gone from a deleted directory", []op{{Do: "removeall", A: "d"}}, []op{{Do: "remove", A: "d/x"}}, "deleted d dir 0755 0 0 entries=2\n"},
-		{"new in a replaced directory", []op{{Do: "removeall", A: "d"}, {Do: "mkdirs", A: "d"}, {Do: "write", A: "d/x", Data: "x\n"}}, []op{{Do: "write", A: "d/n"}},
+		{"content", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "write", A: "a", Data: "zwei\n"}},
+			"modified a file 0644 5 5 conflict=content\n"},
+		{"the same content", []op{{Do: "write", A: "a", Data: "same"}},
+			[]op{{Do: "write", A: "a", Data: "same"}}, ""},
+		{"replaced", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "replace", A: "a", Data: "one\n"}},
+			"modified a file 0644 5 4 conflict=content\n"},
+		{"mode", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "chmod", A: "a", Mode: 0o600}},
+			"modified a file 0644 5 4 conflict=mode\n"},
+		{"another file", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "write", A: "b"},
+			{Do: "append", A: "d/x", Data: "x"}}, "modified a file 0644 5 4\n"},
+		{"deleted by others", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "remove", A: "a"}},
+			"added a file 0644 5 0 conflict=deleted\n"},
+		{"deleted by both", []op{{Do: "remove", A: "a"}, {Do: "removeall", A: "d"}},
+			[]op{{Do: "remove", A: "a"}, {Do: "removeall", A: "d"}}, ""},
+		{"deleted and changed", []op{{Do: "remove", A: "a"}}, []op{{Do: "append", A: "a", Data: "2"}},
+			"deleted a file 0644 0 5 conflict=content\n"},
+		{"made by both", []op{{Do: "write", A: "n", Data: "1"}}, []op{{Do: "write", A: "n", Data: "2"}},
+			"modified n file 0644 1 1 conflict=content\n"},
+		{"made as something else", []op{{Do: "write", A: "n", Data: "1"}}, []op{{Do: "mkdirs", A: "n"}},
+			"type n file 0644 1 0 conflict=kind\n"},
+		{"made with another mode", []op{{Do: "write", A: "n", Data: "1"}},
+			[]op{{Do: "write", A: "n", Data: "1", Mode: 0o600}}, "mode n file 0644 1 1 conflict=mode\n"},
+		{"another kind", []op{{Do: "append", A: "a", Data: "2"}}, []op{{Do: "remove", A: "a"},
+			{Do: "symlink", A: "a", B: "d"}}, "type a file 0644 5 0 conflict=kind\n"},
+		{"a mode of a directory on the way", []op{{Do: "append", A: "d/x", Data: "2"}},
+			[]op{{Do: "chmod", A: "d", Mode: 0o711}}, "modified d/x file 0644 3 2\n"},
+		{"modes of a directory", []op{{Do: "chmod", A: "d", Mode: 0o700}},
+			[]op{{Do: "chmod", A: "d", Mode: 0o711}}, "mode d dir 0700 0 0 conflict=mode\n"},
+		{"new in a deleted directory", []op{{Do: "removeall", A: "d"}}, []op{{Do: "write", A: "d/e/n"}},
+			"deleted d dir 0755 0 0 entries=4 conflict=content\n"},
+		{"changed in a deleted directory", []op{{Do: "removeall", A: "d"}},
+			[]op{{Do: "append", A: "d/x", Data: "x"}}, "deleted d dir 0755 0 0 entries=3 conflict=content\n"},
+		{"gone from a deleted directory", []op{{Do: "removeall", A: "d"}}, []op{{Do: "remove", A: "d/x"}},
+			"deleted d dir 0755 0 0 entries=2\n"},
+		{"new in a replaced directory", []op{{Do: "removeall", A: "d"}, {Do: "mkdirs", A: "d"},
+			{Do: "write", A: "d/x", Data: "x\n"}}, []op{{Do: "write", A: "d/n"}},
 			"deleted d/e dir 0755 0 0 entries=1\ndeleted d/n file 0644 0 0 conflict=content\n"},
-		{"new where a file is now", []op{{Do: "removeall", A: "d"}, {Do: "write", A: "d"}}, []op{{Do: "write", A: "d/e/n"}}, "type d file 0644 0 0 conflict=content\n"},
-		{"both made a directory", []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a"}}, []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/b"}}, "added n/a file 0644 0 0\n"},
-		{"both made a file in it", []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a", Data: "1"}}, []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a"}},
+		{"new where a file is now", []op{{Do: "removeall", A: "d"}, {Do: "write", A: "d"}},
+			[]op{{Do: "write", A: "d/e/n"}}, "type d file 0644 0 0 conflict=content\n"},
+		{"both made a directory", []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a"}},
+			[]op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/b"}}, "added n/a file 0644 0 0\n"},
+		{"both made a file in it", []op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a", Data: "1"}},
+			[]op{{Do: "mkdirs", A: "n"}, {Do: "write", A: "n/a"}},
 			"modified n/a file 0644 1 0 conflict=content\n"},
 		{"opened only", []op{{Do: "open", A: "a"}}, nil, ""},
 	}
@@ -95,18 +117,21 @@ func TestHostChanged(t *testing.T) {
 // TestChangedDuringRun: a host's file that is changed after a run has copied it, and before its end, is a
 // conflict; one that was changed in the run before that is none.
 func TestChangedDuringRun(t *testing.T) {
-	s := newStage(t, op{Do: "write", A: "a", Data: "one\n"}, op{Do: "write", A: "b", Data: "one\n"}, op{Do: "mkdirs", A: "d"})
+	s := newStage(t, op{Do: "write", A: "a", Data: "one\n"}, op{Do: "write", A: "b", Data: "one\n"},
+		op{Do: "mkdirs", A: "d"})
 	start := Now()
 	s.tick()
 	s.must(os.WriteFile(filepath.Join(s.host, "b"), []byte("two\n"), 0o644))
 	s.tick()
-	s.perform(&childJob{Dir: s.host, Upper: s.upper, Work: s.work, Ops: []op{{Do: "append", A: "a", Data: "+"},
-		{Do: "append", A: "b", Data: "+"}, {Do: "removeall", A: "d"}}})
+	s.perform(&childJob{Dir: s.host, Upper: s.upper, Work: s.work,
+		Ops: []op{{Do: "append", A: "a", Data: "+"},
+			{Do: "append", A: "b", Data: "+"}, {Do: "removeall", A: "d"}}})
 	s.tick()
 	s.must(os.WriteFile(filepath.Join(s.host, "a"), []byte("two\n"), 0o644),
 		os.WriteFile(filepath.Join(s.host, "d/n"), nil, 0o644))
 	s.must(s.base.Update(t.Context(), s.layers, start))
-	want := "modified a file 0644 5 4 conflict=content\nmodified b file 0644 5 4\ndeleted d dir 0755 0 0 entries=1 conflict=content\n"
+	want := "modified a file 0644 5 4 conflict=content\nmodified b file 0644 5 4\ndeleted d dir 0755 0 0 " +
+		"entries=1 conflict=content\n"
 	if diff := cmp.Diff(want, s.list()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -115,9 +140,11 @@ func TestChangedDuringRun(t *testing.T) {
 // TestApplied: what was applied is the base of later changes.
 func TestApplied(t *testing.T) {
 	s := newStage(t, op{Do: "write", A: "a", Data: "one\n"}, op{Do: "write", A: "b"})
-	s.run(op{Do: "append", A: "a", Data: "+"}, op{Do: "mkdirs", A: "n"}, op{Do: "write", A: "n/x"}, op{Do: "write", A: "n/y"}, op{Do: "remove", A: "b"})
+	s.run(op{Do: "append", A: "a", Data: "+"}, op{Do: "mkdirs", A: "n"}, op{Do: "write", A: "n/x"},
+		op{Do: "write", A: "n/y"}, op{Do: "remove", A: "b"})
 	s.tick()
-	s.perform(&childJob{Dir: s.host, Ops: []op{{Do: "append", A: "a", Data: "+"}, {Do: "mkdirs", A: "n"}, {Do: "write", A: "n/x"}, {Do: "remove", A: "b"}}})
+	s.perform(&childJob{Dir: s.host, Ops: []op{{Do: "append", A: "a", Data: "+"}, {Do: "mkdirs", A: "n"},
+		{Do: "write", A: "n/x"}, {Do: "remove", A: "b"}}})
 	s.must(os.Remove(filepath.Join(s.upper, "b")))
 	if got := s.list(); got != "added n/y file 0644 0 0\n" {
 		t.Error(got)
@@ -128,7 +155,8 @@ func TestApplied(t *testing.T) {
 	}
 	s.must(s.base.Applied(s.layers, entries))
 	s.run(op{Do: "append", A: "a", Data: "+"}, op{Do: "append", A: "n/x", Data: "+"}, op{Do: "write", A: "b"})
-	if got, want := s.list(), "modified a file 0644 6 5\nadded b file 0644 0 0\nmodified n/x file 0644 1 0\nadded n/y file 0644 0 0\n"; got != want {
+	if got, want := s.list(), "modified a file 0644 6 5\nadded b file 0644 0 0\nmodified n/x file 0644 1 "+
+		"0\nadded n/y file 0644 0 0\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -136,7 +164,8 @@ func TestApplied(t *testing.T) {
 // TestOneFile: a layer of one file compares the copy, and nothing beside it.
 func TestOneFile(t *testing.T) {
 	s := newStage(t, op{Do: "write", A: "a", Data: "one\n"}, op{Do: "write", A: "b"})
-	s.must(os.WriteFile(filepath.Join(s.upper, "a"), []byte("one\n"), 0o644), os.Chmod(filepath.Join(s.upper, "a"), 0o644))
+	s.must(os.WriteFile(filepath.Join(s.upper, "a"), []byte("one\n"), 0o644),
+		os.Chmod(filepath.Join(s.upper, "a"), 0o644))
 	s.layers[0].Name = "a"
 	s.must(s.base.Update(t.Context(), s.layers, Now()))
 	if got := s.list(); got != "" {
@@ -152,7 +181,8 @@ func TestOneFile(t *testing.T) {
 		t.Errorf("a root outside of the workspace: %s", out.Bytes())
 	}
 	s.must(os.Remove(filepath.Join(s.upper, "a")))
-	if _, err := Read(t.Context(), s.layers, s.base); err == nil || !strings.Contains(err.Error(), "lost its copy") {
+	if _, err := Read(t.Context(), s.layers, s.base); err == nil ||
+		!strings.Contains(err.Error(), "lost its copy") {
 		t.Errorf("without the copy: %v", err)
 	}
 }
@@ -161,13 +191,15 @@ func TestOneFile(t *testing.T) {
 func TestDeep(t *testing.T) {
 	s := newStage(t, op{Do: "deep", A: "old", Mode: 100})
 	depth := testenv.Rounds(150, 5_000)
-	if out := s.run(op{Do: "deep", A: "old", Mode: 110}, op{Do: "deep", A: "new", Mode: uint32(depth)}, op{Do: "chmod", A: "old/" + level, Mode: 0o700}); out != "" {
+	if out := s.run(op{Do: "deep", A: "old", Mode: 110}, op{Do: "deep", A: "new", Mode: uint32(depth)},
+		op{Do: "chmod", A: "old/" + level, Mode: 0o700}); out != "" {
 		t.Fatal(out)
 	}
 	last := func(entries []Entry) (changes []string) {
 		for i := range entries {
 			if e := &entries[i]; !e.Way {
-				changes = append(changes, fmt.Sprintf("%s %d %s", e.Kind, strings.Count(e.Path, "/"), filepath.Base(e.Path)))
+				changes = append(changes, fmt.Sprintf("%s %d %s", e.Kind, strings.Count(e.Path, "/"),
+					filepath.Base(e.Path)))
 			}
 		}
 		return changes
@@ -224,8 +256,10 @@ func TestSwapped(t *testing.T) {
 	outside := t.TempDir()
 	s.must(os.WriteFile(filepath.Join(outside, "f"), []byte("secret"), 0o600),
 		os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
-	s.must(os.Mkdir(filepath.Join(s.upper, "d"), 0o755), os.WriteFile(filepath.Join(s.upper, "d/f"), []byte("copy"), 0o644),
-		os.WriteFile(filepath.Join(s.upper, "f"), []byte("copy"), 0o644), os.Symlink(outside, filepath.Join(s.upper, "l")), os.Symlink(outside, filepath.Join(s.host, "l")),
+	s.must(os.Mkdir(filepath.Join(s.upper, "d"), 0o755), os.WriteFile(filepath.Join(s.upper, "d/f"),
+		[]byte("copy"), 0o644),
+		os.WriteFile(filepath.Join(s.upper, "f"), []byte("copy"), 0o644),
+		os.Symlink(outside, filepath.Join(s.upper, "l")), os.Symlink(outside, filepath.Join(s.host, "l")),
 		unix.Mkfifo(filepath.Join(s.upper, "p"), 0o600))
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -250,7 +284,8 @@ func TestSwapped(t *testing.T) {
 			t.Error(err)
 		}
 		var out bytes.Buffer
-		if err := Diff(t.Context(), &out, entries, s.layers, s.host); err != nil && !errors.Is(err, errChanged) {
+		if err := Diff(t.Context(), &out, entries, s.layers, s.host); err != nil &&
+			!errors.Is(err, errChanged) {
 			t.Error(err)
 		}
 		for i := range entries {

@@ -55,8 +55,9 @@ func child(name string) int {
 		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&job)
 	}
 	if err == nil && job.Upper != "" {
-		err = unix.Mount("overlay", job.Dir, "overlay", 0, fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr",
-			job.Dir, job.Upper, job.Work))
+		err = unix.Mount("overlay", job.Dir, "overlay", 0,
+			fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr",
+				job.Dir, job.Upper, job.Work))
 	}
 	if err == nil {
 		err = os.Chdir(job.Dir)
@@ -175,7 +176,8 @@ func newStage(t testing.TB, fill ...op) *stage {
 		s.must(os.Mkdir(d, 0o755))
 	}
 	t.Cleanup(func() {
-		s.must(safefile.RemoveTreePath(s.host), safefile.RemoveTreePath(s.upper), safefile.RemoveTreePath(s.work))
+		s.must(safefile.RemoveTreePath(s.host), safefile.RemoveTreePath(s.upper),
+			safefile.RemoveTreePath(s.work))
 	})
 	s.perform(&childJob{Dir: s.host, Ops: fill})
 	var err error

@@ -57,7 +57,8 @@ func (s *stage) files(dir string) map[string]known {
 		default:
 			k.file = "special"
 		}
-		if n, attrErr := syscall.Getxattr(path, "user.k", make([]byte, 4<<10)); k.file != "symlink" && attrErr == nil {
+		if n, attrErr := syscall.Getxattr(path, "user.k", make([]byte, 4<<10)); k.file != "symlink" &&
+			attrErr == nil {
 			k.attr = fmt.Sprint(n)
 		}
 		at, _ := filepath.Rel(dir, path)
@@ -135,9 +136,11 @@ func randomOp(r *rand.Rand) op {
 		}
 		return b.String()
 	}
-	do := []string{"write", "write", "write", "replace", "append", "mkdirs", "mkdirs", "remove", "removeall", "rename", "symlink",
+	do := []string{"write", "write", "write", "replace", "append", "mkdirs", "mkdirs", "remove", "removeall",
+		"rename", "symlink",
 		"link", "chmod", "attr", "fifo", "times", "open", "truncate"}
-	o := op{Do: do[r.IntN(len(do))], A: name(), B: name(), Data: text(), Mode: []uint32{0o644, 0o755, 0o600}[r.IntN(3)]}
+	o := op{Do: do[r.IntN(len(do))], A: name(), B: name(), Data: text(),
+		Mode: []uint32{0o644, 0o755, 0o600}[r.IntN(3)]}
 	switch o.Do {
 	case "mkdirs":
 		o.A += "/" + name()
@@ -161,8 +164,8 @@ func randomOps(r *rand.Rand, n int) []op {
 	return out
 }
 
-// TestProperty: after random operations in a stage, in several runs, exactly the difference to a direct run of
-// the same operations is listed, and its diff makes the same files of the host's.
+// TestProperty: after random operations in a stage, in several runs, exactly the difference to a direct run
+// of the same operations is listed, and its diff makes the same files of the host's.
 func TestProperty(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for seed := range testenv.Rounds(15, 300) {
@@ -186,7 +189,8 @@ func TestProperty(t *testing.T) {
 				}
 				entries := s.read()
 				want := differences(before, s.files(direct))
-				if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(kinds(entries), "\n")); diff != "" {
+				if diff := cmp.Diff(strings.Split(want, "\n"),
+					strings.Split(kinds(entries), "\n")); diff != "" {
 					t.Fatalf("round %d (-want +got):\n%s\n%v", round, diff, ops)
 				}
 				for i := range entries {
@@ -213,8 +217,8 @@ func kinds(entries []Entry) string {
 	return strings.Join(lines, "\n")
 }
 
-// applied checks that git apply makes of a copy of the host's files what a direct run has made, but for what no
-// diff has.
+// applied checks that git apply makes of a copy of the host's files what a direct run has made, but for what
+// no diff has.
 func (s *stage) applied(entries []Entry, direct string) {
 	s.Helper()
 	git := testenv.NeedProgram(s, "git")
@@ -228,7 +232,8 @@ func (s *stage) applied(entries []Entry, direct string) {
 	for _, args := range [][]string{{"apply", "--check", "-"}, {"apply", "-"}} {
 		cmd := exec.Command(git, args...)
 		cmd.Dir, cmd.Stdin = copied, bytes.NewReader(patch.Bytes())
-		cmd.Env = append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(copied), "HOME="+s.TempDir())
+		cmd.Env = append(testenv.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(copied),
+			"HOME="+s.TempDir())
 		if out, err := cmd.CombinedOutput(); err != nil && strings.Contains(patch.String(), "\ndiff --git") {
 			s.Fatalf("git %v: %v: %s\n%s", args, err, out, patch.Bytes())
 		}

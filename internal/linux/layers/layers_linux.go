@@ -76,8 +76,8 @@ func InUse(dir string) bool {
 	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
-// Unmark removes the marks with which the kernel refuses to mount an overlay again, such as that of a volatile
-// one: after a crash of the machine, the upper directory may lack what was written last. The marks'
+// Unmark removes the marks with which the kernel refuses to mount an overlay again, such as that of a
+// volatile one: after a crash of the machine, the upper directory may lack what was written last. The marks'
 // directories have mode 000.
 func Unmark(work string) error {
 	inner := filepath.Join(work, "work")

@@ -186,7 +186,8 @@ func TestModes(t *testing.T) {
 				var st unix.Stat_t
 				must(t, unix.Lstat(dir+"/new", &st))
 				if errno != 0 || st.Mode&0o7777 != tt.want {
-					t.Errorf("own umask %o, %s %o with %o: %v, %o, want %o", own, op, tt.mode, tt.umask, errno,
+					t.Errorf("own umask %o, %s %o with %o: %v, %o, want %o", own, op, tt.mode, tt.umask,
+						errno,
 						st.Mode&0o7777, tt.want)
 				}
 				must(t, os.Remove(dir+"/new"))

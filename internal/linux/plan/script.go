@@ -137,8 +137,8 @@ func (n *nativePlan) cloneWritable(staged bool) {
 		}
 		if m := n.mountAt(r.Path, true); m != nil {
 			n.add(
-				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot), Recursive: true,
-					Label: "writable"},
+				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot),
+					Recursive: true, Label: "writable"},
 				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Private: true,
 					Set: launch.AttrNoSuid | launch.AttrNoDev})
 		}
@@ -240,8 +240,8 @@ func (n *nativePlan) cloneReadable() {
 				shown++
 				continue
 			}
-			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot), Recursive: true,
-				Label: r.Why})
+			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: n.req.id(r.Spot),
+				Recursive: true, Label: r.Why})
 		}
 	}
 	if shown < len(n.req.Copies) { // the file itself would be seen

@@ -43,7 +43,8 @@ func newStore(t *testing.T) Store {
 func TestUse(t *testing.T) {
 	s := newStore(t)
 	a := used(t, s, "/w", executor.Staging{Name: "one"})
-	if _, _, err := s.Use("/w", "/w/sub", &executor.Staging{Name: "one"}); !errors.Is(err, executor.ErrStageInUse) {
+	if _, _, err := s.Use("/w", "/w/sub", &executor.Staging{Name: "one"}); !errors.Is(err,
+		executor.ErrStageInUse) {
 		t.Errorf("in use: %v", err)
 	}
 	a.Unlock()
@@ -58,7 +59,8 @@ func TestUse(t *testing.T) {
 	if b := used(t, s, "/w", executor.Staging{Name: "one", Owner: "client"}); b.ID == a.ID {
 		t.Error("another owner has the same stage")
 	}
-	if _, _, err := s.Use("/w", "/w", &executor.Staging{ID: a.ID, Owner: "client"}); !errors.Is(err, executor.ErrNoStage) {
+	if _, _, err := s.Use("/w", "/w", &executor.Staging{ID: a.ID, Owner: "client"}); !errors.Is(err,
+		executor.ErrNoStage) {
 		t.Errorf("another owner, by id: %v", err)
 	}
 	if b := used(t, s, "/w", executor.Staging{ID: a.ID}); b.ID != a.ID {
@@ -77,7 +79,8 @@ func TestOpen(t *testing.T) {
 	for _, test := range []struct{ name, dir, id, want string }{
 		{"id", "/", a.ID, a.ID}, {"prefix", "/", a.ID[:6], a.ID}, {"name", "/w/sub", "one", a.ID},
 		{"newest", "/w", "", b.ID}, {"name elsewhere", "/v", "one", ""}, {"short prefix", "/", a.ID[:3], ""},
-		{"none there", "/v", "", ""}, {"a path", "/w", "../" + a.ID, ""}, {"empty prefix of all", "/w", "-", ""},
+		{"none there", "/v", "", ""}, {"a path", "/w", "../" + a.ID, ""},
+		{"empty prefix of all", "/w", "-", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st, err := s.Open(test.dir, test.id)
@@ -130,7 +133,8 @@ func TestDamaged(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(st.Dir(), recordFile), text, 0o600))
 			all, err := s.List()
 			var e *executor.StageError
-			if len(all) != 1 || all[0].ID != good.ID || !errors.As(err, &e) || !strings.Contains(e.Error(), st.ID) {
+			if len(all) != 1 || all[0].ID != good.ID || !errors.As(err, &e) ||
+				!strings.Contains(e.Error(), st.ID) {
 				t.Errorf("%d stages, %v", len(all), err)
 			}
 			if _, err := s.Open("/w", st.ID); err == nil || errors.Is(err, executor.ErrNoStage) {
@@ -170,7 +174,8 @@ func TestBegin(t *testing.T) {
 		t.Errorf("the upper directory: %v, %v", info, err)
 	}
 	missing := []Root{{Path: filepath.Join(dir, "none"), ID: id}}
-	if err := st.Begin(p, missing, time.Unix(1, 0), true); err == nil || len(st.Roots) != 2 || st.Commands != 1 {
+	if err := st.Begin(p, missing, time.Unix(1, 0), true); err == nil || len(st.Roots) != 2 ||
+		st.Commands != 1 {
 		t.Errorf("a root that is missing: %v, %+v", err, st.Record)
 	}
 	again, err := s.Open(dir, st.ID)
@@ -179,7 +184,8 @@ func TestBegin(t *testing.T) {
 		t.Errorf("%+v", again.Record)
 	}
 	policy, err := again.Policies[0].Sandbox()
-	if err != nil || policy.LevelAt(dir+"/x") != sandbox.LevelWrite || policy.LevelAt("/etc") != sandbox.LevelRead {
+	if err != nil || policy.LevelAt(dir+"/x") != sandbox.LevelWrite ||
+		policy.LevelAt("/etc") != sandbox.LevelRead {
 		t.Errorf("%v, %v", policy, err)
 	}
 	must(t, st.End())

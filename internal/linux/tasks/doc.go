@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tasks looks into the tasks of a command: whether they wait for input now, on which ports they listen,
-// and which sockets and addresses they have. It also makes sends in their place.
+// Package tasks looks into the tasks of a command: whether they wait for input now, on which ports they
+// listen, and which sockets and addresses they have. It also makes sends in their place.
 //
 // Nothing that is read from a task stays the same: it can change its memory, and what its
 // descriptors lead to, at any time. So everything about sockets works on copies and on duplicates of

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// KnownSecrets is what searches by content have found below one home directory: files that have no line in the
-// table, which only their owner can read and which begin with a private key or a token, and copies that
+// KnownSecrets is what searches by content have found below one home directory: files that have no line in
+// the table, which only their owner can read and which begin with a private key or a token, and copies that
 // editors and people leave beside a store. The zero value knows nothing. It may be used from several
 // goroutines at once.
 //

@@ -19,12 +19,12 @@
 // from then on in a sandbox get these files read-only. [Look.Start] looks whether one that started before
 // could have changed them, and whether their names still lead to what was read.
 //
-// [DeniedRun.Complete] fills in the rule and the grant of each denial that an executor reported. Where nothing
-// observed the command, [DeniedRun.Guess] first concludes from its exit code and output whether the sandbox
-// denied something. [SuggestGrants] returns the fewest grants for a list of denials. It looks at files only
-// to find out whether they exist, where symbolic links lead and which toolchains a workspace has, and only on
-// the machine on which the command ran. It suggests no grant that is not enough, that is wider than a policy
-// would be warned about, or that opens what a policy denies.
+// [DeniedRun.Complete] fills in the rule and the grant of each denial that an executor reported. Where
+// nothing observed the command, [DeniedRun.Guess] first concludes from its exit code and output whether the
+// sandbox denied something. [SuggestGrants] returns the fewest grants for a list of denials. It looks at
+// files only to find out whether they exist, where symbolic links lead and which toolchains a workspace has,
+// and only on the machine on which the command ran. It suggests no grant that is not enough, that is wider
+// than a policy would be warned about, or that opens what a policy denies.
 package reach
 
 import (

@@ -13,8 +13,9 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 )
 
-// LeadsElsewhere returns a requirement of a question with its path as it is without links on this machine, where
-// local says that the path is one of it. What is approved is what was shown, wherever a link leads later.
+// LeadsElsewhere returns a requirement of a question with its path as it is without links on this machine,
+// where local says that the path is one of it. What is approved is what was shown, wherever a link leads
+// later.
 func LeadsElsewhere(local bool, word string) string {
 	what, path, _ := strings.Cut(word, ":")
 	if !local || what != "write" && what != "read" {

@@ -113,8 +113,8 @@ func (a *access) inside(bad network.Reason) (net.Conn, error) {
 	return conn, nil
 }
 
-// loops reports whether a connection inside would come back here: it was going to the loopback interface, and a
-// listener of this proxy took it.
+// loops reports whether a connection inside would come back here: it was going to the loopback interface, and
+// a listener of this proxy took it.
 func (a *access) loops() bool {
 	return a.s.origin != nil && a.req.Host.IsLocal()
 }

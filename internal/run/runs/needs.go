@@ -102,7 +102,8 @@ func refused(name string, own, asks *needs) error {
 	case own.stage == nil:
 		return no("this run has --stage"+missing, leave)
 	case asks.stage.Name != "" && asks.stage.Name != own.stage.Name:
-		return no("it has another stage than this run", "leave the name of the stage out, or use another name")
+		return no("it has another stage than this run",
+			"leave the name of the stage out, or use another name")
 	}
 	for _, o := range asks.openings {
 		if !slices.Contains(own.openings, o) {

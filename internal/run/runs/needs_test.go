@@ -68,7 +68,8 @@ func TestRefused(t *testing.T) {
 			"this run may write /srv, and the run that started the sandbox may not; leave that out"},
 		{"denies less", with(func(n *needs) { n.policy = bound() }), "this run may read /secret,"},
 		{"another grant", with(func(n *needs) { n.policy = n.policy.With(sandbox.Grant{Name: "docker"}) }), "this run has --grant docker, which"},
-		{"a stage", with(func(n *needs) { n.stage = new(executor.Staging) }), "this run has --stage, which the run that started the sandbox did not have; leave that out"},
+		{"a stage", with(func(n *needs) { n.stage = new(executor.Staging) }),
+			"this run has --stage, which the run that started the sandbox did not have; leave that out"},
 		{"another opening", with(func(n *needs) { n.openings = []string{"--allow unix", "--allow userns"} }),
 			"this run has --allow userns, which the run that started the sandbox did not have; leave that out"},
 	} {
@@ -129,9 +130,11 @@ func TestRefusedStage(t *testing.T) {
 		own, asks *executor.Staging
 		ok        bool
 	}{
-		{"none", nil, nil, true}, {"of a staged sandbox", staging(""), nil, true}, {"the same new one", staging(""), staging(""), true},
+		{"none", nil, nil, true}, {"of a staged sandbox", staging(""), nil, true},
+		{"the same new one", staging(""), staging(""), true},
 		{"the same name", staging("a"), staging("a"), true}, {"no name", staging("a"), staging(""), true},
-		{"another name", staging("a"), staging("b"), false}, {"a name beside a new one", staging(""), staging("a"), false},
+		{"another name", staging("a"), staging("b"), false},
+		{"a name beside a new one", staging(""), staging("a"), false},
 		{"in a sandbox without one", nil, staging(""), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -260,7 +260,8 @@ func document() schema {
 		return s
 	}
 	defs["Refusal"] = out.object(reflect.TypeFor[wire.Refusal]())
-	as[schema](defs["Refusal"])["description"] = "The data of an error of run/*, stage/*, question/* and sandbox/*."
+	refusal := as[schema](defs["Refusal"])
+	refusal["description"] = "The data of an error of run/*, stage/*, question/* and sandbox/*."
 	var messages []any
 	add := func(method string, in, out *generator, c call) {
 		params, result := in.object(reflect.TypeOf(c.params)), out.object(reflect.TypeOf(c.result))

@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
-// stageMethods are methods about the stages of a client, which are those of its credential, for clients that ask
-// for extension methods. They are performed beside all other requests.
+// stageMethods are methods about the stages of a client, which are those of its credential, for clients that
+// ask for extension methods. They are performed beside all other requests.
 var stageMethods = sync.OnceValue(func() map[string]method {
 	all := map[string]method{}
 	for name, decode := range stages.Methods() {

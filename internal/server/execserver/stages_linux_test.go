@@ -32,7 +32,8 @@ func stagedRun(d *driver, dir string, stage any, text string) string {
 		Started bool
 		Result  outcome
 	}
-	d.result(&started, "run/start", map[string]any{"args": []string{"--sandbox", "sh", "-c", text}, "cwd": dir,
+	d.result(&started, "run/start", map[string]any{"args": []string{"--sandbox", "sh", "-c", text},
+		"cwd":   dir,
 		"stage": stage})
 	if !started.Started {
 		d.t.Fatalf("not started: %+v", started.Result)
@@ -53,8 +54,8 @@ func stagedRun(d *driver, dir string, stage any, text string) string {
 	return r.Stage.ID
 }
 
-// TestStages: what a run with a stage writes is shown, applied and discarded by methods, and only by clients of
-// its credential.
+// TestStages: what a run with a stage writes is shown, applied and discarded by methods, and only by clients
+// of its credential.
 func TestStages(t *testing.T) {
 	testenv.NeedUserNS(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -96,7 +97,8 @@ func TestStages(t *testing.T) {
 		t.Errorf("%s", got.Part)
 	}
 	d.result(&got, "stage/apply", map[string]any{"stageId": first, "paths": []string{"a"}})
-	if text, _ := os.ReadFile(filepath.Join(dir, "a")); string(text) != "one\n" || len(got.Applied) != 1 || got.Left != 1 {
+	if text, _ := os.ReadFile(filepath.Join(dir, "a")); string(text) != "one\n" || len(got.Applied) != 1 ||
+		got.Left != 1 {
 		t.Errorf("%q, %+v", text, got)
 	}
 	if d.result(new(struct{}), "stage/discard", of); d.refused("stage/changes", of) != "unknownStage" {

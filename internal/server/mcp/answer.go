@@ -70,8 +70,8 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 
 // dispensable are facts that an answer goes without where it would be too long, the least useful first.
 // The last ones go after all but a few of the elements of lists.
-var dispensable = [2][]string{{"changes", "first", "limits", "survivor_list", "hard_links", "network_hosts", "new",
-	"warnings", "notices", "network_failures", "network_denials", "granted", "quarantined", "rule"},
+var dispensable = [2][]string{{"changes", "first", "limits", "survivor_list", "hard_links", "network_hosts",
+	"new", "warnings", "notices", "network_failures", "network_denials", "granted", "quarantined", "rule"},
 	{"approvals", "sandbox", "error", "cwd"}}
 
 // encode returns the facts within the budget: what is long is shortened, the least useful is left out, and

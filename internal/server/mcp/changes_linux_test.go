@@ -41,7 +41,8 @@ func (c *client) absent(name string) {
 
 // diffOf reads the diff of the conversation at a run.
 func (c *client) diffOf(run string) (string, error) {
-	res, err := c.ReadResource(context.Background(), &sdk.ReadResourceParams{URI: "sallyport://runs/" + run + "/diff"})
+	res, err := c.ReadResource(context.Background(),
+		&sdk.ReadResourceParams{URI: "sallyport://runs/" + run + "/diff"})
 	if err != nil {
 		return "", err
 	}
@@ -92,15 +93,16 @@ func TestStagedConversation(t *testing.T) {
 	}
 }
 
-// TestStagedAtOnce: commands at the same time have one stage, and one that needs a sandbox of its own gets the
-// stage when they have ended.
+// TestStagedAtOnce: commands at the same time have one stage, and one that needs a sandbox of its own gets
+// the stage when they have ended.
 func TestStagedAtOnce(t *testing.T) {
 	c := staged(t, answers(func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		return accept("approved"), nil
 	}))
 	dir := outside(t)
 	wide := members{"cmd": "cat b && echo out > " + dir + "/f", "justification": "x",
-		"sandbox_permissions": "with_additional_permissions", "additional_permissions": members{"write": []string{dir}}}
+		"sandbox_permissions":    "with_additional_permissions",
+		"additional_permissions": members{"write": []string{dir}}}
 	session := c.call("exec", members{"cmd": "echo a > a; read x; echo b > b", "keep_stdin": true,
 		"yield_time_ms": 30_000, "wait_for": []string{"input"}}).ok(t)
 	if session.SessionID == "" {
@@ -125,13 +127,15 @@ func TestStagedAtOnce(t *testing.T) {
 // TestChangesBudget: answers stay within the budget, whatever was changed.
 func TestChangesBudget(t *testing.T) {
 	c := staged(t, nil)
-	c.call("exec", members{"cmd": `i=0; while [ $i -lt 400 ]; do echo "<&>$i" > "<&>-a-long-name-of-a-file-$i"; i=$((i+1)); done`,
-		"yield_time_ms": 60_000}).exits(t, 0)
+	c.call("exec",
+		members{"cmd": `i=0; while [ $i -lt 400 ]; do echo "<&>$i" > "<&>-a-long-name-of-a-file-$i"; i=$((i+1)); done`,
+			"yield_time_ms": 60_000}).exits(t, 0)
 	for _, tokens := range []int{0, 1, 100, 3000, 100_000} {
 		f := c.call("changes", members{"diff": true, "max_output_tokens": tokens}).ok(t)
 		if most := 4*tokens + 4096; len(f.text) > most || f.size > most || f.ChangesTotal != 400 ||
 			len(f.Changes)+f.ChangesOmitted != 400 {
-			t.Errorf("%d tokens: %d bytes of text, %d of JSON, %d changes and %d omitted of %d", tokens, len(f.text),
+			t.Errorf("%d tokens: %d bytes of text, %d of JSON, %d changes and %d omitted of %d", tokens,
+				len(f.text),
 				f.size, len(f.Changes), f.ChangesOmitted, f.ChangesTotal)
 		}
 	}
@@ -154,8 +158,8 @@ func TestUnstaged(t *testing.T) {
 	}
 }
 
-// TestAskedWhileStaged: a question in the middle of a staged command is answered by the client's user. What is
-// granted outside of the stage is real at once, nothing runs twice, and the rest stays staged.
+// TestAskedWhileStaged: a question in the middle of a staged command is answered by the client's user. What
+// is granted outside of the stage is real at once, nothing runs twice, and the rest stays staged.
 func TestAskedWhileStaged(t *testing.T) {
 	dir := outside(t)
 	for _, test := range []struct {
@@ -170,7 +174,8 @@ func TestAskedWhileStaged(t *testing.T) {
 				asked = append(asked, p.Message)
 				return accept(test.word), nil
 			}), "--ask-writes")
-			f := c.call("exec", members{"cmd": "echo run >> count; echo x > " + dir + "/f; r=$?; echo after > a; exit $r",
+			f := c.call("exec", members{"cmd": "echo run >> count; echo x > " + dir +
+				"/f; r=$?; echo after > a; exit $r",
 				"yield_time_ms": 60_000}).ok(t)
 			if f.ExitCode == nil || (*f.ExitCode == 0) != (test.code == 0) {
 				t.Fatalf("%+v: %s", f, f.text)
@@ -183,7 +188,8 @@ func TestAskedWhileStaged(t *testing.T) {
 				t.Errorf("the file outside has %q", text)
 			}
 			c.absent("a")
-			equal(t, "changes", c.call("changes", nil).ok(t).Changes, []change{{"a", "added"}, {"count", "added"}})
+			equal(t, "changes", c.call("changes", nil).ok(t).Changes, []change{{"a", "added"},
+				{"count", "added"}})
 			equal(t, "runs", c.call("exec", members{"cmd": "cat count"}).exits(t, 0).Output, "run\n")
 		})
 	}

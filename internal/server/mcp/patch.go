@@ -21,8 +21,8 @@ func (s *Server) patch(c *call) (*answer, error) {
 		return nil, c.args.err
 	}
 	if s.opts.Stage != "" {
-		return nil, errors.New("this conversation is staged, and a patch would change the files themselves: " +
-			"change them by exec")
+		return nil, errors.New("this conversation is staged, and a patch would change the files " +
+			"themselves: change them by exec")
 	}
 	changes, err := patch.Parse(x.patch)
 	if err != nil {

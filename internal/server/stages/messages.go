@@ -62,7 +62,8 @@ type DiffOf struct {
 	From uint64 `json:"from,omitempty"` // the offset in the diff
 }
 
-// Diff is the result of stage/diff: a part of the diff as it is now. Parts with equal digests are of one diff.
+// Diff is the result of stage/diff: a part of the diff as it is now. Parts with equal digests are of one
+// diff.
 type Diff struct {
 	_      struct{} `rule:"name=StageDiffResult"`
 	Part   []byte   `json:"part"`
@@ -78,8 +79,8 @@ type Apply struct {
 	Force  bool `json:"force,omitempty"`
 }
 
-// Applied is the result of stage/apply, as in [executor.Applied]. With conflicts nothing was applied. No list is
-// nil.
+// Applied is the result of stage/apply, as in [executor.Applied]. With conflicts nothing was applied. No list
+// is nil.
 type Applied struct {
 	_         struct{}            `rule:"name=StageApplyResult"`
 	Applied   []string            `json:"applied"`

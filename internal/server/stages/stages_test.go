@@ -69,12 +69,14 @@ func (s *fakeStage) Apply(_ context.Context, o executor.ApplyOptions) (*executor
 		list := []executor.Conflict{{Path: "a", Reason: "content"}}
 		return &executor.Applied{Conflicts: list, Left: 1}, &executor.ConflictError{Conflicts: list}
 	}
-	return &executor.Applied{Applied: []string{"a"}, Refused: []executor.Conflict{{Path: "b", Reason: "a pipe"}}}, nil
+	return &executor.Applied{Applied: []string{"a"},
+		Refused: []executor.Conflict{{Path: "b", Reason: "a pipe"}}}, nil
 }
 
 func (s *fakeStage) Discard(_ context.Context, force bool, _ ...string) error {
 	if s.of.running && !force {
-		return &executor.StageError{Why: "run 7 uses the stage", Fix: "wait for it", Err: executor.ErrStageInUse}
+		return &executor.StageError{Why: "run 7 uses the stage", Fix: "wait for it",
+			Err: executor.ErrStageInUse}
 	}
 	return nil
 }
@@ -120,8 +122,9 @@ func newFake() (*fake, *direct, *Client) {
 		if i == 0 {
 			owner = "another"
 		}
-		f.all = append(f.all, &fakeStage{of: f, info: executor.StageInfo{ID: strings.Repeat(fmt.Sprint(i), 16),
-			Name: name, Workspace: "/w", Owner: owner}, diff: func() string { return "" }})
+		f.all = append(f.all, &fakeStage{of: f,
+			info: executor.StageInfo{ID: strings.Repeat(fmt.Sprint(i), 16),
+				Name: name, Workspace: "/w", Owner: owner}, diff: func() string { return "" }})
 	}
 	d := &direct{Server: &Server{Stager: f, Owner: "me"}}
 	return f, d, &Client{Caller: d}
@@ -142,7 +145,8 @@ func TestOwner(t *testing.T) {
 				if method == methodList {
 					continue
 				}
-				err := explained(d.Call(t.Context(), method, map[string]any{"stageId": test.id, "force": true}, nil))
+				err := explained(d.Call(t.Context(), method,
+					map[string]any{"stageId": test.id, "force": true}, nil))
 				if !errors.Is(err, executor.ErrNoStage) {
 					t.Errorf("%s: %v", method, err)
 				}
@@ -164,7 +168,8 @@ func TestFind(t *testing.T) {
 	for _, test := range []struct{ name, workspace, id, want string }{
 		{"whole", "/", "44445555", "44445555"}, {"prefix", "/", "4444", "44445555"},
 		{"short prefix", "/", "444", ""}, {"two", "/w", "1111", ""},
-		{"name", "/w", "a", "11112222"}, {"name below", "/w/d", "b", "11113333"}, {"name elsewhere", "/wx", "b", ""},
+		{"name", "/w", "a", "11112222"}, {"name below", "/w/d", "b", "11113333"},
+		{"name elsewhere", "/wx", "b", ""},
 		{"newest", "/w/d", "", "11113333"}, {"none", "/y", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -183,8 +188,9 @@ func TestFind(t *testing.T) {
 func TestPages(t *testing.T) {
 	f, d, c := newFake()
 	for i := range 60_000 {
-		f.all[1].changes = append(f.all[1].changes, executor.Change{Path: fmt.Sprint(i, "/", strings.Repeat("x", 150)),
-			Root: "/w", Kind: executor.ChangeAdded, File: "file", Mode: "0644"})
+		f.all[1].changes = append(f.all[1].changes,
+			executor.Change{Path: fmt.Sprint(i, "/", strings.Repeat("x", 150)),
+				Root: "/w", Kind: executor.ChangeAdded, File: "file", Mode: "0644"})
 	}
 	whole := strings.Repeat("0123456789abcdef\n", 600_000)
 	f.all[1].diff = func() string { return whole }

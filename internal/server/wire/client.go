@@ -30,8 +30,8 @@ type ClientTarget struct {
 	Dial func(context.Context) (Stream, error)
 }
 
-// ClientLines returns the Target.Dial for one that a caller wrote, whose connections carry one message a line; nil
-// for nil.
+// ClientLines returns the Target.Dial for one that a caller wrote, whose connections carry one message a
+// line; nil for nil.
 func ClientLines(dial func(context.Context) (io.ReadWriteCloser, error)) func(context.Context) (Stream, error) {
 	if dial == nil {
 		return nil

@@ -22,8 +22,8 @@
 //
 // A [Client] is one session of a client, over one connection at a time, which [Connect] makes. One goroutine
 // reads: it gives answers to the calls that wait for them, notifications to [ClientOptions.OnNotify] in
-// their order, and requests of the server to [ClientOptions.OnRequest]. When the connection ends, the goroutine
-// connects again and resumes the session. Calls of [Client.Repeat] are sent again then; those of
+// their order, and requests of the server to [ClientOptions.OnRequest]. When the connection ends, the
+// goroutine connects again and resumes the session. Calls of [Client.Repeat] are sent again then; those of
 // [Client.Call] fail, because it is not known whether they were performed. When the session cannot be resumed
 // in time, every call fails with a *[TransportError]. It knows the handshake and no other method.
 package wire

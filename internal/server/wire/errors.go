@@ -38,8 +38,8 @@ var ErrCallTooLong = fmt.Errorf("the request is longer than %d bytes, the most t
 // errSilent is the cause when a server does not answer.
 var errSilent = fmt.Errorf("the server did not answer within %v", handshakeTime)
 
-// ErrServerEnded is wrapped by what a Target.Dial returns when the server has ended and none comes in its place
-// that has the session.
+// ErrServerEnded is wrapped by what a Target.Dial returns when the server has ended and none comes in its
+// place that has the session.
 var ErrServerEnded = errors.New("the server has ended")
 
 // final reports whether an error of a connection or a handshake stays the same when it is tried

@@ -133,14 +133,16 @@ func TestRunStage(t *testing.T) {
 		{"false", `{"args":["a"],"stage":false}`, RunStage{}, ""},
 		{"true", `{"args":["a"],"stage":true}`, RunStage{Staged: true}, ""},
 		{"name", `{"args":["a"],"stage":"é"}`, RunStage{Staged: true, Name: "é"}, ""},
-		{"empty", `{"args":["a"],"stage":""}`, RunStage{}, "stage must not be empty; use true for a new stage"},
+		{"empty", `{"args":["a"],"stage":""}`, RunStage{},
+			"stage must not be empty; use true for a new stage"},
 		{"number", `{"args":["a"],"stage":1}`, RunStage{}, "stage: invalid type: number"},
 		{"list", `{"args":["a"],"stage":["a"]}`, RunStage{}, "stage: invalid type: sequence"},
 		{"object", `{"args":["a"],"stage":{}}`, RunStage{}, "stage: invalid type: map"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := Decode[RunStart]([]byte(test.text))
-			if (err != nil) != (test.fails != "") || err != nil && !strings.HasPrefix(err.Error(), test.fails) {
+			if (err != nil) != (test.fails != "") || err != nil &&
+				!strings.HasPrefix(err.Error(), test.fails) {
 				t.Fatalf("%v, want %q", err, test.fails)
 			}
 			if err != nil {

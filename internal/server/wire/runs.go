@@ -75,8 +75,8 @@ var errNoID = errors.New("the server started a run and did not tell its ID")
 // errEmptyPart ends the read of a result that would never be complete.
 var errEmptyPart = errors.New("the server sent a part of a result that is empty")
 
-// FetchRunResult returns the JSON form of the result of a run that has ended, with or without its output. With
-// it, it comes in parts: one message may not carry it.
+// FetchRunResult returns the JSON form of the result of a run that has ended, with or without its output.
+// With it, it comes in parts: one message may not carry it.
 func FetchRunResult(ctx context.Context, c Caller, id string, output bool) (json.RawMessage, error) {
 	var text []byte
 	for {
@@ -121,7 +121,8 @@ func RefusalOf(err error) (r Refusal) {
 	return r
 }
 
-// AnswerApproval returns the [ClientOptions.OnRequest] that has an approver answer the questions of a server about runs.
+// AnswerApproval returns the [ClientOptions.OnRequest] that has an approver answer the questions of a server
+// about runs.
 func AnswerApproval(a approval.Approver) func(context.Context, string, json.RawMessage) (any, error) {
 	return func(ctx context.Context, method string, params json.RawMessage) (any, error) {
 		if method != MethodApprove {

@@ -39,16 +39,23 @@ var samples = map[string][2]string{
 	"reviewer.base_url": {`"https://h/v1"`, `"http://h/v1"`}, "reviewer.model": {`"m"`, `""`}, "reviewer.api_key_env": {`"K"`, `""`},
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
 	"hooks.approver": {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
-	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""}, "network.mitm.rules": {`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`, `{ r = { hosts = ["api.example.com"], paths = ["a"] } }`}, "network.credentials": {`{ g = { env = "T", hosts = ["api.example.com"], where = ["bearer"] } }`, `{ g = { env = "T", hosts = ["*"] } }`},
+	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""},
+	"network.mitm.rules": {`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`, `{ r = { hosts = ["api.example.com"], paths = ["a"] } }`}, "network.credentials": {`{ g = { env = "T", hosts = ["api.example.com"], where = ["bearer"] } }`, `{ g = { env = "T", hosts = ["*"] } }`},
 }
 
 // The places in which keys may stand besides the top of the user's file. They are listed here
 // and not made from the table, because the table is what is tested.
 var (
-	inProfiles = words("read write deny grants allow stage limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
+	inProfiles = words("read write deny grants allow stage limits.timeout limits.kill_after limits.memory " +
+		"limits.cpus limits.pids limits.disk limits.output network.mode")
 	inProjects = words("read write deny grants allow network.mode network.allow environment.pass environment.set")
-	narrowing  = words("sandbox approval ask_writes level rules deny tmp stage workspace caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
-	ceilings   = append(words("read write grants allow network.allow network.publish network.upstream environment.pass"), narrowing...)
+	narrowing  = words("sandbox approval ask_writes level rules deny tmp stage workspace caches observer " +
+		"protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus " +
+		"limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude " +
+		"network.allow_private network.allow_local_binding network.require_sni environment.inherit " +
+		"environment.exclude environment.ignore_default_excludes reviewer.strict")
+	ceilings = append(words("read write grants allow network.allow network.publish network.upstream "+
+		"environment.pass"), narrowing...)
 )
 
 func words(s string) []string { return strings.Fields(s) }

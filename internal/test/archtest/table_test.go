@@ -329,7 +329,8 @@ type waiver struct {
 
 // sourceWaivers has few lines, with good reasons.
 var sourceWaivers = []waiver{
-	{"internal/linux/changes/base.go", "type name", "changes.Base is the base of a comparison, as in a merge with a base"},
+	{"internal/linux/changes/base.go", "type name",
+		"changes.Base is the base of a comparison, as in a merge with a base"},
 	{"internal/quietlog/quietlog.go", "no init", "the logger must be off before another module's packages are initialized"},
 }
 

@@ -8,7 +8,7 @@
 // Those executors are here as well, and the contract of executors as tests: what package executor promises is
 // the same wherever a command runs.
 //
-// Its benchmarks compare what starting a command costs with what it costs elsewhere. Machines drift, so nothing
-// is compared across runs: all variants run in each round, in rotating order, and what is reported is the
-// median of the ratios inside the rounds ([Rounds]).
+// Its benchmarks compare what starting a command costs with what it costs elsewhere. Machines drift, so
+// nothing is compared across runs: all variants run in each round, in rotating order, and what is reported is
+// the median of the ratios inside the rounds ([Rounds]).
 package e2e

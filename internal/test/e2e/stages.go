@@ -71,7 +71,8 @@ func (s *FakeStage) Changes(_ context.Context, paths ...string) ([]executor.Chan
 			}
 		}
 		if len(some) == n {
-			return nil, &executor.StageError{Why: "the stage has no change at " + p, Err: executor.ErrNoChange}
+			return nil, &executor.StageError{Why: "the stage has no change at " + p,
+				Err: executor.ErrNoChange}
 		}
 	}
 	return some, nil

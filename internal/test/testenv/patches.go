@@ -32,8 +32,8 @@ var differs = map[string]map[string]string{
 	"multi-second-fails": {"made.txt": ""}, // all or nothing
 }
 
-// EachPatchVector runs the recordings of apply_patch in a directory, each in a tree of its own. Apply applies a
-// patch in dir, which is in tree, and returns what the command prints, without failure on standard output.
+// EachPatchVector runs the recordings of apply_patch in a directory, each in a tree of its own. Apply applies
+// a patch in dir, which is in tree, and returns what the command prints, without failure on standard output.
 // Those about the words of its command line are left out.
 func EachPatchVector(t *testing.T, vectors string, apply func(t *testing.T, tree, dir, patch string) (out string,
 	failed bool)) {
