@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
@@ -75,6 +76,7 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 	}
 	if !o.DryRun {
 		err = w.perform()
+		w.freeing.Wait()
 	}
 	for _, n := range w.entries {
 		if n.chosen && (n.done || o.DryRun) {
@@ -143,6 +145,8 @@ type work struct {
 	journal journal
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents
+	frees   chan struct{}   // has one for each of those that freeing waits for
+	freeing sync.WaitGroup
 
 	stopped  bool                 // by an error that would be that of the next change as well
 	failures int                  // changes that failed

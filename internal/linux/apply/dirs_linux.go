@@ -118,7 +118,8 @@ func reader(fd int) (*os.File, error) {
 
 // open opens the roots, and compares them with those that were recorded.
 func (s *Stage) open(ctx context.Context) (*work, error) {
-	w := &work{ctx: ctx, stage: s, temp: tempName(s.ID), links: map[inode]*node{}, noClone: map[uint64]bool{}}
+	w := &work{ctx: ctx, stage: s, temp: tempName(s.ID), links: map[inode]*node{}, noClone: map[uint64]bool{},
+		frees: make(chan struct{}, maxFrees)}
 	if err := w.alone(); err != nil {
 		w.close()
 		return nil, err

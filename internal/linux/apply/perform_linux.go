@@ -276,7 +276,29 @@ func (w *work) place(k *node, p *pair) error {
 	if err := w.verify(k, p); err != nil {
 		return errors.Join(err, safefile.Exchange(uintptr(p.host), w.temp, k.name))
 	}
-	return w.removeTemp(p.host)
+	return w.removeOld(p.host)
+}
+
+// removeOld removes what was exchanged. Its blocks are freed when the last descriptor is closed, beside what
+// follows: a file system may wait for its disk then (ext4 with discard).
+func (w *work) removeOld(host int) error {
+	fd, err := unix.Openat(host, w.temp, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer w.free(fd)
+	}
+	return w.removeTemp(host)
+}
+
+// maxFrees is how many files are freed at once.
+const maxFrees = 16
+
+// free closes a descriptor, not before others have been closed when there are many.
+func (w *work) free(fd int) {
+	w.frees <- struct{}{}
+	w.freeing.Go(func() {
+		unix.Close(fd)
+		<-w.frees
+	})
 }
 
 func (w *work) placeNew(k *node, p *pair) error {
