@@ -78,7 +78,7 @@ type StageInfo struct {
 	Bytes     int64     `json:"bytes"`     // that it holds on the disk
 	Created   time.Time `json:"created"`
 	Owner     string    `json:"-"` // as in Staging
-	// Moved says that a directory of the stage was moved, deleted or replaced, so that its changes are not known.
+	// Moved says that a directory of the stage was moved, deleted or replaced: its changes are not known.
 	Moved bool `json:"moved,omitempty"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,23 @@ func TestStaged(t *testing.T) {
 				t.Errorf("without the stage: %q", res.out+res.err)
 			}
 		})
+	}
+}
+
+// TestStagedEqual: a file that was written again with what it held is none of the stage's, so that what the user
+// writes later is seen there, and is no conflict.
+func TestStagedEqual(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	_, left := a.staged(t, &job{}, "cp file copy && cat copy >file && rm copy && echo x >new")
+	if got := changesIn(left); got != "added new" {
+		t.Fatalf("changes %q", got)
+	}
+	must(t, os.WriteFile(filepath.Join(a.ws, "file"), []byte("edited"), 0o600))
+	out, left := a.staged(t, &job{}, "cat file; echo more >>file")
+	if got := changesIn(left); trimmed(out) != "edited" || got != "modified file, added new" &&
+		got != "added new, modified file" {
+		t.Errorf("the next command sees %q, changes %q", out, got)
 	}
 }
 

@@ -147,7 +147,8 @@ func (d *differ) patch(name, kind string, old, now side) error {
 	return err
 }
 
-// tree writes that all files in a directory of the host are deleted. The directory at the end of the way has it.
+// tree writes that all files in a directory of the host are deleted. The directory at the end of the way
+// has it.
 func (d *differ) tree(host *way, name, shown string) (err error) {
 	if err := host.enter(name); err != nil {
 		return err

@@ -43,8 +43,23 @@ func ReadPlain(ctx context.Context, layers []Layer, base *Base) ([]Entry, error)
 	return read(ctx, layers, base, true)
 }
 
+// Tidy is Read, and removes copies of files that are no change from the uppers: they would hide what the user
+// writes to the host's files later. Their records go, too. No overlay may be mounted over the uppers.
+func Tidy(ctx context.Context, layers []Layer, base *Base) ([]Entry, error) {
+	list, err := (&reader{ctx: ctx, base: base, tidies: true}).list(layers)
+	if err == nil && base != nil {
+		err = base.save()
+	}
+	return list, err
+}
+
 func read(ctx context.Context, layers []Layer, base *Base, plain bool) ([]Entry, error) {
-	r, homes := &reader{ctx: ctx, base: base, modes: map[uint32]string{}, plain: plain}, grants.Homes()
+	return (&reader{ctx: ctx, base: base, plain: plain}).list(layers)
+}
+
+func (r *reader) list(layers []Layer) ([]Entry, error) {
+	homes := grants.Homes()
+	r.modes = map[uint32]string{}
 	for i := range layers {
 		r.layer, r.index, r.later = &layers[i], i, later{root: layers[i].Root, homes: homes}
 		if err := r.read(); err != nil {
@@ -59,13 +74,14 @@ func read(ctx context.Context, layers []Layer, base *Base, plain bool) ([]Entry,
 
 // A reader is one Read.
 type reader struct {
-	ctx   context.Context
-	base  *Base
-	out   []Entry
-	paths int // bytes of all paths
-	modes map[uint32]string
-	bufs  [2][64 << 10]byte
-	plain bool // without what only people are told
+	ctx    context.Context
+	base   *Base
+	out    []Entry
+	paths  int // bytes of all paths
+	modes  map[uint32]string
+	bufs   [2][64 << 10]byte
+	plain  bool // without what only people are told
+	tidies bool // removes copies that are no change
 
 	looks int // how often something was looked at again
 
@@ -190,7 +206,30 @@ func (r *reader) look(name string, hosts, hides bool) error {
 	case now.IsDir():
 		return r.subdir(name, &now, &old, hides)
 	}
-	return r.changed(name, &now, &old)
+	before := len(r.out)
+	if err := r.changed(name, &now, &old); err != nil || hides || len(r.out) > before {
+		return err
+	}
+	return r.tidy(name, &now, &old)
+}
+
+// tidy removes a copy that is no change. Only a file that the host had when the stage met it, and that has no
+// other name, is certain to be seen again through the overlay.
+func (r *reader) tidy(name string, now, old *Facts) error {
+	if !r.tidies || r.base == nil || r.layer.Name != "" {
+		return nil
+	}
+	s, met := r.base.roots[r.layer.key()][string(r.at)]
+	isFile := func(f *Facts) bool { return f.Mode&typeMask == typeFile }
+	if !met || !isFile(&s.Facts) || !isFile(now) || !isFile(old) || now.Nlink > 1 {
+		return nil
+	}
+	if err := unix.Unlinkat(r.up.fd(), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	delete(r.base.roots[r.layer.key()], string(r.at))
+	r.base.dirty = true
+	return nil
 }
 
 // entry makes an entry of the path that is looked at.

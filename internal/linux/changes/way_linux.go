@@ -337,7 +337,8 @@ func Attrs(fd int) (map[string]string, error) {
 	}
 	var out map[string]string
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(list[:n]), "\x00"), "\x00") {
-		if !(strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")) || OverlayAttr(name) {
+		kept := strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
+		if !kept || OverlayAttr(name) {
 			continue
 		}
 		value, err := attr(fd, name)

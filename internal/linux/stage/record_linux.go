@@ -162,7 +162,8 @@ const maxName = 64
 func CheckName(name string) error {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	if name == "" || len(name) > maxName || strings.Trim(name, plain) != "" || strings.ContainsAny(name[:1], "-.") {
-		return errors.New("the name of a stage has letters, digits, - _ and . only, begins with a letter or digit, and has " +
+		return errors.New("the name of a stage has letters, digits, - _ and . only, begins with a letter or " +
+			"digit, and has " +
 			strconv.Itoa(maxName) + " of them at most")
 	}
 	return nil

@@ -134,7 +134,8 @@ func holdsStages(state string) error {
 	if unix.Statfs(state, &fs) == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
 		return &sandbox.UnsupportedError{Need: "a stage",
 			Have: "the state directory " + text.Word(state) + " is on an overlay itself, which cannot hold another one",
-			Hint: "set XDG_STATE_HOME to a directory on a disk, such as a volume of the container, or run it without --stage"}
+			Hint: "set XDG_STATE_HOME to a directory on a disk, such as a volume of the container, or run it " +
+				"without --stage"}
 	}
 	return nil
 }
@@ -186,7 +187,11 @@ func (st *Session) Finish() (*executor.Staged, error) {
 	}
 	var entries []changes.Entry
 	if err == nil {
-		entries, err = changes.Read(ctx, all, base)
+		list := changes.Read
+		if st.users == 0 { // its overlays are not mounted any more
+			list = changes.Tidy
+		}
+		entries, err = list(ctx, all, base)
 	}
 	if err != nil {
 		return out, &executor.StageError{ID: s.ID, Err: err, Why: err.Error()}
@@ -291,8 +296,10 @@ func (st *Session) layable(s plan.Spot, table *hostfacts.MountTable) error {
 		return nil // the kernel refuses what it must
 	}
 	if below := table.Mounted(s.Path); below != "" {
-		return no(fmt.Sprintf("another file system is mounted in it at %s, over which this kernel lays nothing for users",
-			text.Word(below)), "make only directories writable in which nothing is mounted, unmount it, or run it without --stage")
+		return no(fmt.Sprintf("another file system is mounted in it at %s, over which this kernel lays nothing "+
+			"for users",
+			text.Word(below)),
+			"make only directories writable in which nothing is mounted, unmount it, or run it without --stage")
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func (r *DeniedRun) Asks(op sandbox.Op, name, program string) string {
 	}
 	write := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}
 	switch {
-	case grants.Shut(name, false), r.Habit(&d, 0) != "", r.never(&d) != "", r.setting(&d), strings.HasSuffix(r.rule(&d), "(protected)"),
+	case grants.Shut(name, false), r.Habit(&d, 0) != "", r.never(&d) != "", r.setting(&d),
+		strings.HasSuffix(r.rule(&d), "(protected)"),
 		r.Policy.With(write).LevelAt(name) != sandbox.LevelWrite: // an entry denies it
 		return ""
 	case op == sandbox.Connect:

@@ -216,8 +216,8 @@ func (c *Command) exit() {
 	}
 }
 
-// Interrupt withdraws the serial questions that have no answer: what waits for one is a call of the command, which
-// sees no signal before it returns.
+// Interrupt withdraws the serial questions that have no answer: what waits for one is a call of the command,
+// which sees no signal before it returns.
 func (c *Command) Interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -73,7 +73,8 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 			return d, err
 		}
 		wait := p.Wait
-		if r.Waiting && (wait > 0 || !p.BeforeIsFinal) { // it would be denied otherwise before anyone elsewhere sees it
+		// It would be denied otherwise before anyone elsewhere sees it.
+		if r.Waiting && (wait > 0 || !p.BeforeIsFinal) {
 			wait = time.Duration(r.WaitMS) * time.Millisecond
 		}
 		if wait == 0 {
