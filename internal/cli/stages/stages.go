@@ -145,7 +145,7 @@ func list(ctx context.Context, env *Env, o *Options, _, _ []string) error {
 	if err != nil && len(all) == 0 {
 		return classified(err)
 	}
-	said := error(nil)
+	var said error
 	if o.json {
 		said = env.PrintJSON(slices.Grow(all, 1)) // an array also of none
 	} else {
