@@ -62,8 +62,11 @@ func (d *dropping) top(l *layer) error {
 		return err
 	}
 	var st unix.Stat_t
-	if !l.top.done || unix.Fstat(l.host, &st) != nil {
+	if !l.top.done {
 		return nil
+	}
+	if err := unix.Fstat(l.host, &st); err != nil {
+		return err
 	}
 	return copyDirAttributes(l.host, l.upper, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
 }

@@ -165,7 +165,10 @@ func lookAt(root string) (map[string]seen, error) {
 		if err != nil {
 			return err
 		}
-		st := info.Sys().(*syscall.Stat_t)
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return errors.New("no facts of the file")
+		}
 		s := seen{Kind: info.Mode().Type().String(), Mode: fmt.Sprintf("%04o", st.Mode&0o7777)}
 		if info.Mode()&fs.ModeSymlink != 0 {
 			s.Mode = ""

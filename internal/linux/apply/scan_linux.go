@@ -85,8 +85,9 @@ func (w *work) closedBelow(n *node) (why string, err error) {
 	n.below = 0
 	err = scanIn(at, name, "", func(rel string, st *unix.Stat_t) error {
 		n.below += fingerprint(rel, st)
-		now := changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid, Ino: st.Ino, Nlink: uint64(st.Nlink),
-			Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+		now := changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid, Ino: st.Ino,
+			Nlink: uint64(st.Nlink), //nolint:unconvert // it has another type on other processors
+			Size:  st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
 		was := w.stage.Base.Lookup(&l.Layer, filepath.Join(n.entry.Path, rel))
 		if n.entry.Newer == "" && was.Conflict(&now) != "" { // since the changes were read
 			n.entry.Newer = filepath.Join(n.entry.Path, rel)
@@ -145,16 +146,14 @@ func fingerprint(path string, st *unix.Stat_t) uint64 {
 // stage has both as hard links. It reports false where the file has to be copied.
 func (w *work) link(n *node, at int, name string) (bool, error) {
 	f := &n.entry.New
-	l, dir, base := w.layers[n.entry.Layer], "", ""
+	l := w.layers[n.entry.Layer]
+	var dir, base string
 	if source := w.links[inodeOf(f)]; source != nil {
 		l, dir, base = w.layers[source.entry.Layer], source.up.hostPath(), source.hostName()
-	} else if path, ok := w.unchanged(l)[inodeOf(f)]; ok {
-		dir, base = ".", path
-		if d, name, ok := cutLast(path); ok {
-			dir, base = d, name
-		}
-	} else {
+	} else if path, ok := w.unchanged(l)[inodeOf(f)]; !ok {
 		return false, nil
+	} else if dir, base, ok = cutLast(path); !ok {
+		dir, base = ".", path
 	}
 	fd, done, err := w.way(l, false, dir)
 	if err != nil {

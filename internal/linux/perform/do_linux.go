@@ -105,9 +105,8 @@ func (c *Call) openFile(at *spot) (int, syscall.Errno) {
 		forName = unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW
 		status  = unix.O_APPEND | unix.O_DIRECT | unix.O_NOATIME | unix.O_NONBLOCK
 	)
-	fd, errno := -1, syscall.Errno(0)
 	if at.file < 0 {
-		fd, errno = c.create(at)
+		fd, errno := c.create(at)
 		if errno != unix.EEXIST || c.Flags&unix.O_EXCL != 0 {
 			return c.finish(fd, errno, status)
 		}
@@ -123,7 +122,7 @@ func (c *Call) openFile(at *spot) (int, syscall.Errno) {
 	case id.Type != unix.S_IFREG:
 		return -1, unix.ELOOP
 	}
-	fd, errno = reopen(at.file, c.Flags&^forName)
+	fd, errno := reopen(at.file, c.Flags&^forName)
 	return c.finish(fd, errno, status)
 }
 

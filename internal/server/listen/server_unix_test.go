@@ -581,7 +581,9 @@ func TestNoAnswer(t *testing.T) {
 				if cancel(); !test.open {
 					t.Error("it stays open")
 				}
-				<-over
+				if err := <-over; err == nil {
+					t.Error("nothing ended it")
+				}
 			}
 		})
 	}

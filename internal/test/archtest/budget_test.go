@@ -50,13 +50,13 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 116_173
+	maxCodeLines = 116_174
 	// of one package; the observer says who sends and connects, and what is removed
 	maxRoomLines = 3_676
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
 	maxWideLines     = 930
-	maxWideTestLines = 3664
+	maxWideTestLines = 3630
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
@@ -82,7 +82,7 @@ var budgets = map[string]budget{
 	"internal/linux/hostfacts":   {1138, "control groups of version 1; one look at each mount that does not answer; mounts that do not answer, the repository above a workspace; the own program; new: from internal/cli; words of a program's first line; limits of inotify; the table of mounts, which internal/linux/limits uses as well, read again when it has changed"},
 	"internal/diff":              {430, "new: unified diffs, from internal/agents/install, as git writes them"},
 	"internal/linux/changes":     {1708, "what a stage changed, and what it saw first; new: what commands changed in a stage, against the host's files, and the record of what a stage has seen"},
-	"internal/linux/apply":       {1682, "apply and discard; new: stages are applied and discarded: confined, crash-safe, with all that belongs to files"},
+	"internal/linux/apply":       {1684, "apply and discard; new: stages are applied and discarded: confined, crash-safe, with all that belongs to files"},
 	"internal/linux/caches":      {1096, "layers only where they are of use; the tool that is run; directories of caches that are made; layers by policy, and those that are thrown away; layers that stay mounted for the next command of a shared sandbox"},
 	"internal/cli/explain":       {2929, "the flag that accepts a weaker level; what is not possible in a sandbox; calls that no flag allows, entries that a flag cannot lift; ends that no shell tells, plain words for questions that are not asked, causes that are no denials; a run that is rehearsed by its Runner, in place of a second decision; the row that decided, and the answer of a run; what would become of a run; each command of a script; new: what the rules say about a command, in words and as JSON; the fix beside a running command; new: from internal/cli; limits and survivors, from internal/cli; what people are told about denials, from internal/cli; the named grant that a host is part of; new: from internal/cli; new: from internal/cli; the proxy of the machine; whether connections are redirected; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli, from internal/cli/doctor"},
 	"internal/cli":               {3667, "stages, accesses that are asked about; an approval of an agent that counts once; hook, mcp, install, setup; sallyport patch; the short help, named grants, hints that wait for a question, hosts that are kept; what was planted, and flags of questions in explanations; named sandboxes; the proxy of the machine in doctor; questions about hosts; the command net; less: flags, settings of run and the words of errors have rooms of their own; approvals, approve and deny; signals while a question is open; settings of the reviewer; the command config, settings of run; the command check, also for scripts; manual pages; owners of files; files that were changed through hard links; new files and repositories; new: manual pages"},
