@@ -572,6 +572,7 @@ export interface StageInfo {
   commands: number;
   created: string;
   id: string;
+  moved?: boolean;
   name: string;
   workspace: string;
 }

@@ -39,7 +39,7 @@ func (x *trial) put(path, text string) {
 func TestSwappedForLinks(t *testing.T) {
 	for _, swapped := range []string{"host", "host/d", "host/d/f"} {
 		t.Run(swapped, func(t *testing.T) {
-			for round := range testenv.Rounds(32, 1000) {
+			for round := range testenv.Rounds(32, 100) {
 				top := mkdir(t, t.TempDir(), "x")
 				x := newTrial(t, top)
 				x.host(hosts...)

@@ -22,7 +22,7 @@ import (
 )
 
 // crashFiles are the files of a stage of which a third each is new, changed and deleted.
-func crashFiles() int { return testenv.Rounds(60, 2000) }
+func crashFiles() int { return testenv.Rounds(60, 300) }
 
 func crashName(i int) string { return fmt.Sprintf("d%d/f%d", i%7, i) }
 
@@ -97,7 +97,7 @@ func TestKilled(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	top := t.TempDir()
 	steps := 3 * crashFiles()
-	for round := range testenv.Rounds(10, 200) {
+	for round := range testenv.Rounds(10, 30) {
 		r := rand.New(rand.NewPCG(uint64(round), 34))
 		dir := mkdir(t, top, fmt.Sprint(round))
 		x, before, after := crashTrial(t, dir)

@@ -190,7 +190,7 @@ func TestOneFile(t *testing.T) {
 // TestDeep: trees that are deeper than paths can be, and than a process may open files, are read whole.
 func TestDeep(t *testing.T) {
 	s := newStage(t, op{Do: "deep", A: "old", Mode: 100})
-	depth := testenv.Rounds(150, 5_000)
+	depth := testenv.Rounds(150, 1_000)
 	if out := s.run(op{Do: "deep", A: "old", Mode: 110}, op{Do: "deep", A: "new", Mode: uint32(depth)},
 		op{Do: "chmod", A: "old/" + level, Mode: 0o700}); out != "" {
 		t.Fatal(out)
@@ -278,7 +278,7 @@ func TestSwapped(t *testing.T) {
 			}
 		}
 	}()
-	for range testenv.Rounds(150, 5_000) {
+	for range testenv.Rounds(150, 1_000) {
 		entries, err := Read(t.Context(), s.layers, nil)
 		if err != nil && !errors.Is(err, errChanged) {
 			t.Error(err)

@@ -579,6 +579,7 @@ class StageInfo(TypedDict):
     commands: int
     created: str
     id: str
+    moved: NotRequired[bool]
     name: str
     workspace: str
 
