@@ -231,7 +231,8 @@ func TestAskWritesInterrupted(t *testing.T) {
 	if err := a.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if result := a.until("result"); result.ExitCode != 7 {
+	// A shell may look at its traps after the next command only.
+	if result := a.until("result"); result.ExitCode != 7 && result.ExitCode != 3 {
 		t.Errorf("%+v", result)
 	}
 	if code, _ := d.says(t, "approve", a.id); code != 1 {

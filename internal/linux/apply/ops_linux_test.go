@@ -213,9 +213,10 @@ func (s *seen) read(path string, st *syscall.Stat_t) error {
 }
 
 // sameTree compares a tree with what it should be. Times of files count where the content is not that of
-// before, to a second.
-func sameTree(t testing.TB, got, want, before map[string]seen) {
+// before, to a second more than lay between the making of the two.
+func sameTree(t testing.TB, got, want, before map[string]seen, between time.Duration) {
 	t.Helper()
+	late := int64(between/time.Second) + 1
 	for path := range want {
 		if _, ok := got[path]; !ok {
 			t.Errorf("%s is missing", path)
@@ -227,7 +228,7 @@ func sameTree(t testing.TB, got, want, before map[string]seen) {
 			t.Errorf("%s should not be there", path)
 			continue
 		}
-		if d := g.Time - w.Time; g.Text == w.Text && (before[path].Text == w.Text || d >= -1 && d <= 1) {
+		if d := g.Time - w.Time; g.Text == w.Text && (before[path].Text == w.Text || d >= -1 && d <= late) {
 			g.Time = w.Time
 		}
 		const fewBlocks = 3000 // of 12 288: the kernel copies up by the MiB

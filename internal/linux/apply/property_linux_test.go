@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,8 +38,10 @@ func TestApplyIsDirect(t *testing.T) {
 			}
 			before := look(t, staged.root)
 			ops := randomOps(r, 30)
+			begun := time.Now()
 			inNamespaces(t, &childTask{Root: direct.root, Ops: ops})
 			staged.run(ops...)
+			between := time.Since(begun)
 			if diff := cmp.Diff(before, look(t, staged.root)); diff != "" {
 				t.Fatalf("the run changed the host: %s", diff)
 			}
@@ -55,7 +58,7 @@ func TestApplyIsDirect(t *testing.T) {
 			if a.Left != 0 || len(a.Refused) > 0 {
 				t.Errorf("%d changes, %+v", total, a)
 			}
-			sameTree(t, look(t, staged.root), want, before)
+			sameTree(t, look(t, staged.root), want, before, between)
 			staged.clean()
 			// Others than root cannot compare what they cannot read.
 			if left := staged.changes(); len(left) > 0 && os.Geteuid() == 0 {
