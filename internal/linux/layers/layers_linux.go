@@ -17,11 +17,12 @@ import (
 // UpperDir is the name of the directory that gets what is written; see [Make].
 const UpperDir = "upper"
 
-const workDir = "work"
+// WorkDir is the name of the kernel's own directory beside it.
+const WorkDir = "work"
 
 // Make makes the two directories that an overlay needs in a directory, which is made as well. They may exist.
 func Make(dir string) (upper, work string, err error) {
-	upper, work = filepath.Join(dir, UpperDir), filepath.Join(dir, workDir)
+	upper, work = filepath.Join(dir, UpperDir), filepath.Join(dir, WorkDir)
 	return upper, work, MakeDirs(dir, upper, work)
 }
 

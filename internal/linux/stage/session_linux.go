@@ -167,6 +167,7 @@ func (st *Session) close() {
 		}
 	}
 	st.trees, st.began = nil, false
+	st.stage.unmark()
 	st.stage.Unlock()
 }
 

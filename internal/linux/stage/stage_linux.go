@@ -83,6 +83,13 @@ func (st *Stage) Changes() ([]changes.Layer, *changes.Base, error) {
 	return all, base, err
 }
 
+// unmark removes what the kernel leaves beside the layers, which an ordinary user cannot remove by name.
+func (st *Stage) unmark() {
+	for n := range st.Roots {
+		_ = layers.Unmark(filepath.Join(st.root(n), layers.WorkDir)) // done again before the next use
+	}
+}
+
 // Upper returns the directory of the n-th root that has what was written.
 func (st *Stage) Upper(n int) string { return filepath.Join(st.root(n), layers.UpperDir) }
 

@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 116_174
+	maxCodeLines = 116_180
 	// of one package; the observer says who sends and connects, and what is removed
 	maxRoomLines = 3_676
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
@@ -146,7 +146,7 @@ var budgets = map[string]budget{
 	"execserver":                 {75, "new: the exec-server in the process of a caller"},
 	"unified":                    {1755, "one shared sandbox for each conversation; single permissions that calls ask for"},
 	"internal/linux/layers":      {67, "new: directories of overlays, from internal/linux/caches"},
-	"internal/linux/stage":       {1290, "new: stages: the store and the overlays of a run"},
+	"internal/linux/stage":       {1296, "new: stages: the store and the overlays of a run"},
 }
 
 // TestBudgets counts the lines of every package.
