@@ -46,7 +46,7 @@ func TestConflicts(t *testing.T) {
 		want         []string // reason and path
 		kept, forced string   // path and kind after force; "" is missing
 	}{
-		{name: "nobody", stage: []op{write("a", "new")}},
+		{name: "one side only", stage: []op{write("a", "new")}},
 		{name: "another file", stage: []op{write("a", "new")}, host: []op{write("b", "theirs")}},
 		{"content", []op{write("a", "new")}, []op{write("a", "theirs")}, []string{"content a"}, "a",
 			"----------"},
