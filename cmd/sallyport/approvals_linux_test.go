@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,28 @@ func newDesk(t *testing.T) desk {
 func (d desk) ran() int {
 	text, _ := os.ReadFile(filepath.Join(d.work, "count"))
 	return bytes.Count(text, []byte("ran\n"))
+}
+
+// asksOnce runs a command on a terminal, answers its one question with keys, unless these are empty,
+// and expects its exit code. It returns what --json has printed.
+func (d desk) asksOnce(t *testing.T, words []string, question, keys string,
+	code int) (*testenv.Terminal, string) {
+	t.Helper()
+	cmd := d.command(t, append([]string{"sallyport", "run"}, words...)...)
+	var out bytes.Buffer
+	if slices.Contains(words, "--json") {
+		cmd.Stdout = &out
+	}
+	x := testenv.StartTerminal(t, cmd, 240, 40)
+	if keys != "" {
+		x.Expect(question)
+		x.Send(keys)
+	}
+	if got := x.Wait(); got != code {
+		t.Errorf("exit code %d, want %d", got, code)
+	}
+	unchanged(t, x)
+	return x, out.String()
 }
 
 // The lines of choices.

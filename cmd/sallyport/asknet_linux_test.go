@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,22 +54,10 @@ func TestAskNet(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDesk(t)
-			cmd := d.command(t, append(append([]string{"sallyport", "run", "--ask-net"}, test.flags...), "-c",
-				"echo begin; "+tunnels(act, 3))...)
-			var out bytes.Buffer
-			if test.flags[0] == "--json" {
-				cmd.Stdout = &out
-			}
-			x := testenv.StartTerminal(t, cmd, 200, 40)
-			if test.keys != "" {
-				x.Expect(hostQuestion + choicesHost)
-				x.Send(test.keys)
-			}
-			if code := x.Wait(); code != test.code {
-				t.Errorf("exit code %d, want %d", code, test.code)
-			}
-			unchanged(t, x)
-			seen := x.Transcript() + out.String()
+			words := append([]string{"--ask-net"}, test.flags...)
+			x, out := d.asksOnce(t, append(words, "-c", "echo begin; "+tunnels(act, 3)),
+				hostQuestion+choicesHost, test.keys, test.code)
+			seen := x.Transcript() + out
 			want := 3
 			if test.flags[0] == "--json" {
 				want = 6 // in stdout and in output

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,30 +53,18 @@ func TestAskWrites(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDesk(t)
-			words := append([]string{"sallyport", "run", "--ask-writes"}, test.flags...)
-			cmd := d.command(t, append(words, "-c", deniedScript)...)
-			var out bytes.Buffer
-			if test.flags[0] == "--json" {
-				cmd.Stdout = &out
-			}
-			x := testenv.StartTerminal(t, cmd, 240, 40)
-			if test.keys != "" {
-				x.Expect(writeQuestion + choicesPlain)
-				x.Send(test.keys)
-			}
-			if code := x.Wait(); code != test.code {
-				t.Errorf("exit code %d, want %d", code, test.code)
-			}
-			unchanged(t, x)
+			words := append([]string{"--ask-writes"}, test.flags...)
+			x, out := d.asksOnce(t, append(words, "-c", deniedScript), writeQuestion+choicesPlain, test.keys,
+				test.code)
 			text, _ := os.ReadFile(filepath.Join(d.out, "file"))
 			if granted := string(text) == "x\n"; granted != test.granted || d.ran() != 1 {
 				t.Errorf("it ran %d times and wrote %q", d.ran(), text)
 			}
-			has := strings.Contains(out.String(),
+			has := strings.Contains(out,
 				`"granted":[{"op":"write","path":"`+d.out+`/file","by":"user"`)
-			if has != (out.Len() > 0 && test.granted) ||
-				out.Len() > 0 && !strings.Contains(out.String(), `"attempts":1`) {
-				t.Errorf("%s", out.String())
+			if has != (out != "" && test.granted) ||
+				out != "" && !strings.Contains(out, `"attempts":1`) {
+				t.Errorf("%s", out)
 			}
 			if t.Failed() {
 				t.Logf("seen:\n%s", x.Transcript())
@@ -194,6 +181,49 @@ func TestAskWritesProgram(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAskWritesGit: git is asked about in a linked work tree, whose index is in the repository of another
+// one, and the hooks and settings there stay closed.
+func TestAskWritesGit(t *testing.T) {
+	t.Parallel()
+	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "git")
+	d := newDesk(t)
+	git := func(args ...string) string {
+		return d.outside(t, append([]string{"git", "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+	}
+	tree := filepath.Join(d.out, "tree")
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	git("worktree", "add", "-q", tree)
+	before := git("config", "--list")
+	program, asked := answering(t, `echo '{"decision":"approved"}'`)
+	res := d.askedResult(t, program, "-C", tree, "-c", "echo x >g && git add g || exit 7; "+
+		"echo x >"+d.work+"/.git/hooks/post-commit; git config a.b c; exit 0")
+	staged := git("-C", tree, "diff", "--cached", "--name-only")
+	if len(asked()) == 0 || res.ExitCode != 0 || staged != "g\n" {
+		t.Errorf("%d questions, %+v, %s\n%s", len(asked()), res.Granted, res, res.Output)
+	}
+	_, err := os.Stat(d.work + "/.git/hooks/post-commit")
+	if after := git("config", "--list"); err == nil || after != before {
+		t.Errorf("changed: %v, %s", err, after)
+	}
+	for _, g := range res.Granted {
+		if strings.Contains(g.Path, "hooks") || strings.Contains(g.Path, "config") {
+			t.Errorf("opened %s", g.Path)
+		}
+	}
+}
+
+// outside runs a command without a sandbox, and returns what it prints.
+func (d desk) outside(t *testing.T, words ...string) string {
+	t.Helper()
+	out, err := d.command(t, words...).Output()
+	if err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	return string(out)
 }
 
 // TestAskWritesKilled: a command that is killed while a question is open is over, and an answer that comes

@@ -108,19 +108,13 @@ func (c *closings) chosen(r *plan.Rule) bool {
 }
 
 // ofTools reports whether programs outside run or obey what has a name by itself, wherever it is: what
-// git obeys in its directories, and all of the other protected names.
+// git obeys in its directories, with the locks that become it, and all of the other protected names.
 func ofTools(name string) bool {
 	for at := name; at != "/"; at = filepath.Dir(at) {
-		rest := strings.TrimPrefix(name[len(at):], "/")
-		base := filepath.Base(at)
-		switch {
-		case base == ".git":
-			if !git.Writable(rest) {
-				return true
-			}
-		case slices.Contains(sandbox.ProtectedNames(), base):
-			return true
-		case at != name && git.IsBare(at) && !git.Writable(rest):
+		base, rest := filepath.Base(at), strings.TrimPrefix(name[len(at):], "/")
+		isGit := base == ".git" || at != name && git.IsBare(at)
+		if isGit && !git.Writable(strings.TrimSuffix(rest, ".lock")) ||
+			base != ".git" && slices.Contains(sandbox.ProtectedNames(), base) {
 			return true
 		}
 	}

@@ -4,7 +4,9 @@
 package reach
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
@@ -25,8 +27,12 @@ func (r *DeniedRun) Asks(op sandbox.Op, name, program string) string {
 		d.Access, d.Errno = sandbox.Access{Op: op, Addr: name, Net: "unix"}, "EACCES"
 	}
 	write := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}
+	exit := 0
+	if writesIndex().MatchString(strings.Join(r.Args, " ")) {
+		exit = 1 // a command that does not get what it needs
+	}
 	switch {
-	case grants.Shut(name, false), r.Habit(&d, 0) != "", r.never(&d) != "", r.setting(&d),
+	case grants.Shut(name, false), r.Habit(&d, exit) != "", r.never(&d) != "", r.setting(&d),
 		strings.HasSuffix(r.rule(&d), "(protected)"),
 		r.Policy.With(write).LevelAt(name) != sandbox.LevelWrite: // an entry denies it
 		return ""
@@ -37,3 +43,10 @@ func (r *DeniedRun) Asks(op sandbox.Op, name, program string) string {
 	}
 	return approval.Requirements(false, []sandbox.Grant{write})[0]
 }
+
+// writesIndex finds commands of git that fail if they cannot write the index. Others refresh it if they can:
+// which one a command is, its exit code says later.
+var writesIndex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(indexWriters) })
+
+const indexWriters = `\bgit(\s+-[Cc]\s+\S+|\s+-\S+)*\s+(add|am|apply|checkout|cherry-pick|commit|merge|mv|` +
+	`pull|read-tree|rebase|reset|restore|revert|rm|sparse-checkout|stash|switch|update-index)\b`

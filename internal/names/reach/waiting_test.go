@@ -47,3 +47,31 @@ func TestAsks(t *testing.T) {
 		})
 	}
 }
+
+// TestAsksGit: whether git can do without its index is known at its end. While it runs, that is asked about
+// where the command line has git write it.
+func TestAsksGit(t *testing.T) {
+	for _, tt := range []struct {
+		line  string
+		asked bool
+	}{
+		{"git add g", true},
+		{"git -C /o/tree -c a.b=c --no-pager commit -m x", true},
+		{"cd tree && git stash; true", true},
+		{"git status", false},
+		{"git log --grep commit", false},
+		{"git status; rm f", false},
+		{"legit add g", false},
+		{"go build", false},
+	} {
+		t.Run(tt.line, func(t *testing.T) {
+			r := runOf(sandbox.WorkspaceWrite("/w"))
+			r.Args = []string{"/bin/sh", "-c", tt.line}
+			for _, name := range []string{"/o/main/.git/index.lock", "/o/main/.git/worktrees/t/index.lock"} {
+				if got := r.Asks(sandbox.Write, name, "/usr/bin/git"); (got != "") != tt.asked {
+					t.Errorf("%s: %q", name, got)
+				}
+			}
+		})
+	}
+}

@@ -165,7 +165,7 @@ func (c *Command) leave(q *Question, a *answer) {
 	case <-a.done:
 	default: // the next one about the subject asks anew
 		a.cancel(errLeft)
-		delete(c.asked, q.Subject)
+		c.forgetLocked(q.Subject, a)
 	}
 }
 
@@ -177,10 +177,17 @@ func (c *Command) put(ctx context.Context, q *Question, a *answer) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if (a.err != nil || !q.Keeps(a.decision)) && c.asked[q.Subject] == a {
-		delete(c.asked, q.Subject)
+	if a.err != nil || !q.Keeps(a.decision) {
+		c.forgetLocked(q.Subject, a)
 	}
 	close(a.done)
+}
+
+// forgetLocked has the next one about a subject ask anew, if the answer is that of the subject still.
+func (c *Command) forgetLocked(subject any, a *answer) {
+	if c.asked[subject] == a {
+		delete(c.asked, subject)
+	}
 }
 
 // inTurn asks when it is the question's turn.

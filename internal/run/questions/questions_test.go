@@ -107,6 +107,45 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// TestInterruptedAsksAnew: who waited for a question that a signal withdrew takes nothing from the next one
+// about the subject.
+func TestInterruptedAsksAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		defer s.Close()
+		release := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // its question does not end at once
+			d, err := s.Ask(ctx, &Question{Subject: "a", Time: time.Minute, Serial: true,
+				Put: func(context.Context) (approval.Decision, error) {
+					<-release
+					return approval.Decision{}, errors.New("no answer")
+				}})
+			s.got <- result{d, err}
+		}()
+		synctest.Wait()
+		s.Interrupt()
+		s.wants(t.Context(), "a", true)
+		cancel()
+		<-s.got
+		s.wants(t.Context(), "a", true)
+		close(release)
+		synctest.Wait()
+		if n := s.asked.Load(); n != 1 {
+			t.Errorf("%d questions", n)
+		}
+		s.answers <- approval.Decision{Answer: approval.Approved}
+		for range 2 {
+			if r := <-s.got; r.err != nil || !r.d.Approves() {
+				t.Errorf("%+v", r)
+			}
+		}
+		if n := s.asked.Load(); n != 1 {
+			t.Errorf("%d questions", n)
+		}
+	})
+}
+
 // TestLeft: a serial question is withdrawn when nothing waits for it any more; another one stays open.
 func TestLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
