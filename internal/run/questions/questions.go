@@ -147,25 +147,22 @@ func (c *Command) enterLocked() bool {
 	return true
 }
 
-func (c *Command) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.enterLocked()
-}
-
 // leave says that one does not wait for an answer any more.
 func (c *Command) leave(q *Question, a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.waiting--
-	if a.waiting > 0 || !q.Serial {
-		return
+	if a.waiting--; a.waiting == 0 && q.Serial {
+		c.withdrawLocked(q.Subject, a, errLeft)
 	}
+}
+
+// withdrawLocked ends a question, unless it has its answer. The next one about the subject asks anew.
+func (c *Command) withdrawLocked(subject any, a *answer, why error) {
 	select {
 	case <-a.done:
-	default: // the next one about the subject asks anew
-		a.cancel(errLeft)
-		c.forgetLocked(q.Subject, a)
+	default:
+		a.cancel(why)
+		c.forgetLocked(subject, a)
 	}
 }
 
@@ -183,7 +180,7 @@ func (c *Command) put(ctx context.Context, q *Question, a *answer) {
 	close(a.done)
 }
 
-// forgetLocked has the next one about a subject ask anew, if the answer is that of the subject still.
+// forgetLocked forgets the answer of a subject, unless that has another one by now.
 func (c *Command) forgetLocked(subject any, a *answer) {
 	if c.asked[subject] == a {
 		delete(c.asked, subject)
@@ -199,7 +196,10 @@ func (c *Command) inTurn(ctx context.Context, q *Question) (d approval.Decision,
 			return d, context.Cause(ctx)
 		}
 		defer func() { <-c.turn }()
-		if !c.enter() {
+		c.mu.Lock()
+		entered := c.enterLocked()
+		c.mu.Unlock()
+		if !entered {
 			return d, ErrTooMany
 		}
 	}
@@ -229,14 +229,8 @@ func (c *Command) Interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for subject, a := range c.asked {
-		select {
-		case <-a.done:
-			continue
-		default:
-		}
 		if a.serial {
-			a.cancel(errSignal)
-			delete(c.asked, subject) // the next one about it asks anew
+			c.withdrawLocked(subject, a, errSignal)
 		}
 	}
 }
