@@ -214,8 +214,8 @@ func (r *reader) look(name string, hosts, hides bool) error {
 	return err
 }
 
-// tidy removes a copy that never was a change, as the host's has not changed since the stage met it. Only a file
-// with no other name is certain to be seen again through the overlay. What cannot be removed stays.
+// tidy removes a copy that never was a change, as the host's has not changed since the stage met it. Only a
+// file with no other name is certain to be seen again through the overlay. What cannot be removed stays.
 func (r *reader) tidy(name string, now, old *Facts) {
 	records := r.base.roots[r.layer.key()]
 	s, met := records[string(r.at)]
