@@ -196,6 +196,37 @@ func TestChangedAtTheLastMoment(t *testing.T) {
 	}
 }
 
+// TestPutBack: what another program wrote at the last moment is put back also where it, or a third one, has
+// removed what took its place.
+func TestPutBack(t *testing.T) {
+	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
+	x.host(hosts...)
+	x.run(op{Do: "write", A: "a", B: "new", N: 1})
+	a, n := filepath.Join(x.root, "a"), 0
+	x.stage.step = func(string) {
+		if _, err := os.Lstat(filepath.Join(x.root, tempName(x.stage.ID))); err != nil {
+			return
+		}
+		var err error
+		switch n++; n {
+		case 1: // before the exchange
+			err = os.WriteFile(a, []byte("theirs, longer"), 0o644)
+		case 2:
+			err = os.Remove(a)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := Apply(context.Background(), x.stage, executor.ApplyOptions{})
+	text, readErr := os.ReadFile(a)
+	if n != 2 || err == nil || readErr != nil || string(text) != "theirs, longer" {
+		t.Errorf("after %d steps %q, %v, %v", n, text, readErr, err)
+	}
+	x.stage.step = nil
+	x.clean()
+}
+
 // TestKeptInClosedDirectories: directories without rights are opened for a moment by their owner.
 func TestKeptInClosedDirectories(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -162,6 +162,21 @@ func copyAttributes(from, to int, f *changes.Facts) error {
 	return unix.Fchmod(to, f.Mode&0o7777)
 }
 
+// CopyFacts gives an open file or directory what another one has beside content: the attributes of users,
+// access lists, the owner as far as this user may, the mode, and when it was changed last.
+func CopyFacts(from, to int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(from, &st); err != nil {
+		return err
+	}
+	_ = unix.Fchown(to, int(st.Uid), int(st.Gid)) // a directory of the user's may give another group
+	err := copyAttributes(from, to, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
+	if err != nil {
+		return err
+	}
+	return setTimes(to, unix.TimespecToNsec(st.Mtim))
+}
+
 // copyDirAttributes is copyAttributes for directories that are open with O_PATH, and that their owner can
 // list.
 func copyDirAttributes(from, to int, f *changes.Facts) error {

@@ -92,10 +92,7 @@ func (d *dropping) reset(l *layer) error {
 	}
 	err = d.copyData(from, to, &st)
 	if err == nil {
-		err = copyAttributes(from, to, &changes.Facts{Mode: st.Mode, UID: st.Uid, GID: st.Gid})
-	}
-	if err == nil {
-		err = setTimes(to, unix.TimespecToNsec(st.Mtim))
+		err = CopyFacts(from, to)
 	}
 	if err = errors.Join(err, unix.Close(to)); err != nil {
 		return err

@@ -274,7 +274,11 @@ func (w *work) place(k *node, p *pair) error {
 	}
 	w.next(k)
 	if err := w.verify(k, p); err != nil {
-		return errors.Join(err, safefile.Exchange(uintptr(p.host), w.temp, k.name))
+		back := safefile.Exchange(uintptr(p.host), w.temp, k.name)
+		if errors.Is(back, unix.ENOENT) { // what was placed is gone
+			back = renameNew(p.host, w.temp, k.name)
+		}
+		return errors.Join(err, back)
 	}
 	return w.removeOld(p.host)
 }

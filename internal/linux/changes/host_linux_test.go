@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,5 +322,58 @@ func TestMany(t *testing.T) {
 	}
 	if info, err := os.Stat(b.file); err != nil || info.Size() > 100_000*60 {
 		t.Errorf("the record takes %v, %v", info.Size(), err)
+	}
+}
+
+// TestTidy: only copies that never were a change leave the stage, and nothing else of it is touched.
+func TestTidy(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	equal := op{Do: "open", A: "d/a"}
+	tests := []struct {
+		name        string
+		ops, others []op
+		want        string // what stays in the stage
+	}{
+		{"equal", []op{equal}, nil, "d"},
+		{"equal again", []op{{Do: "append", A: "d/a", Data: "2"}, {Do: "write", A: "d/a", Data: "one\n"}},
+			nil, "d"},
+		{"beside a change", []op{{Do: "write", A: "d/new"}, equal}, nil, "d d/new"},
+		{"two names", []op{equal, {Do: "link", A: "d/a", B: "d/b"}}, nil, "d d/a d/b"},
+		{"the host has the change by now", []op{{Do: "append", A: "d/a", Data: "2"}},
+			[]op{{Do: "append", A: "d/a", Data: "2"}}, "d d/a"},
+		{"a directory that is closed", []op{equal, {Do: "chmod", A: "d", Mode: 0o555}}, nil, "d d/a"},
+	}
+	if os.Geteuid() == 0 {
+		tests[len(tests)-1].want = "d" // nothing is closed to root
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStage(t, op{Do: "mkdir", A: "d"}, op{Do: "write", A: "d/a", Data: "one\n"})
+			if out := s.run(append(tt.ops, op{Do: "times", A: "d"})...); out != "" {
+				t.Fatal(out)
+			}
+			s.tick()
+			s.perform(&childJob{Dir: s.host, Ops: tt.others})
+			before := s.list()
+			entries, err := Tidy(t.Context(), s.layers, s.base)
+			s.must(err)
+			if got := listOf(entries); got != before || got != s.list() {
+				t.Errorf("the changes are %q, were %q", got, before)
+			}
+			var left []string
+			for at := range s.files(s.upper) {
+				left = append(left, at)
+			}
+			slices.Sort(left)
+			left = left[1:] // "."
+			if got := strings.Join(left, " "); got != tt.want {
+				t.Errorf("left: %s; want %s", got, tt.want)
+			}
+			info, err := os.Stat(filepath.Join(s.upper, "d"))
+			s.must(err)
+			if info.ModTime().Unix() != 1e9 {
+				t.Errorf("the directory was changed %v", info.ModTime())
+			}
+		})
 	}
 }

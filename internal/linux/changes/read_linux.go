@@ -43,8 +43,8 @@ func ReadPlain(ctx context.Context, layers []Layer, base *Base) ([]Entry, error)
 	return read(ctx, layers, base, true)
 }
 
-// Tidy is Read, and removes copies of files that are no change from the uppers: they would hide what the user
-// writes to the host's files later. Their records go, too. No overlay may be mounted over the uppers.
+// Tidy is Read, and removes copies of files that never were a change from the uppers: they would hide what the
+// user writes to the host's files later. Their records go, too. No overlay may be mounted over the uppers.
 func Tidy(ctx context.Context, layers []Layer, base *Base) ([]Entry, error) {
 	list, err := (&reader{ctx: ctx, base: base, tidies: true}).list(layers)
 	if err == nil && base != nil {
@@ -207,29 +207,29 @@ func (r *reader) look(name string, hosts, hides bool) error {
 		return r.subdir(name, &now, &old, hides)
 	}
 	before := len(r.out)
-	if err := r.changed(name, &now, &old); err != nil || hides || len(r.out) > before {
-		return err
+	err = r.changed(name, &now, &old)
+	if err == nil && !hides && len(r.out) == before && r.tidies && r.base != nil && r.layer.Name == "" {
+		r.tidy(name, &now, &old)
 	}
-	return r.tidy(name, &now, &old)
+	return err
 }
 
-// tidy removes a copy that is no change. Only a file that the host had when the stage met it, and that has no
-// other name, is certain to be seen again through the overlay.
-func (r *reader) tidy(name string, now, old *Facts) error {
-	if !r.tidies || r.base == nil || r.layer.Name != "" {
-		return nil
+// tidy removes a copy that never was a change, as the host's has not changed since the stage met it. Only a
+// file with no other name is certain to be seen again through the overlay. What cannot be removed stays.
+func (r *reader) tidy(name string, now, old *Facts) {
+	records := r.base.roots[r.layer.key()]
+	s, met := records[string(r.at)]
+	if !met || s.Mode&typeMask != typeFile || s.Conflict(old) != "" || now.Nlink > 1 {
+		return
 	}
-	s, met := r.base.roots[r.layer.key()][string(r.at)]
-	isFile := func(f *Facts) bool { return f.Mode&typeMask == typeFile }
-	if !met || !isFile(&s.Facts) || !isFile(now) || !isFile(old) || now.Nlink > 1 {
-		return nil
+	var dir unix.Stat_t
+	if unix.Fstat(r.up.fd(), &dir) != nil || unix.Unlinkat(r.up.fd(), name, 0) != nil {
+		return
 	}
-	if err := unix.Unlinkat(r.up.fd(), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	delete(r.base.roots[r.layer.key()], string(r.at))
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, dir.Mtim}
+	_ = unix.UtimesNanoAt(r.up.fd(), ".", times, 0) // it is as commands have left it
+	delete(records, string(r.at))
 	r.base.dirty = true
-	return nil
 }
 
 // entry makes an entry of the path that is looked at.

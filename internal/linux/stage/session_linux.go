@@ -161,14 +161,19 @@ func (st *Session) Drop(begun bool) {
 
 // close frees what the commands had; the next one opens the stage again.
 func (st *Session) close() {
+	st.unmount()
+	st.stage.unmark()
+	st.stage.Unlock()
+}
+
+// unmount closes the overlays, which no command has any more.
+func (st *Session) unmount() {
 	for _, f := range st.trees {
 		if f != nil {
 			f.Close()
 		}
 	}
 	st.trees, st.began = nil, false
-	st.stage.unmark()
-	st.stage.Unlock()
 }
 
 // Finish gives up the stage of a command that has ended, and returns what is in it.
@@ -178,6 +183,7 @@ func (st *Session) Finish() (*executor.Staged, error) {
 	st.users--
 	s := st.stage
 	if st.users == 0 {
+		st.unmount()
 		defer st.close()
 	}
 	out := &executor.Staged{ID: s.ID, Name: s.Name, Changes: []executor.Change{}}
@@ -450,7 +456,7 @@ var ErrMounted = errors.New("the stage was mounted by another command")
 
 // Take takes the overlays that a launch has made, for other commands, which has succeeded. The stage is claimed.
 func (st *Session) Take(sent *launch.Handover, p *plan.Plan) error {
-	st.began = true
+	st.began, st.made = true, false
 	if !st.Shared || sent == nil && p.Has(launch.OpOverlay) && st.trees == nil {
 		return nil // no other command can have them
 	}

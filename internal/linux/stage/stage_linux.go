@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/linux/apply"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
 	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
@@ -238,7 +239,7 @@ func (st *Stage) make(n int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(copyFacts(from, to), to.Close())
+	return errors.Join(apply.CopyFacts(int(from.Fd()), int(to.Fd())), to.Close())
 }
 
 // copyFile copies a regular file with its facts.
@@ -253,36 +254,5 @@ func copyFile(from, into string) error {
 		return err
 	}
 	_, err = io.Copy(dst, src)
-	return errors.Join(err, copyFacts(src, dst), dst.Close())
-}
-
-// copyFacts gives an open file the owner as far as permitted, the attributes of users, the mode and the times
-// of another one.
-func copyFacts(from, to *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(from.Fd()), &st); err != nil {
-		return err
-	}
-	_ = unix.Fchown(int(to.Fd()), int(st.Uid), int(st.Gid))
-	names := make([]byte, 64<<10)
-	if n, err := unix.Flistxattr(int(from.Fd()), names); err == nil {
-		value := make([]byte, 64<<10)
-		for name := range strings.SplitSeq(string(names[:n]), "\x00") {
-			if !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.") {
-				continue
-			}
-			size, err := unix.Fgetxattr(int(from.Fd()), name, value)
-			if err == nil {
-				err = unix.Fsetxattr(int(to.Fd()), name, value[:size], 0)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	if err := unix.Fchmod(int(to.Fd()), st.Mode&0o7777); err != nil {
-		return err
-	}
-	return os.Chtimes("/proc/self/fd/"+strconv.Itoa(int(to.Fd())), time.Unix(st.Atim.Unix()),
-		time.Unix(st.Mtim.Unix()))
+	return errors.Join(err, apply.CopyFacts(int(src.Fd()), int(dst.Fd())), dst.Close())
 }
