@@ -277,7 +277,7 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 		return explain.NewError("there is no stage %s, and the stage %s has no change at such a path; "+
 			"sallyport changes %s lists its changes", syntax.QuoteFlag(c.maybe), id, id)
 	}
-	return explain.NewError("%s; sallyport changes %s lists its changes", explain.OneLine(err), id)
+	return explain.NewError("%s; sallyport changes %s lists its changes", withoutFix(err), id)
 }
 
 // classified gives an error of a stage its exit code.
@@ -293,9 +293,13 @@ func classified(err error) error {
 
 // inUse is the error for a stage that a command uses.
 func inUse(err error, fix string) error {
-	why := explain.OneLine(err)
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, withoutFix(err), fix)
+}
+
+// withoutFix is what an error says, without its fix, which is for a run or for the library.
+func withoutFix(err error) string {
 	if e := new(executor.StageError); errors.As(err, &e) {
-		why = text.Line(e.Why) // its fix is for a run
+		return text.Line(e.Why)
 	}
-	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why, fix)
+	return explain.OneLine(err)
 }
