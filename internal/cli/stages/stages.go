@@ -9,6 +9,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func choose(ctx context.Context, env *Env, before, after []string) (*chosen, err
 		return nil, explain.NewError("an argument is empty; use an ID of a stage, or a path")
 	case len(before) > 0:
 		var err error
-		c.Stage, err = env.Runner.Stage(ctx, env.workspace(), before[0])
+		c.Stage, err = env.Runner.Stage(ctx, cmp.Or(env.Dir, "/"), before[0])
 		switch {
 		case err == nil:
 			c.words = c.words[1:]
@@ -240,14 +241,6 @@ func (c *chosen) newest(ctx context.Context, env *Env) (err error) {
 	}
 	return explain.NewError("this workspace has no stage; sallyport run --stage makes one, " +
 		"sallyport stages lists all")
-}
-
-// workspace is the directory whose stages have names.
-func (e *Env) workspace() string {
-	if e.Dir == "" {
-		return "/"
-	}
-	return e.Dir
 }
 
 // absolute returns the name that a change has: without links on the way to it, but not that of a link itself.
