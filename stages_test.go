@@ -215,7 +215,9 @@ func TestStagedResult(t *testing.T) {
 		{"no changes", &executor.Staged{ID: "4f2a", Name: ""},
 			`"stage":{"id":"4f2a","name":""},"changes_total":0,"changes":[]`},
 		{"changes", &executor.Staged{ID: "4f2a", Name: "n", Total: 3, Changes: []executor.Change{change}},
-			`"stage":{"id":"4f2a","name":"n"},"changes_total":3,"changes":[{"path":"a","root":"/w","kind":"added","file":"file","size":2,"old_size":0,"mode":"0644","binary":false,"runs_later":false}]`},
+			`"stage":{"id":"4f2a","name":"n"},"changes_total":3,"changes":[{"path":"a","root":"/w",` +
+				`"kind":"added","file":"file","size":2,"old_size":0,"mode":"0644",` +
+				`"binary":false,"runs_later":false}]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, err := json.Marshal(&Result{Stage: test.stage})

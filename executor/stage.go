@@ -123,8 +123,8 @@ type ApplyOptions struct {
 type Applied struct {
 	// paths as in Change; those of other roots than the workspace absolute
 	Applied   []string   `json:"applied"`
-	Conflicts []Conflict `json:"conflicts"`
-	Left      int        `json:"left"` // how many changes stay in the stage
+	Conflicts []Conflict `json:"conflicts"` // with ApplyOptions.Force those that were overwritten
+	Left      int        `json:"left"`      // how many changes stay in the stage
 	// Refused are changes that are never applied, each with the reason: special files, and what the policy of
 	// the commands does not let them write.
 	Refused []Conflict `json:"refused,omitempty"`

@@ -28,7 +28,7 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 	isConflict := errors.As(err, &conflict)
 	if err != nil && !isConflict {
 		err = c.explained(ctx, env, err)
-		if done == nil || len(done.Applied) == 0 || errors.Is(err, executor.ErrNoChange) {
+		if len(done.Applied) == 0 {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func choose(ctx context.Context, env *Env, before, after []string) (*chosen, err
 		return nil, explain.NewError("an argument is empty; use an ID of a stage, or a path")
 	case len(before) > 0:
 		var err error
-		c.Stage, err = env.Runner.Stage(ctx, env.workspace(), before[0])
+		c.Stage, err = env.Runner.Stage(ctx, cmp.Or(env.Dir, "/"), before[0])
 		switch {
 		case err == nil:
 			c.words = c.words[1:]
@@ -242,14 +243,6 @@ func (c *chosen) newest(ctx context.Context, env *Env) (err error) {
 		"sallyport stages lists all")
 }
 
-// workspace is the directory whose stages have names.
-func (e *Env) workspace() string {
-	if e.Dir == "" {
-		return "/"
-	}
-	return e.Dir
-}
-
 // absolute returns the name that a change has: without links on the way to it, but not that of a link itself.
 func absolute(name, dir string) string {
 	if !filepath.IsAbs(name) {
@@ -277,7 +270,7 @@ func (c *chosen) explained(ctx context.Context, env *Env, err error) error {
 		return explain.NewError("there is no stage %s, and the stage %s has no change at such a path; "+
 			"sallyport changes %s lists its changes", syntax.QuoteFlag(c.maybe), id, id)
 	}
-	return explain.NewError("%s; sallyport changes %s lists its changes", explain.OneLine(err), id)
+	return explain.NewError("%s; sallyport changes %s lists its changes", withoutFix(err), id)
 }
 
 // classified gives an error of a stage its exit code.
@@ -293,9 +286,13 @@ func classified(err error) error {
 
 // inUse is the error for a stage that a command uses.
 func inUse(err error, fix string) error {
-	why := explain.OneLine(err)
+	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, withoutFix(err), fix)
+}
+
+// withoutFix is what an error says, without its fix, which is for a run or for the library.
+func withoutFix(err error) string {
 	if e := new(executor.StageError); errors.As(err, &e) {
-		why = text.Line(e.Why) // its fix is for a run
+		return text.Line(e.Why)
 	}
-	return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, why, fix)
+	return explain.OneLine(err)
 }

@@ -38,18 +38,25 @@ func newBench(t *testing.T) *bench {
 	change := func(kind, path string) executor.Change {
 		return executor.Change{Root: dir, Path: path, Kind: kind, File: "file", Mode: "0644"}
 	}
-	gone, script, fifo := change(executor.ChangeDeleted, "old"), change(executor.ChangeMode, "run.sh"), change(executor.ChangeAdded, "fifo")
+	gone, script := change(executor.ChangeDeleted, "old"), change(executor.ChangeMode, "run.sh")
+	fifo := change(executor.ChangeAdded, "fifo")
 	gone.File, gone.Entries, script.Mode, fifo.File = "dir", 2, "0755", "special"
 	moved := change(executor.ChangeRenamed, "b")
 	moved.From = "a"
-	tasks, odd := change(executor.ChangeAdded, ".vscode/tasks.json"), change(executor.ChangeAdded, "x\n\x1b[2Jy")
+	tasks := change(executor.ChangeAdded, ".vscode/tasks.json")
+	odd := change(executor.ChangeAdded, "x\n\x1b[2Jy")
 	tasks.RunsLater = true
 	outside := change(executor.ChangeModified, "data")
 	outside.Root = "/srv/x"
 	created := time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)
 	return &bench{t: t, dir: dir, e: &e2e.FakeStages{All: []*e2e.FakeStage{
-		{Described: executor.StageInfo{ID: "4f2a000000000000", Workspace: dir, Created: created}, Has: []executor.Change{change(executor.ChangeAdded, "src/a.go"), change(executor.ChangeModified, "src/b.go"), change(executor.ChangeType, "link")}, Text: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\tb\x1b[2J\n"},
-		{Described: executor.StageInfo{ID: "4f2b000000000000", Name: "fix", Workspace: dir, Commands: 2, Changes: 7, Bytes: 2048, Created: created}, Has: []executor.Change{gone, script, fifo, moved, tasks, odd, outside}},
+		{Described: executor.StageInfo{ID: "4f2a000000000000", Workspace: dir, Created: created},
+			Has: []executor.Change{change(executor.ChangeAdded, "src/a.go"),
+				change(executor.ChangeModified, "src/b.go"), change(executor.ChangeType, "link")},
+			Text: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\tb\x1b[2J\n"},
+		{Described: executor.StageInfo{ID: "4f2b000000000000", Name: "fix", Workspace: dir, Commands: 2,
+			Changes: 7, Bytes: 2048, Created: created},
+			Has: []executor.Change{gone, script, fifo, moved, tasks, odd, outside}},
 		{Described: executor.StageInfo{ID: "77aa000000000000", Workspace: "/elsewhere", Created: created}},
 	}}}
 }
@@ -100,7 +107,8 @@ func TestWhich(t *testing.T) {
 		{"the newest of the workspace", "changes", 0, "x\\n"},
 		{"an ID", "changes 4f2a000000000000", 0, "A  src/a.go\nM  src/b.go\nT  link\n"},
 		{"a prefix", "changes 4f2a", 0, "A  src/a.go\nM  src/b.go\nT  link\n"},
-		{"a prefix of 3 is a path", "changes 4f2", 125, `there is no stage "4f2", and the stage 4f2b has no change at such a path; sallyport changes 4f2b lists its changes`},
+		{"a prefix of 3 is a path", "changes 4f2", 125, `there is no stage "4f2", and the stage 4f2b ` +
+			"has no change at such a path; sallyport changes 4f2b lists its changes"},
 		{"a name", "changes fix run.sh", 0, "M  run.sh  (mode 0755)\n"},
 		{"a path", "changes run.sh", 0, "M  run.sh  (mode 0755)\n"},
 		{"two paths", "changes b run.sh", 0, "R  a -> b\nM  run.sh  (mode 0755)\n"},
@@ -109,9 +117,10 @@ func TestWhich(t *testing.T) {
 		{"-- and a path", "changes -- run.sh", 0, "M  run.sh  (mode 0755)\n"},
 		{"what is an ID is a path after --", "changes -- 4f2a", 125, "no change at"},
 		{"-- alone", "changes --", 0, "x\\n"},
-		{"no ID before --", "changes 4f2c -- src", 125, `there is no stage "4f2c"; sallyport stages lists them`},
+		{"no ID before --", "changes 4f2c -- src", 125,
+			`there is no stage "4f2c"; sallyport stages lists them`},
 		{"an absolute path", "changes /srv/x", 0, "M  /srv/x/data\n"},
-		{"no change there", "changes 4f2a other", 125, "no change at"},
+		{"no change there", "changes 4f2a other", 125, "/other; sallyport changes 4f2a lists its changes"},
 		{"an empty word", "changes 4f2a ", 125, "an argument is empty"},
 		{"flags behind words", "changes 4f2a src --json", 0, `"changes_total":2,`},
 		{"no diff as JSON", "changes --diff --json", 125, "cannot be combined"},
@@ -156,14 +165,16 @@ func TestNoStage(t *testing.T) {
 func TestList(t *testing.T) {
 	b := newBench(t)
 	b.do("changes")
-	want := "D  old/  (with 2 entries)\nM  run.sh  (mode 0755)\nA  fifo  (a special file, which is never applied)\n" +
-		"R  a -> b\nA  .vscode/tasks.json  (programs outside run or obey it)\nA  \"x\\n\\x1b[2Jy\"\nM  /srv/x/data\n"
+	want := "D  old/  (with 2 entries)\nM  run.sh  (mode 0755)\n" +
+		"A  fifo  (a special file, which is never applied)\nR  a -> b\n" +
+		"A  .vscode/tasks.json  (programs outside run or obey it)\nA  \"x\\n\\x1b[2Jy\"\nM  /srv/x/data\n"
 	if diff := cmp.Diff(want, b.out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	b.do("changes", "--json")
 	var got listing
-	if err := json.Unmarshal(b.out.Bytes(), &got); err != nil || got.Total != 7 || got.Changes[5].Path != "x\n\x1b[2Jy" || got.Stage.Name != "fix" {
+	if err := json.Unmarshal(b.out.Bytes(), &got); err != nil || got.Total != 7 ||
+		got.Changes[5].Path != "x\n\x1b[2Jy" || got.Stage.Name != "fix" {
 		t.Errorf("%v: %s", err, b.out.String())
 	}
 	b.do("changes", "--json", "77aa")
@@ -171,7 +182,8 @@ func TestList(t *testing.T) {
 		t.Errorf("no changes: %s", s)
 	}
 	b.do("stages")
-	for _, part := range []string{"ID     NAME   CHANGES   SIZE", "\n4f2a   -      0 ", "\n4f2b   fix    7         2 KiB", "/elsewhere\n"} {
+	for _, part := range []string{"ID     NAME   CHANGES   SIZE", "\n4f2a   -      0 ",
+		"\n4f2b   fix    7         2 KiB", "/elsewhere\n"} {
 		if !strings.Contains(b.out.String(), part) {
 			t.Errorf("%q is not in\n%s", part, b.out.String())
 		}
@@ -182,7 +194,8 @@ func TestList(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 	b.e.Failed = errors.New("one cannot be read")
-	if code := b.do("stages"); code != 125 || b.out.Len() == 0 || !strings.Contains(b.told[0], "one cannot be read") {
+	if code := b.do("stages"); code != 125 || b.out.Len() == 0 ||
+		!strings.Contains(b.told[0], "one cannot be read") {
 		t.Errorf("%d, %q: %s", code, b.told, b.out.String())
 	}
 	b.e.All, b.e.Failed = nil, nil
@@ -210,6 +223,9 @@ func TestDiff(t *testing.T) {
 // TestApply: what is asked of the stage, and what is said and exited with.
 func TestApply(t *testing.T) {
 	conflict := []executor.Conflict{{Path: "src/a.go", Reason: "content"}, {Path: "x\ny", Reason: "deleted"}}
+	mounted := "a command uses the stage; wait until it has ended: what it has mounted cannot be " +
+		"discarded, also not with --force"
+	overwrite := "; nothing was applied: use --force to overwrite, or name the paths to apply"
 	inUse := &executor.StageError{Why: "a command uses the stage", Fix: "wait", Err: executor.ErrStageInUse}
 	for _, test := range []struct {
 		name, words string
@@ -218,12 +234,19 @@ func TestApply(t *testing.T) {
 		out, told   string
 	}{
 		{"all", "apply 4f2a", nil, 0, "3 changes applied\n", ""},
-		{"a part", "apply 4f2a src/a.go", nil, 0, "1 change applied, 2 changes left (sallyport changes 4f2a)\n", ""},
+		{"a part", "apply 4f2a src/a.go", nil, 0,
+			"1 change applied, 2 changes left (sallyport changes 4f2a)\n", ""},
 		{"dry run", "apply --dry-run 4f2a", nil, 0, "src/a.go\nsrc/b.go\nlink\n", ""},
 		{"json", "apply --json 4f2a link", nil, 0, `{"applied":["link"],"conflicts":[],"left":2}` + "\n", ""},
-		{"conflicts", "apply 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 1, "", "conflict: src/a.go: its content was changed outside of the stage meanwhile|conflict: \"x\\ny\": it was deleted outside of the stage meanwhile|src/a.go was changed outside of the stage meanwhile, and 1 more; nothing was applied: use --force to overwrite, or name the paths to apply"},
-		{"conflicts as JSON", "apply 4f2a --json", func(s *e2e.FakeStage) { s.Conflicts = conflict[:1] }, 1, `{"applied":[],"conflicts":[{"path":"src/a.go","reason":"content"}],"left":3}` + "\n", "src/a.go was changed outside of the stage meanwhile; nothing was applied: use --force to overwrite, or name the paths to apply"},
-		{"force", "apply --force 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 0, "3 changes applied\n", ""},
+		{"conflicts", "apply 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 1, "",
+			"conflict: src/a.go: its content was changed outside of the stage meanwhile|" +
+				"conflict: \"x\\ny\": it was deleted outside of the stage meanwhile|" +
+				"src/a.go was changed outside of the stage meanwhile, and 1 more" + overwrite},
+		{"conflicts as JSON", "apply 4f2a --json", func(s *e2e.FakeStage) { s.Conflicts = conflict[:1] }, 1,
+			`{"applied":[],"conflicts":[{"path":"src/a.go","reason":"content"}],"left":3}` + "\n",
+			"src/a.go was changed outside of the stage meanwhile" + overwrite},
+		{"force", "apply --force 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 0,
+			"3 changes applied\n", ""},
 		{"refused", "apply 4f2a", func(s *e2e.FakeStage) {
 			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
 		}, 1, "3 changes applied\n", "not applied: fifo: a special file"},
@@ -232,14 +255,19 @@ func TestApply(t *testing.T) {
 		}, 0, "7 changes applied\n", "not applied: fifo: a special file"},
 		{"overwritten", "apply --force 4f2a", func(s *e2e.FakeStage) {
 			s.Conflicts = conflict[:1]
-		}, 0, "3 changes applied\n", "overwritten: src/a.go: its content was changed outside of the stage meanwhile"},
-		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
-		{"another error", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = errors.New("disk full") }, 125, "", "disk full"},
+		}, 0, "3 changes applied\n",
+			"overwritten: src/a.go: its content was changed outside of the stage meanwhile"},
+		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "",
+			"a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
+		{"another error", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = errors.New("disk full") }, 125, "",
+			"disk full"},
 		{"apply after a restart", "apply 4f2a", func(s *e2e.FakeStage) {
-			s.Err = &executor.StageError{Why: "it was restarted", Fix: "add --force", Err: executor.ErrNotSynced}
+			s.Err = &executor.StageError{Why: "it was restarted", Fix: "add --force",
+				Err: executor.ErrNotSynced}
 		}, 1, "", "it was restarted; add --force"},
-		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", "a command uses the stage; wait until it has ended: what it has mounted cannot be discarded, also not with --force"},
-		{"discard by force", "discard --force 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 0, "3 changes discarded\n", ""},
+		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", mounted},
+		{"discard by force", "discard --force 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "",
+			mounted},
 		{"discard a part", "discard 4f2a src", nil, 0, "2 changes discarded\n", ""},
 		{"discard nothing", "discard 4f2a none", nil, 125, "", ""},
 	} {
@@ -255,7 +283,8 @@ func TestApply(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, b.out.String(), strings.Join(b.told, "|"))
 			}
 			o := b.e.All[0].Options
-			if o.DryRun != strings.Contains(test.words, "--dry-run") && strings.HasPrefix(test.words, "apply") {
+			if o.DryRun != strings.Contains(test.words, "--dry-run") &&
+				strings.HasPrefix(test.words, "apply") {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -18,10 +18,13 @@ import (
 func sample(file string) *Base {
 	return &Base{file: file, dirty: true, roots: map[rootKey]map[string]Seen{
 		{"/w", ""}: {
-			".":         {Known: true, At: 5, Facts: Facts{Mode: typeDir | 0o755, UID: 1, GID: 2, Ino: 3, Nlink: 4}},
-			"a":         {Known: true, At: -5, Late: true, Facts: Facts{Mode: typeFile, Size: 7, Mtime: -8, Ctime: 9}},
-			"a\n/\xff":  {Known: true, At: 1},
-			"a/b":       {Known: true, Hides: true, At: 1, Facts: Facts{Mode: typeDir | 0o700, Ino: 1<<64 - 1}},
+			".": {Known: true, At: 5,
+				Facts: Facts{Mode: typeDir | 0o755, UID: 1, GID: 2, Ino: 3, Nlink: 4}},
+			"a": {Known: true, At: -5, Late: true,
+				Facts: Facts{Mode: typeFile, Size: 7, Mtime: -8, Ctime: 9}},
+			"a\n/\xff": {Known: true, At: 1},
+			"a/b": {Known: true, Hides: true, At: 1,
+				Facts: Facts{Mode: typeDir | 0o700, Ino: 1<<64 - 1}},
 			"long/name": {Known: true},
 		},
 		{"/w", "file"}: {"file": {Known: true, Facts: Facts{Mode: typeFile | 0o644, Size: 1<<63 - 1}}},
@@ -96,13 +99,15 @@ func TestLookup(t *testing.T) {
 	t.Parallel()
 	file, dir := Facts{Mode: typeFile}, Facts{Mode: typeDir}
 	b := &Base{roots: map[rootKey]map[string]Seen{{"/w", ""}: {
-		"none": {Known: true, At: 1}, "file": {Known: true, At: 2, Facts: file}, "dir": {Known: true, At: 3, Facts: dir},
+		"none": {Known: true, At: 1}, "file": {Known: true, At: 2, Facts: file},
+		"dir":  {Known: true, At: 3, Facts: dir},
 		"gone": {Known: true, Hides: true, At: 4, Facts: dir}, "gone/old": {Known: true, At: 5, Facts: file},
 	}}}
 	for path, want := range map[string]Seen{
 		"none": {Known: true, At: 1}, "none/x/y": {Known: true, At: 1}, "other": {}, ".": {}, "dir/x": {},
-		"gone/x/y": {Known: true, Below: true, At: 4}, "gone/old": {Known: true, At: 5, Facts: file}, "nonesuch": {},
-		"file/x": {Known: true, At: 2},
+		"gone/x/y": {Known: true, Below: true, At: 4}, "gone/old": {Known: true, At: 5, Facts: file},
+		"nonesuch": {},
+		"file/x":   {Known: true, At: 2},
 	} {
 		if got := b.Lookup(&Layer{Root: "/w"}, path); got != want {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
@@ -139,15 +144,20 @@ func TestConflict(t *testing.T) {
 		{"size", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Size++ }), "content"},
 		{"time", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Mtime++ }), "content"},
 		{"replaced", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ino++ }), "content"},
-		{"times set back", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++ }), "content"},
-		{"times set back, which do not count", Seen{Known: true, Facts: with(file, func(f *Facts) { f.Ctime = 0 })},
-			file, ""},
-		{"another link", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++; f.Nlink++ }), ""},
-		{"mode", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++; f.Mode |= 0o111 }), "mode"},
+		{"times set back", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.Ctime++ }),
+			"content"},
+		{"times set back, which do not count",
+			Seen{Known: true, Facts: with(file, func(f *Facts) { f.Ctime = 0 })}, file, ""},
+		{"another link", Seen{Known: true, Facts: file},
+			with(file, func(f *Facts) { f.Ctime++; f.Nlink++ }), ""},
+		{"mode", Seen{Known: true, Facts: file},
+			with(file, func(f *Facts) { f.Ctime++; f.Mode |= 0o111 }), "mode"},
 		{"owner", Seen{Known: true, Facts: file}, with(file, func(f *Facts) { f.UID++ }), "mode"},
 		{"late", Seen{Known: true, Late: true, Facts: file}, file, "content"},
-		{"other files in a directory", Seen{Known: true, Facts: dir}, with(dir, func(f *Facts) { f.Mtime++; f.Ctime++ }), ""},
-		{"mode of a directory", Seen{Known: true, Facts: dir}, with(dir, func(f *Facts) { f.Mode |= 0o22 }), "mode"},
+		{"other files in a directory", Seen{Known: true, Facts: dir},
+			with(dir, func(f *Facts) { f.Mtime++; f.Ctime++ }), ""},
+		{"mode of a directory", Seen{Known: true, Facts: dir},
+			with(dir, func(f *Facts) { f.Mode |= 0o22 }), "mode"},
 		{"older than the end of its directory", Seen{Known: true, Below: true, At: 5}, file, ""},
 		{"newer than that", Seen{Known: true, Below: true, At: 4}, file, "content"},
 	}
@@ -170,9 +180,12 @@ func TestSelect(t *testing.T) {
 		entries = append(entries, e)
 	}
 	for paths, want := range map[string]string{
-		"": "[. d d/n d/x dd gone]", "/w": "[. d d/n d/x dd gone]", "/w/d": "[d d/n d/x]", "/w/d/x": "[d d/x]", "/w/dd /w/d/n": "[d d/n dd]",
-		"/w/none": "the stage has no change at /w/none; see sallyport changes", "/w/d/x/y": "the stage has no change at /w/d/x/y; see sallyport changes",
-		"/w/gone/x": "/w/gone/x is in the directory /w/gone, which was deleted as a whole; name that directory",
+		"": "[. d d/n d/x dd gone]", "/w": "[. d d/n d/x dd gone]", "/w/d": "[d d/n d/x]",
+		"/w/d/x": "[d d/x]", "/w/dd /w/d/n": "[d d/n dd]",
+		"/w/none":  "the stage has no change at /w/none; see sallyport changes",
+		"/w/d/x/y": "the stage has no change at /w/d/x/y; see sallyport changes",
+		"/w/gone/x": "/w/gone/x is in the directory /w/gone, which was deleted as a whole; " +
+			"name that directory",
 	} {
 		chosen, err := Select(entries, strings.Fields(paths))
 		got := []string{}

@@ -247,10 +247,8 @@ func listOf(entries []Entry) string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s %s %s %s %d %d", e.Kind, e.Path, e.File, e.Mode, e.Size, e.OldSize)
-		for name, is := range map[string]bool{"binary": e.Binary} {
-			if is {
-				b.WriteString(" " + name)
-			}
+		if e.Binary {
+			b.WriteString(" binary")
 		}
 		if e.Entries > 0 {
 			fmt.Fprintf(&b, " entries=%d", e.Entries)

@@ -146,7 +146,7 @@ func (s *stage) Apply(ctx context.Context, o executor.ApplyOptions) (*executor.A
 	}
 	done := &executor.Applied{Applied: got.Applied, Conflicts: got.Conflicts, Left: got.Left,
 		Refused: got.Refused}
-	if len(got.Conflicts) > 0 {
+	if len(got.Conflicts) > 0 && !o.Force { // by force they were overwritten
 		return done, &executor.ConflictError{Conflicts: got.Conflicts}
 	}
 	return done, nil

@@ -18,7 +18,7 @@ var reasons = []struct {
 	err  error
 }{
 	{"unknownStage", executor.ErrNoStage}, {"noChange", executor.ErrNoChange},
-	{"stageInUse", executor.ErrStageInUse},
+	{"stageInUse", executor.ErrStageInUse}, {"notSynced", executor.ErrNotSynced},
 }
 
 // otherReason is the word for other errors of a stage.

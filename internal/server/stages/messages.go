@@ -79,8 +79,8 @@ type Apply struct {
 	Force  bool `json:"force,omitempty"`
 }
 
-// Applied is the result of stage/apply, as in [executor.Applied]. With conflicts nothing was applied. No list
-// is nil.
+// Applied is the result of stage/apply, as in [executor.Applied]. With conflicts nothing was applied, but by
+// force. No list is nil.
 type Applied struct {
 	_         struct{}            `rule:"name=StageApplyResult"`
 	Applied   []string            `json:"applied"`

@@ -20,9 +20,9 @@ import (
 
 // A fake has stages in memory.
 type fake struct {
-	all     []*fakeStage
-	err     error
-	running bool
+	all                []*fakeStage
+	err                error
+	running, restarted bool
 }
 
 type fakeStage struct {
@@ -65,11 +65,16 @@ func (s *fakeStage) Diff(_ context.Context, w io.Writer, _ ...string) error {
 
 func (s *fakeStage) Apply(_ context.Context, o executor.ApplyOptions) (*executor.Applied, error) {
 	s.applied = o
-	if !o.Force {
-		list := []executor.Conflict{{Path: "a", Reason: "content"}}
+	list := []executor.Conflict{{Path: "a", Reason: "content"}}
+	switch {
+	case o.Force:
+	case s.of.restarted:
+		return new(executor.Applied), &executor.StageError{Why: "it was restarted", Fix: "add --force",
+			Err: executor.ErrNotSynced}
+	default:
 		return &executor.Applied{Conflicts: list, Left: 1}, &executor.ConflictError{Conflicts: list}
 	}
-	return &executor.Applied{Applied: []string{"a"},
+	return &executor.Applied{Applied: []string{"a"}, Conflicts: list,
 		Refused: []executor.Conflict{{Path: "b", Reason: "a pipe"}}}, nil
 }
 
@@ -237,8 +242,13 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	done, err = s.Apply(t.Context(), executor.ApplyOptions{Force: true})
-	if err != nil || len(done.Applied) != 1 || len(done.Refused) != 1 {
+	if err != nil || len(done.Applied) != 1 || len(done.Conflicts) != 1 || len(done.Refused) != 1 {
 		t.Errorf("%+v, %v", done, err)
+	}
+	f.restarted = true
+	if _, err = s.Apply(t.Context(), executor.ApplyOptions{}); !errors.Is(err, executor.ErrNotSynced) ||
+		err.Error() != "it was restarted; add --force" {
+		t.Errorf("%v", err)
 	}
 	err = s.Discard(t.Context(), false)
 	if own := new(executor.StageError); !errors.Is(err, executor.ErrStageInUse) || !errors.As(err, &own) ||

@@ -40,7 +40,11 @@ var samples = map[string][2]string{
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
 	"hooks.approver": {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
 	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""},
-	"network.mitm.rules": {`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`, `{ r = { hosts = ["api.example.com"], paths = ["a"] } }`}, "network.credentials": {`{ g = { env = "T", hosts = ["api.example.com"], where = ["bearer"] } }`, `{ g = { env = "T", hosts = ["*"] } }`},
+	"network.mitm.rules": {
+		`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`,
+		`{ r = { hosts = ["api.example.com"], paths = ["a"] } }`},
+	"network.credentials": {`{ g = { env = "T", hosts = ["api.example.com"], where = ["bearer"] } }`,
+		`{ g = { env = "T", hosts = ["*"] } }`},
 }
 
 // The places in which keys may stand besides the top of the user's file. They are listed here

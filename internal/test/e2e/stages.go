@@ -72,7 +72,7 @@ func (s *FakeStage) Changes(_ context.Context, paths ...string) ([]executor.Chan
 		}
 		if len(some) == n {
 			return nil, &executor.StageError{Why: "the stage has no change at " + p,
-				Err: executor.ErrNoChange}
+				Fix: "see sallyport changes", Err: executor.ErrNoChange}
 		}
 	}
 	return some, nil
@@ -106,8 +106,8 @@ func (s *FakeStage) Apply(ctx context.Context, o executor.ApplyOptions) (*execut
 }
 
 // Discard notes what is asked for.
-func (s *FakeStage) Discard(ctx context.Context, force bool, paths ...string) error {
-	if s.Err != nil && !force {
+func (s *FakeStage) Discard(ctx context.Context, _ bool, paths ...string) error {
+	if s.Err != nil {
 		return s.Err
 	}
 	s.Discarded = append([]string{"all"}, paths...)
