@@ -70,6 +70,11 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	if err := x.stageable(policy); err != nil {
 		return nil, err // whatever led there: the host's files do not change
 	}
+	if x.runner.AuditRequired {
+		if err := x.sync(ctx); err != nil {
+			return nil, &AuditError{err}
+		}
+	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)
@@ -81,8 +86,8 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level,
 		Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors,
-		Explain: x.cmd.Explain,
-		Stdout:  x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
+		Explain: x.cmd.Explain, Digest: x.runner.Audit != nil,
+		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
 		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnListen: x.listens, OnRecord: x.recorder(),
 		Retain: x.retain,
@@ -387,7 +392,7 @@ type fanout struct {
 func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
 	f := &fanout{execution: x, kept: x.cmd.Retention.capture(),
 		budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
-	f.events = records.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents,
+	f.events = records.Outputs{Queue: x.runner.outputs(), Of: x.event(0, nil), Waits: x.runner.WaitForEvents,
 		Stopped: stopped}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {

@@ -47,6 +47,18 @@ type StartError = executor.StartError
 // A DirError is a working directory that cannot be used.
 type DirError = executor.DirError
 
+// An AuditError says that Runner.Audit did not keep what happened, where that is required. Beside a Result the
+// command ran; without one it did not.
+type AuditError struct{ Err error }
+
+// Error returns one sentence.
+func (e *AuditError) Error() string {
+	return "sallyport: the audit log is required and cannot be written: " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *AuditError) Unwrap() error { return e.Err }
+
 // A CmdError reports an invalid Cmd.
 type CmdError struct {
 	Field  string // of Cmd; empty for the Cmd as a whole

@@ -392,6 +392,38 @@ func (x *execution) flush() {
 	x.runner.events.Flush(x.stopped, life.Done())
 }
 
+// syncTime is how long a run waits until the audit log has kept what happened in it.
+const syncTime = 10 * time.Second
+
+// errNoAudit is the cause where an audit log is required and there is none.
+var errNoAudit = errors.New("there is none; set Audit")
+
+// sync waits until the audit log has kept what happened until now.
+func (x *execution) sync(ctx context.Context) error {
+	if x.runner.Audit == nil {
+		return errNoAudit
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	return x.runner.events.Sync(ctx)
+}
+
+// kept returns the end of a run once the audit log has it.
+func (x *execution) kept(res *Result, err error) (*Result, error) {
+	if x.runner.Audit == nil {
+		return res, err
+	}
+	why := x.sync(context.Background()) // a run that was canceled is kept, too
+	switch {
+	case why == nil:
+	case x.runner.AuditRequired:
+		err = errors.Join(err, &AuditError{why})
+	case res != nil:
+		res.Notices = append(res.Notices, "the audit log lacks the end of this run: "+why.Error())
+	}
+	return res, err
+}
+
 // endOf names the end of a command that did not run.
 func endOf(err error) End {
 	var start *executor.StartError

@@ -98,6 +98,12 @@ type Runner struct {
 	// limit, its context or Close) may be dropped, and is counted; the time limit of one that has
 	// ended goes on. False waits for no sink.
 	WaitForEvents bool
+	// Audit keeps what happens, output excepted, before Run returns; nil keeps nothing. See AuditRequired.
+	Audit event.Log
+	// AuditRequired runs nothing whose decision Audit does not keep before it starts: such a command ends with
+	// an *AuditError, and one whose end is not kept has one beside its Result. False makes it a notice in the
+	// Result. True without Audit runs nothing.
+	AuditRequired bool
 	// MaxSessions is how many sessions may be alive at once; 0 means 64. Starting one
 	// more is a *TooManySessionsError.
 	MaxSessions int
@@ -189,12 +195,20 @@ func (r *Runner) prepareLocked() {
 	if r.Executor == nil {
 		r.own = new(local.Executor)
 	}
-	if r.Events != nil {
-		r.events = &records.Queue{Sink: r.Events}
+	if r.Events != nil || r.Audit != nil {
+		r.events = &records.Queue{Sink: r.Events, Log: r.Audit}
 	}
 	if r.Network != nil {
 		r.live = network.NewLive(r.Network)
 	}
+}
+
+// outputs is the queue for output, nil without a sink for it.
+func (r *Runner) outputs() *records.Queue {
+	if r.Events == nil {
+		return nil
+	}
+	return r.events
 }
 
 // permits is Permits, or nil. A panic permits nothing.
@@ -445,7 +459,7 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 		err = &ApprovalError{x.approvals, err}
 	}
 	x.ended(res, err)
-	return res, err
+	return x.kept(res, err)
 }
 
 // requirement says by a set of rules whether the command runs, whether that needs an approval, and

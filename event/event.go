@@ -14,6 +14,7 @@ package event
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -111,3 +112,13 @@ type SinkFunc func(Event)
 
 // Emit calls f.
 func (f SinkFunc) Emit(e Event) { f(e) }
+
+// A Log is a Sink that keeps what it gets for good, such as that of package audit.
+type Log interface {
+	// Emit takes an event, and does not block. What refers to memory of others must not be changed
+	// afterwards by either side.
+	Sink
+	// Sync blocks until everything that was emitted before the call is kept, and returns why something is
+	// not, or the cause of ctx. The Log says what kept means.
+	Sync(ctx context.Context) error
+}

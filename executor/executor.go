@@ -133,8 +133,8 @@ type Spec struct {
 	// where the user of the executor may make them (root), and counts them in
 	// [Exit.OwnershipIgnored]. It needs an observer.
 	OwnershipErrors bool
-	// Explain asks for [Sandbox.Script].
-	Explain bool
+	// Explain asks for [Sandbox.Script], Digest for [Sandbox.Plan].
+	Explain, Digest bool
 
 	// Stdin, Stdout and Stderr are passed to the process. A nil Stdin is the null device,
 	// unless PipeStdin asks for a pipe. A nil Stdout or Stderr is a pipe to OnOutput and
@@ -479,6 +479,9 @@ type Sandbox struct {
 	Shared   bool     `json:"shared,omitempty"`
 	Warnings []string `json:"-"` // for people; the command runs all the same
 	Script   string   `json:"-"` // the launch, printed for people; empty without [Spec.Explain]
+	// Plan is the SHA-256 of the Script in hexadecimal digits; empty without [Spec.Digest], and where the
+	// executor has no script.
+	Plan string `json:"plan_sha256,omitempty"`
 }
 
 // StartError reports a program that could not be executed.

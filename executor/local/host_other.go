@@ -42,7 +42,7 @@ func (h *host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 	}
 	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0],
 		Stdout: stdio[1], Stderr: stdio[2]}
-	g, err := process.StartGroup(cmd, p.Sandbox(spec.Explain))
+	g, err := process.StartGroup(cmd, p.Sandbox(spec))
 	if err != nil {
 		return nil, hostfacts.StartError(spec.Args[0], err)
 	}

@@ -322,7 +322,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		return nil, a.bounds.Explain(err)
 	}
 	proc.OnStop = a.spec.OnStop
-	c := a.host.newChild(p, a.spec.Explain, proc, monitor)
+	c := a.host.newChild(p, a.spec, proc, monitor)
 	if err := a.receive(c, &sent, p); err != nil {
 		_ = c.Kill()
 		return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))

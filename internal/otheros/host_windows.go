@@ -77,7 +77,7 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 		Stdout: stdio[1], Stderr: stdio[2],
 		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED},
 	}
-	return startInJob(spec, cmd, p.Sandbox(spec.Explain))
+	return startInJob(spec, cmd, p.Sandbox(spec))
 }
 
 // Close refuses further starts.

@@ -16,6 +16,8 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -63,15 +65,24 @@ func (p *Plan) Has(op launch.Op) bool {
 	return slices.ContainsFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == op })
 }
 
-// Sandbox describes what the plan enforces. With explain it prints the launch as well.
-func (p *Plan) Sandbox(explain bool) executor.Sandbox {
+// Sandbox describes what the plan enforces. It prints the launch, and sums it up, as the Spec says.
+func (p *Plan) Sandbox(spec *executor.Spec) executor.Sandbox {
 	s := executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker}
-	switch {
-	case !explain:
-	case p.Exec != nil:
-		s.Script = p.Exec.String()
-	default:
-		s.Script = p.Script.String()
+	if !spec.Explain && !spec.Digest {
+		return s
+	}
+	script := ""
+	if p.Exec != nil {
+		script = p.Exec.String()
+	} else {
+		script = p.Script.String()
+	}
+	if spec.Explain {
+		s.Script = script
+	}
+	if spec.Digest {
+		sum := sha256.Sum256([]byte(script))
+		s.Plan = hex.EncodeToString(sum[:])
 	}
 	return s
 }

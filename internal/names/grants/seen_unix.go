@@ -235,3 +235,10 @@ func list(root, dir string) []string {
 	}
 	return files
 }
+
+// matches reports whether the line is about a name below its root.
+func (n *ToolName) matches(name string) bool {
+	suffix, isPattern := strings.CutPrefix(n.Name, "*")
+	return n.Name == name || isPattern && len(name) > len(suffix) && strings.HasSuffix(name, suffix) &&
+		!strings.Contains(name, "/")
+}

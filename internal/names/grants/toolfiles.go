@@ -208,12 +208,6 @@ func FindTool(name string) (ToolName, bool) {
 	return n, true
 }
 
-func (n *ToolName) matches(name string) bool {
-	suffix, isPattern := strings.CutPrefix(n.Name, "*")
-	return n.Name == name || isPattern && len(name) > len(suffix) && strings.HasSuffix(name, suffix) &&
-		!strings.Contains(name, "/")
-}
-
 // Below returns the line of the name in root that a path is or lies in, and where that is;
 // false for every other path. Both paths are absolute and clean.
 func Below(root, path string) (n ToolName, at string, ok bool) {

@@ -27,7 +27,9 @@ const (
 // A Queue passes events to a sink, in order and one at a time. Its goroutine lives only
 // while there are events. The nil Queue drops everything, but has no Output.
 type Queue struct {
-	Sink event.Sink
+	Sink event.Sink // nil for none: then it has no Output either
+	// Log gets the same events but output, before Emit returns; nil for none.
+	Log event.Log
 
 	mu      sync.Mutex
 	queue   []event.Event
@@ -37,6 +39,7 @@ type Queue struct {
 	late    bool          // a flush has waited in vain, and the sink is where it was
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
 	err     error         // of the first call of the sink that failed
+	logErr  error         // likewise of the log
 	gone    bool          // the sink has panicked
 	taken   uint64        // the number of the last event that the sink has
 	step    chan struct{} // closed when it has one more; nil when none waits
@@ -102,6 +105,14 @@ func (m *Queue) joinLocked(e *event.Event, out event.Output) bool {
 func (m *Queue) pushLocked(e event.Event) {
 	m.seq++
 	e.Time, e.Seq = time.Now(), m.seq
+	if _, out := e.Body.(event.Output); m.Log != nil && !out {
+		err := strict.Call("the log of events", func() error { m.Log.Emit(e); return nil })
+		m.logErr = cmp.Or(m.logErr, err)
+	}
+	if m.Sink == nil {
+		m.taken = m.seq
+		return
+	}
 	m.queue = append(m.queue, e)
 	if m.idle == nil {
 		m.idle = make(chan struct{})
@@ -181,6 +192,20 @@ func (m *Queue) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
+}
+
+// Sync waits until the log has kept everything that was emitted before the call, and returns why not.
+func (m *Queue) Sync(ctx context.Context) error {
+	if m == nil || m.Log == nil {
+		return nil
+	}
+	m.mu.Lock()
+	err := m.logErr
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return strict.Call("the log of events", func() error { return m.Log.Sync(ctx) })
 }
 
 // Flush waits until the sink has all events, or for a limited time. That begins when one of
