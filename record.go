@@ -59,7 +59,7 @@ func (x *execution) recordTerminal(spec *executor.Spec) {
 
 // denialText is a denial in a few words.
 func denialText(d *sandbox.Denial) string {
-	what := string(d.Op)
+	what := d.Op.String()
 	for _, of := range []string{d.Call, d.Path, d.Addr} {
 		if of != "" {
 			what += " " + of
@@ -95,7 +95,7 @@ func (x *execution) mark(b event.Body) {
 	case event.ApprovalDecided:
 		r.Mark(fmt.Sprintf("decided by %s: %s", b.Source, b.Decision))
 	case event.Granted:
-		r.Mark("granted: " + text.Line(string(b.Op)+" "+b.Path))
+		r.Mark("granted: " + text.Line(b.Op.String()+" "+b.Path))
 	case event.Network:
 		if b.Decision == network.Deny && b.End == nil {
 			r.Mark(fmt.Sprintf("denied: connect %s:%d", text.Line(b.Host), b.Port))
