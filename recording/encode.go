@@ -4,7 +4,9 @@
 package recording
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -100,9 +102,11 @@ func appendText(b, p []byte) []byte {
 	}
 	const hex = "0123456789abcdef"
 	from := 0
-	for i, c := range p {
+	for i := plainPrefix(p); i < len(p); i++ {
+		c := p[i]
 		e := escapes[c]
 		if e == 0 {
+			i += plainPrefix(p[i+1:])
 			continue
 		}
 		b = append(append(b, p[from:i]...), '\\', e)
@@ -112,4 +116,20 @@ func appendText(b, p []byte) []byte {
 		from = i + 1
 	}
 	return append(b, p[from:]...)
+}
+
+// plainPrefix returns how many bytes p begins with that a string of JSON has as they are, or up to 7
+// less.
+func plainPrefix(p []byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(p); n += 8 {
+		w := binary.LittleEndian.Uint64(p[n:])
+		quote, slash := w^ones*'"', w^ones*'\\'
+		// The lowest top bit that is set is that of a byte below the space, or of one of the two.
+		if found := ((w-ones*' ')&^w | (quote-ones)&^quote | (slash-ones)&^slash) & tops; found != 0 {
+			return n + bits.TrailingZeros64(found)/8
+		}
+	}
+	return n
 }

@@ -55,6 +55,10 @@ const DefaultMaxSize = 1 << 30
 const (
 	// maxWaiting is how many bytes wait for the disk before the command has to.
 	maxWaiting = 1 << 20
+	// flushSize is how many bytes are written at once while there is much output; what is less is written
+	// after flushDelay.
+	flushSize  = 256 << 10
+	flushDelay = 50 * time.Millisecond
 	// reserve is how much of the largest size is left for the last lines.
 	reserve = 4 << 10
 	// endTime is how long the end of a recording waits for the disk.
@@ -100,6 +104,7 @@ type Recorder struct {
 	size    int64         // of all lines
 	full    bool          // MaxSize is reached
 	writing bool          // write runs
+	timed   bool          // it will run after flushDelay
 	room    chan struct{} // closed when less waits; nil when nothing waits for that
 	done    chan struct{} // closed when the file is closed
 	gaps    int64
@@ -297,19 +302,34 @@ func (r *Recorder) push(line []byte) {
 	r.kick()
 }
 
-// kick has what waits written.
+// kick has what waits written, now or soon.
 func (r *Recorder) kick() {
-	if !r.writing {
+	switch {
+	case r.writing:
+	case r.ended || len(r.waiting) >= flushSize:
 		r.writing = true
-		go r.write()
+		go func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.write()
+		}()
+	case !r.timed:
+		r.timed = true
+		time.AfterFunc(flushDelay, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.timed = false; !r.writing && !r.ended {
+				r.writing = true
+				r.write()
+			}
+		})
 	}
 }
 
-// write writes what waits, and ends with that.
+// write writes what waits, and closes the file at the end of the recording.
 func (r *Recorder) write() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.waiting) > 0 && r.err == nil {
+	for first := true; r.err == nil && len(r.waiting) > 0 &&
+		(first || r.ended || len(r.waiting) >= flushSize); first = false {
 		batch := r.waiting
 		r.waiting, r.spare = r.spare[:0], nil
 		if r.room != nil {
@@ -329,7 +349,7 @@ func (r *Recorder) write() {
 		r.spare, r.err = batch[:0], cmp.Or(r.err, err)
 	}
 	r.writing = false
-	if r.room != nil { // the recording has failed
+	if r.room != nil && r.err != nil {
 		close(r.room)
 		r.room = nil
 	}
@@ -338,6 +358,8 @@ func (r *Recorder) write() {
 			r.err = writeError(err)
 		}
 		close(r.done)
+	} else if len(r.waiting) > 0 && r.err == nil {
+		r.kick()
 	}
 }
 

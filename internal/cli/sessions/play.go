@@ -316,7 +316,7 @@ func (p *player) await(ctx context.Context) error {
 				left = time.Until(p.due)
 			}
 			switch key {
-			case 'q', 'Q', 3, 4: // also control-C and control-D
+			case 'q', 'Q', 3: // also control-C
 				return errQuit
 			case ' ':
 				p.paused = !p.paused
