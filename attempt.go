@@ -51,16 +51,16 @@ type attempt struct {
 	told    chan struct{} // closed when its start was reported
 }
 
-// begin starts the command under a policy. An error says why there is no process.
-func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+// startable reports what prevents an attempt under a policy.
+func (x *execution) startable(ctx context.Context, policy sandbox.Policy) error {
 	switch changed, err := x.look.Start(x.opened); {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case changed != "":
-		return nil, fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
+		return fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
 	}
 	if err := x.bound(); err != nil {
-		return nil, err // a link has changed since
+		return err // a link has changed since
 	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
@@ -68,12 +68,20 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 			strings.Join(left, ", "))
 	}
 	if err := x.stageable(policy); err != nil {
-		return nil, err // whatever led there: the host's files do not change
+		return err // whatever led there: the host's files do not change
 	}
 	if x.runner.AuditRequired {
 		if err := x.sync(ctx); err != nil {
-			return nil, &AuditError{err}
+			return &AuditError{err}
 		}
+	}
+	return nil
+}
+
+// begin starts the command under a policy. An error says why there is no process.
+func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	if err := x.startable(ctx, policy); err != nil {
+		return nil, err
 	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
@@ -94,7 +102,6 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
-	x.recordTerminal(a.spec)
 	x.questionsOf(a)
 
 	a.start = time.Now()
@@ -229,6 +236,7 @@ func (x *execution) input(spec *executor.Spec) io.Reader {
 	f, isFile := input.(*os.File)
 	if x.cmd.TTY != nil {
 		spec.TTY = x.cmd.TTY
+		x.recordTerminal(spec)
 		if x.session {
 			return nil // the session's owner types it
 		}

@@ -40,7 +40,7 @@ func TestRecordedFlags(t *testing.T) {
 		"--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key",
 		"--remote-tls-ca", "--timeout", "--kill-after",
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
-		"--approved",
+		"--approved", "--record", "--no-record",
 	}
 	for _, f := range new(args.Options).Flags() {
 		if slices.Contains(ignored, f.Name()) {
