@@ -35,7 +35,9 @@ func sessionCommands() []command {
 			return v.Run(ctx, env.sessions(), &o.sessions, words)
 		}
 		if v.Words > 0 {
-			c.offer = func(before []string) (syntax.FlagKind, []candidate) { return v.Offer(System().sessions(), before) }
+			c.offer = func(before []string) (syntax.FlagKind, []candidate) {
+				return v.Offer(System().sessions(), before)
+			}
 		}
 		all = append(all, c)
 	}
