@@ -53,14 +53,8 @@ type attempt struct {
 
 // begin starts the command under a policy. An error says why there is no process.
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
-	switch changed, err := x.look.Start(x.opened); {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	case changed != "":
-		return nil, fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
-	}
-	if err := x.bound(); err != nil {
-		return nil, err // a link has changed since
+	if err := x.unchanged(); err != nil {
+		return nil, err
 	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
@@ -120,6 +114,17 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		a.input = process.Feed(p, input)
 	}
 	return a, nil
+}
+
+// unchanged returns an error if what the decision rests on is not as it was.
+func (x *execution) unchanged() error {
+	switch changed, err := x.look.Start(x.opened); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case changed != "":
+		return fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
+	}
+	return x.bound() // a link may have changed since
 }
 
 // output takes output once the start was reported, so that events are in order.

@@ -119,7 +119,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		before = x.inherits
 	}
 	now := r.setting()
-	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), before, c.Tmp)
+	x.places, err = r.places(ctx, c, cmp.Or(c.Dir, now.dir), before)
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +267,8 @@ func (x *execution) leave() error {
 }
 
 // places returns what the special places of a policy are on the executor's machine.
-func (r *Runner) places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
-	places, err := r.executor().Places(ctx, dir, env, tmp)
+func (r *Runner) places(ctx context.Context, c *Cmd, dir string, env []string) (sandbox.Places, error) {
+	places, err := executor.PlacesIn(ctx, r.executor(), c.Stage, dir, env, c.Tmp)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return places, err
 	}

@@ -37,7 +37,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words)
+			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r, words)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -54,21 +54,23 @@ func (o *Options) callers() error {
 	return explain.NewError("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 
-// prepare makes the run. Person may be nil, and workdir empty.
-func (o *Options) prepare(env *Env, person approval.Approver, workdir string,
-	words []string) (*runs.Prepared, error) {
+// prepare makes the run of a request.
+func (o *Options) prepare(env *Env, r *runs.Request, words []string) (*runs.Prepared, error) {
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
 	}
 	cmd, policy, err := o.Build(env, dir, words)
-	if err == nil && workdir != "" {
-		err = CheckPath("the working directory", workdir, true)
-		cmd.Dir, policy = workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
+	if err == nil && r.Workdir != "" {
+		if cmd.Stage == nil && r.Stage == nil { // else the stage may have it
+			err = CheckPath("the working directory", r.Workdir, true)
+		}
+		cmd.Dir, policy = r.Workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
 	}
 	if err != nil {
 		return nil, err
 	}
+	person := r.Approver
 	if person == nil {
 		person = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
 			return approval.Decision{}, approval.ErrPass
