@@ -15,8 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the time as the kernel stamps files with it, a few milliseconds behind the clock.
+// Now is a time that the kernel stamps files with: all stamps before are at most this one, and all that follow
+// at least. That is a few milliseconds behind the clock, and from Linux 6.13 also before it: a file that was
+// looked at gets a finer stamp.
 func Now() time.Time {
+	if fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC); err == nil {
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		unix.Close(fd)
+		if err == nil {
+			return time.Unix(st.Ctim.Unix())
+		}
+	}
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
 		return time.Time{} // all that the host has is newer
