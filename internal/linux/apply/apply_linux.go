@@ -63,6 +63,7 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 		return result, err
 	}
 	w.force = o.Force
+	w.recall()
 	w.refuse(result)
 	result.Left = w.total
 	for _, n := range w.entries {
@@ -141,6 +142,7 @@ type work struct {
 
 	entries []*node // of all changes, in their order
 	links   map[inode]*node
+	earlier lasting // of calls before this one
 	lock    *os.File
 	journal journal
 	buffer  []byte
@@ -269,6 +271,9 @@ func (w *work) settle(left int) error {
 		return w.journal.end() // the caller forgets all of it
 	}
 	if !w.stage.InUse {
+		if err := w.remember(); err != nil {
+			return err
+		}
 		if err := w.drop(); err != nil {
 			return err
 		}

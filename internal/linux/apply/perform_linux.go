@@ -103,7 +103,8 @@ func (w *work) kid(k *node, p *pair, ph phase) (changed bool, err error) {
 		return false, nil
 	case e.Kind == executor.ChangeDeleted:
 		return true, w.remove(k, p)
-	case e.Kind == executor.ChangeMode && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1:
+	case e.Kind == executor.ChangeMode && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1 &&
+		!w.linked(&e.New):
 		return false, w.inPlace(k, p)
 	}
 	return true, w.put(k, p)
@@ -172,7 +173,7 @@ func (w *work) inPlace(k *node, p *pair) error {
 		return err
 	}
 	defer unix.Close(from)
-	want, err := changes.Attrs(from)
+	want, err := changes.StagedAttrs(from)
 	if err != nil {
 		return err
 	}
