@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -264,4 +263,9 @@ func (u *updater) keep() {
 }
 
 // split returns the directory of a path relative to a root, and the name in it.
-func split(at string) (dir, name string) { return path.Dir(at), path.Base(at) }
+func split(at string) (dir, name string) {
+	if i := strings.LastIndexByte(at, '/'); i >= 0 {
+		return at[:i], at[i+1:]
+	}
+	return ".", at
+}
