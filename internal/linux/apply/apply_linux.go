@@ -147,6 +147,7 @@ type work struct {
 	journal journal
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents
+	slow    int             // how many of the last removals were: see removeOld
 	frees   chan struct{}   // has one for each of those that freeing waits for
 	freeing sync.WaitGroup
 
