@@ -175,6 +175,9 @@ func (s *openedStage) read(ctx context.Context, paths []string) ([]changes.Entry
 	if err != nil {
 		return nil, nil, err
 	}
+	if kib, ok := unwritten(); ok && kib <= maxUnwritten {
+		st.sync()
+	}
 	return read(ctx, st, s.paths(paths))
 }
 
@@ -191,8 +194,12 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 	}
 	o.Paths = s.paths(o.Paths)
 	done, err := apply.Apply(ctx, of, o)
-	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {
+	switch {
+	case err != nil || of.InUse || o.DryRun:
+	case done.Left == 0:
 		err = st.Forget()
+	default:
+		st.sync() // what was applied was synced before: most of it has been written
 	}
 	return done, err
 }
