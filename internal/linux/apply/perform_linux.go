@@ -287,15 +287,15 @@ func (w *work) place(k *node, p *pair) error {
 	return w.removeOld(p.host)
 }
 
-// A file system waits for its disk when it frees the blocks of files if that took slowFree for slowFrees of them,
-// one after the other: a busy machine makes single ones slow.
+// A file system waits for its disk when it frees the blocks of files if that took slowFree for slowFrees of
+// them, one after the other: a busy machine makes single ones slow.
 const (
 	slowFree  = 200 * time.Microsecond
 	slowFrees = 3
 )
 
-// removeOld removes what was exchanged. Where a file system waits for its disk (ext4 with discard), blocks are
-// freed when the last descriptor is closed, beside what follows; elsewhere that would take longer itself.
+// removeOld removes what was exchanged. Where a file system waits for its disk (ext4 with discard), blocks
+// are freed when the last descriptor is closed, beside what follows; elsewhere that would take longer itself.
 func (w *work) removeOld(host int) error {
 	if w.slow < slowFrees {
 		began := time.Now()

@@ -353,8 +353,8 @@ func Attrs(fd int) (map[string]string, error) {
 	return out, nil
 }
 
-// StagedAttrs is [Attrs] of an open file of a stage. Its owner may have taken the right to read it away, which
-// attributes of users need also when it is open: it is given for a moment.
+// StagedAttrs is [Attrs] of an open file of a stage. Its owner may have taken the right to read it away,
+// which attributes of users need also when it is open: it is given for a moment.
 func StagedAttrs(fd int) (map[string]string, error) {
 	out, err := Attrs(fd)
 	var st unix.Stat_t

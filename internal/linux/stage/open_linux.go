@@ -111,7 +111,9 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 		}
 		if st == nil && validID(id) && !errors.Is(err, executor.ErrNoStage) { // it can be discarded
 			return &openedStage{judge: judge, store: store, id: id, workspace: workspace,
-				info: func() executor.StageInfo { return executor.StageInfo{ID: id, Workspace: workspace} }}, nil
+				info: func() executor.StageInfo {
+					return executor.StageInfo{ID: id, Workspace: workspace}
+				}}, nil
 		}
 		if !errors.Is(err, executor.ErrNoStage) {
 			break

@@ -106,8 +106,8 @@ func TestDiscardInUse(t *testing.T) {
 	must(t, o.Discard(t.Context(), false))
 }
 
-// TestSynced: what was synced before the machine was started anew needs no force, but what a command wrote after
-// that does.
+// TestSynced: what was synced before the machine was started anew needs no force, but what a command wrote
+// after that does.
 func TestSynced(t *testing.T) {
 	s, dir := userStore(t), filepath.Join(t.TempDir(), "w")
 	st := withChange(t, s, dir)
