@@ -15,8 +15,8 @@ import (
 )
 
 // Now is a time that the kernel stamps files with: all stamps before are at most this one, and all that
-// follow at least. That is up to a few milliseconds behind the clock. From Linux 6.13 the coarse clock does not
-// do: a file that was looked at gets a finer stamp, which is later than that.
+// follow at least. That is up to a few milliseconds behind the clock. From Linux 6.13 the coarse clock does
+// not do: a file that was looked at gets a finer stamp, which is later than that.
 func Now() time.Time {
 	if fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC); err == nil {
 		var st unix.Stat_t

@@ -145,7 +145,7 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error 
 }
 
 // maxUnwritten is up to how many KiB that wait to be written, of all programs, a listing syncs the stage: it
-// would take long otherwise. The kernel writes what is older than half a minute, so most machines have little.
+// would take long otherwise. The kernel writes what is older than half a minute: most machines have little.
 const maxUnwritten = 4 << 10
 
 // unwritten returns how many KiB wait to be written; false where that is not known.
@@ -173,8 +173,8 @@ func bootID() string {
 }
 
 // synced returns an error if the machine was restarted since a command ran, and what that wrote was not
-// synced before. Overlays are volatile: after a crash, files of the stage may be empty or cut off. What tells a
-// crash from an orderly end is not recorded.
+// synced before. Overlays are volatile: after a crash, files of the stage may be empty or cut off. What tells
+// a crash from an orderly end is not recorded.
 func (st *Stage) synced() error {
 	if now := bootID(); st.Boot == "" || now == "" || st.Boot == now || st.covered(st.Commands) {
 		return nil
@@ -199,8 +199,8 @@ func (st *Stage) covered(commands int) bool {
 
 // sync has all that commands wrote reach the disk, so that no crash of the machine after that counts. It does
 // nothing while a command runs, and where a crash may have taken something already. The stage may be one that
-// is not locked: a command that begins meanwhile is another one than those that are counted. What fails is done
-// by the next call.
+// is not locked: a command that begins meanwhile is another one than those that are counted. What fails is
+// done by the next call.
 func (st *Stage) sync() {
 	if st.Began != 0 || st.Boot == "" || st.Boot != bootID() || st.covered(st.Commands) {
 		return
