@@ -117,6 +117,7 @@ type Stager interface {
 // workspace; they name changes at and below them, and none names all. A path with no change is an error
 // that matches ErrNoChange. The methods may be called concurrently.
 type Stage interface {
+	// Info says what was true when it was called first; it reads the stage then.
 	Info() StageInfo
 	// Changes lists the difference, by root and path.
 	Changes(ctx context.Context, paths ...string) ([]Change, error)
