@@ -91,6 +91,14 @@ func auditCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return explain.NewError(
 			"audit needs a subcommand: verify, show, export, key or checkpoint; see sallyport help audit")
 	}
+	known := make([]string, len(auditVerbs))
+	for i, v := range auditVerbs {
+		known[i] = v[0]
+	}
+	if !slices.Contains(known, words[0]) {
+		return explain.NewError("unknown subcommand %s%s", syntax.QuoteFlag(words[0]),
+			syntax.NearestClause(words[0], known, "see sallyport help audit"))
+	}
 	var places []string
 	if len(words) > 1 {
 		places = []string{args.Absolute(words[1], env.Dir, env.Variable("HOME"))}
@@ -105,15 +113,8 @@ func auditCommand(ctx context.Context, env *Env, o *options, words []string) err
 		err = showAudit(env, o, places)
 	case "export":
 		err = exportAudit(env, o, places)
-	case "key", "checkpoint":
-		err = printAudit(env, words[0], places[0])
 	default:
-		var known []string
-		for _, v := range auditVerbs {
-			known = append(known, v[0])
-		}
-		return explain.NewError("unknown subcommand %s%s", syntax.QuoteFlag(words[0]),
-			syntax.NearestClause(words[0], known, "see sallyport help audit"))
+		err = printAudit(env, words[0], places[0])
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, explain.OneLine(err), "")
