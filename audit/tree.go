@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math/bits"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -186,4 +187,27 @@ func makeKey(file string) ([]byte, error) {
 		return nil, err
 	}
 	return []byte(key), safefile.Replace(file+pubExt, []byte(public+"\n"))
+}
+
+// PublicKey returns the verifier key of the log in a directory, for [VerifyOptions.Keys] and for people who keep
+// it elsewhere. Empty values mean those of [Options]; the key is made if it is missing. The error is a [*KeyError].
+func PublicKey(dir, keyFile string) (string, error) {
+	if keyFile == "" {
+		if dir == "" {
+			var err error
+			if dir, err = DefaultDir(); err != nil {
+				return "", fmt.Errorf("audit: %w", err)
+			}
+		}
+		keyFile = filepath.Join(dir, keyName)
+	}
+	if _, err := loadKey(keyFile); err != nil {
+		return "", err
+	}
+	const usual = 4 << 10
+	public, _, err := safefile.Read(keyFile+pubExt, usual)
+	if err != nil {
+		return "", &KeyError{keyFile + pubExt, err}
+	}
+	return strings.TrimSpace(string(public)), nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -331,4 +332,19 @@ func plural(first uint64, all []expected) string {
 		}
 	}
 	return " is"
+}
+
+// Checkpoint returns the last checkpoint of a log, to be kept elsewhere. An empty dir means [DefaultDir]. It is not
+// verified. A log without lines has none, which is an error that is [fs.ErrNotExist].
+func Checkpoint(dir string) ([]byte, error) {
+	s, err := openLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.close()
+	signed, c := splitState(s.state)
+	if c == nil {
+		return nil, fmt.Errorf("audit: %s has no checkpoint: %w", text.Word(s.dir), fs.ErrNotExist)
+	}
+	return []byte(signed), nil
 }
