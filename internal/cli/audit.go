@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -267,25 +266,22 @@ func (e *Env) records(o *options, places []string, print func(io.Writer, audit.R
 
 // printAudit prints the key or the latest checkpoint of a log.
 func printAudit(env *Env, what, place string) error {
-	name := filepath.Join(place, "checkpoint")
-	if what == "key" {
-		set, err := args.AuditSettings(&env.Env)
+	if what == "checkpoint" {
+		note, err := audit.Checkpoint(place)
 		if err != nil {
 			return err
 		}
-		key := cmp.Or(config.Expand(set.KeyFile, env.Variable("HOME")), filepath.Join(place, "key"))
-		name = key + ".pub"
+		return env.write(string(note))
 	}
-	said, err := readSmall(name)
+	set, err := args.AuditSettings(&env.Env)
 	if err != nil {
 		return err
 	}
-	if what == "checkpoint" { // the state of the writer follows
-		const signature = "\n\u2014 "
-		at := strings.LastIndex(said, signature) + len(signature)
-		said = said[:at+strings.IndexByte(said[at:]+"\n", '\n')] + "\n"
+	key, err := audit.PublicKey(place, config.Expand(set.KeyFile, env.Variable("HOME")))
+	if err != nil {
+		return err
 	}
-	return env.write(said)
+	return env.print(key + "\n")
 }
 
 // parseTime reads a time: a date, one with a time of the day, one of RFC 3339, or a duration before now.
