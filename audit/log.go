@@ -172,7 +172,25 @@ func (l *Log) take(r record) {
 	}
 	l.bytes += len(r.body)
 	l.waiting = append(l.waiting, r)
-	l.roundLocked()
+	switch {
+	case l.writes:
+		l.roundLocked()
+	case l.next == nil:
+		l.next = &round{done: make(chan struct{})}
+		time.AfterFunc(linger, l.wake)
+	}
+}
+
+// linger is for how long a record waits for others that are written with it, unless Sync is called.
+const linger = 50 * time.Millisecond
+
+// wake writes what waits.
+func (l *Log) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next != nil {
+		l.roundLocked()
+	}
 }
 
 // roundLocked returns the write that has all that waits.
