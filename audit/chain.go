@@ -18,26 +18,23 @@ import (
 // A chain checks that lines follow each other.
 type chain struct {
 	tree
-	prev   sum
-	begun  bool
-	loose  bool   // the hash of the last line is not known
-	first  uint64 // the number of the first line
-	begins uint64 // that which the first line must have, by the last segment
+	prev    sum
+	first   uint64 // the number of the first line; 0 before it
+	begins  uint64 // that which the first line must have, by the last segment
+	loose   bool   // the hash of the last line is not known
+	damaged bool   // a line was bad: the edge is not known
 }
 
-// next returns a line, and why it cannot be the next one. Head says that it is the first of a file. It is
-// counted in any case.
+// next returns a line, and why it cannot be the next one. Head says that it is the first of a file.
 func (c *chain) next(text []byte, head bool) (line, error) {
 	l, err := parseLine(text)
-	if !c.begun {
-		if err == nil {
-			err = c.begin(&l)
-		}
-	} else if err == nil {
+	if err == nil {
 		err = c.follows(&l)
+	} else if c.first > 0 {
+		l.n = c.n + 1 // whatever it says
 	}
 	if err == nil && head != (l.kind == kindSegment) {
-		err = errors.New("it is not where a line of its kind belongs: the first line of a file, and no other, is a segment")
+		err = errors.New("it is not where it belongs: the first line of a file, and no other, is a segment")
 	}
 	if err == nil && head {
 		err = c.segment(&l)
@@ -45,40 +42,33 @@ func (c *chain) next(text []byte, head bool) (line, error) {
 	return l, err
 }
 
-// count makes a line the last one, even if it is bad.
-func (c *chain) count(l *line, text []byte) {
-	if l.n > 0 {
-		c.n = l.n - 1
-	}
-	if !c.begun {
-		c.begun, c.first = true, c.n+1
-	}
-	if c.fits() {
-		c.add(text)
+// count makes a line the last one. After a bad one the tree is not known until the next segment.
+func (c *chain) count(l *line, text []byte, good bool) {
+	c.damaged = c.damaged || !good
+	if c.damaged {
+		c.n, c.edge = max(c.n, l.n), nil
 	} else {
-		c.n++
+		c.add(text)
 	}
-	c.prev, c.loose = l.hash, l.hash == sum{}
+	c.prev, c.loose = l.hash, l.n < c.n || l.hash == sum{}
+	if c.first == 0 {
+		c.first = max(c.n, 1)
+	}
 }
 
-// begin takes the first line, which knows the tree of those before.
-func (c *chain) begin(l *line) error {
-	var s segment
-	if l.kind != kindSegment || json.Unmarshal(l.body, &s) != nil || !(&tree{l.n - 1, s.Edge}).fits() ||
-		l.n == 1 && l.prev != (sum{}) {
-		return fmt.Errorf("a log cannot begin with it: %s before it are missing", lines(1, l.n-1))
-	}
-	c.tree, c.prev = tree{l.n - 1, s.Edge}, l.prev
-	return nil
-}
-
+// follows checks the number and the hash of the line before. A log begins with any number: older lines were
+// removed.
 func (c *chain) follows(l *line) error {
 	switch {
+	case c.first == 0 && (l.kind != kindSegment || (l.n == 1) != (l.prev == sum{})):
+		return errors.New("a log cannot begin with it: what comes before it is missing")
+	case c.first == 0:
+		return nil
 	case l.n > c.n+1:
-		return fmt.Errorf("%s before it are missing", lines(c.n+1, l.n-1))
+		return fmt.Errorf("%s before it %s missing", lines(c.n+1, l.n-1), verb(c.n+1, l.n-1))
 	case l.n == c.n:
 		return fmt.Errorf("line %d is there twice", l.n)
-	case l.n < c.n+1:
+	case l.n < c.n:
 		return fmt.Errorf("it was moved or is there twice: line %d comes before it", c.n)
 	case l.prev != c.prev && !c.loose:
 		return fmt.Errorf("it does not follow line %d: that line was replaced", c.n)
@@ -86,11 +76,14 @@ func (c *chain) follows(l *line) error {
 	return nil
 }
 
-// segment checks the first line of a file.
+// segment checks the first line of a file, which knows the tree of the lines before.
 func (c *chain) segment(l *line) error {
 	var s segment
-	if err := json.Unmarshal(l.body, &s); err != nil || s.Version != 1 {
+	if err := json.Unmarshal(l.body, &s); err != nil || s.Version != 1 || !(&tree{l.n - 1, s.Edge}).fits() {
 		return errors.New("it is of a form that this version does not know")
+	}
+	if c.first == 0 || c.damaged {
+		c.tree, c.damaged = tree{l.n - 1, s.Edge}, false
 	}
 	if !slices.Equal(s.Edge, c.edge) {
 		return errors.New("its edge is not that of the lines before it: one of them was replaced")
@@ -105,6 +98,14 @@ func lines(first, last uint64) string {
 		return fmt.Sprintf("line %d", last)
 	}
 	return fmt.Sprintf("lines %d to %d", first, last)
+}
+
+// verb is what goes with lines.
+func verb(first, last uint64) string {
+	if first >= last {
+		return "is"
+	}
+	return "are"
 }
 
 // A snapshot is a log at one moment.

@@ -44,8 +44,8 @@ type Filter struct {
 }
 
 // Read calls yield with the records of a log, or of one file of it, that a filter selects, the oldest first. An
-// empty dir means [DefaultDir]. Lines that do not verify are not hidden: Record.Bad says why, and where a line
-// cannot be read it is selected by every filter. An error of yield ends it and is returned; [io.EOF] ends
+// empty dir means [DefaultDir]. Lines that do not verify are not hidden: Record.Bad says why, and every filter
+// selects them. An error of yield ends it and is returned; [io.EOF] ends
 // it without one.
 func Read(dir string, f Filter, yield func(Record) error) error {
 	s, err := openLog(dir)
@@ -60,7 +60,7 @@ func Read(dir string, f Filter, yield func(Record) error) error {
 		_, half, err := scanLines(io.NewSectionReader(file, 0, s.sizes[i]), 0, func(text []byte) error {
 			n++
 			l, err := r.next(text, n == 1)
-			r.count(&l, text)
+			r.count(&l, text, err == nil)
 			rec := Record{N: l.n, File: name, Line: n, Time: l.time, Kind: l.kind, Body: l.body}
 			if err != nil {
 				rec.Bad = err.Error()
@@ -108,7 +108,7 @@ type facts struct {
 
 func (r *reader) selects(rec *Record) bool {
 	f := &r.filter
-	if rec.Kind == "" {
+	if rec.Bad != "" {
 		return true
 	}
 	if !f.Since.IsZero() && rec.Time.Before(f.Since) || !f.Until.IsZero() && !rec.Time.Before(f.Until) {

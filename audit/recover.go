@@ -149,9 +149,8 @@ func scanLines(r io.ReaderAt, from int64, f func(text []byte) error) (end, half 
 	for end = from; ; {
 		text, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, text...)
-			if len(long) > maxLine { // no line of ours: its end is the next newline
-				long = long[:maxLine]
+			if len(long) <= maxLine { // more is no line of ours, whatever it is
+				long = append(long, text...)
 			}
 			half += int64(len(text))
 			continue

@@ -4,13 +4,9 @@
 package audit
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +14,6 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -119,95 +114,4 @@ func signers(n *note.Note) string {
 		names = append(names, fmt.Sprintf("%s+%08x", text.Word(s.Name), s.Hash))
 	}
 	return strings.Join(names, ", ")
-}
-
-// verifiers makes the keys that are given as text.
-func verifiers(keys []string) (note.Verifiers, error) {
-	var list []note.Verifier
-	for _, key := range keys {
-		v, err := note.NewVerifier(strings.TrimSpace(key))
-		if err != nil {
-			return nil, fmt.Errorf("audit: %s is not the verifier key of an audit log; that of yours is what sallyport audit key prints", text.Word(key))
-		}
-		list = append(list, v)
-	}
-	return note.VerifierList(list...), nil
-}
-
-// A KeyError says that the key which signs checkpoints cannot be used.
-type KeyError struct {
-	File string
-	Err  error
-}
-
-// Error returns one sentence.
-func (e *KeyError) Error() string {
-	return fmt.Sprintf("audit: cannot use the key %s: %v", text.Word(e.File), e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *KeyError) Unwrap() error { return e.Err }
-
-// pubExt is what the name of a verifier key has more than that of the key.
-const pubExt = ".pub"
-
-// loadKey reads the key of a file, and makes it where there is none.
-func loadKey(file string) (note.Signer, error) {
-	const usual = 4 << 10
-	key, _, err := safefile.Read(file, usual)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err = makeKey(file)
-	}
-	if err != nil {
-		return nil, &KeyError{file, err}
-	}
-	signer, err := note.NewSigner(strings.TrimSpace(string(key)))
-	if err != nil {
-		return nil, &KeyError{file, errors.New("it holds no key of an audit log")}
-	}
-	return signer, nil
-}
-
-// makeKey makes a key, and the verifier key beside it. One whose verifier key is there was removed: a
-// new key would be as good as none for those who know the old one.
-func makeKey(file string) ([]byte, error) {
-	if _, err := os.Lstat(file + pubExt); err == nil {
-		return nil, fmt.Errorf("it is missing, and %s is there; put the key back, or move the log and %s away to begin a new one",
-			text.Word(file+pubExt), text.Word(file+pubExt))
-	}
-	host, err := os.Hostname()
-	if err != nil || strings.ContainsAny(host, "+ \t\n") || host == "" {
-		host = "localhost"
-	}
-	key, public, err := note.GenerateKey(rand.Reader, "sallyport-audit/"+host)
-	if err != nil {
-		return nil, err
-	}
-	if err := safefile.Replace(file, []byte(key+"\n")); err != nil {
-		return nil, err
-	}
-	return []byte(key), safefile.Replace(file+pubExt, []byte(public+"\n"))
-}
-
-// PublicKey returns the verifier key of the log in a directory, for [VerifyOptions.Keys] and for people who keep
-// it elsewhere. Empty values mean those of [Options]; the key is made if it is missing. The error is a [*KeyError].
-func PublicKey(dir, keyFile string) (string, error) {
-	if keyFile == "" {
-		if dir == "" {
-			var err error
-			if dir, err = DefaultDir(); err != nil {
-				return "", fmt.Errorf("audit: %w", err)
-			}
-		}
-		keyFile = filepath.Join(dir, keyName)
-	}
-	if _, err := loadKey(keyFile); err != nil {
-		return "", err
-	}
-	const usual = 4 << 10
-	public, _, err := safefile.Read(keyFile+pubExt, usual)
-	if err != nil {
-		return "", &KeyError{keyFile + pubExt, err}
-	}
-	return strings.TrimSpace(string(public)), nil
 }

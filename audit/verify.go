@@ -4,6 +4,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,8 +136,7 @@ func openLog(path string) (*snapshot, error) {
 func (v *verifier) prepare(s *snapshot, o VerifyOptions) error {
 	keys := o.Keys
 	if keys == nil {
-		const usual = 4 << 10
-		key, _, err := safefile.Read(filepath.Join(s.dir, keyName+pubExt), usual)
+		key, _, err := safefile.Read(filepath.Join(s.dir, keyName+pubExt), maxKey)
 		if err != nil {
 			return ErrNoKey
 		}
@@ -147,8 +147,7 @@ func (v *verifier) prepare(s *snapshot, o VerifyOptions) error {
 		return err
 	}
 	if o.Checkpoint != "" {
-		signed, _ := splitCheckpoint([]byte(o.Checkpoint))
-		c, err := openCheckpoint(signed, v.keys)
+		c, err := openCheckpoint(splitCheckpoint([]byte(o.Checkpoint)), v.keys)
 		if err != nil {
 			return fmt.Errorf("audit: the checkpoint cannot be used: %w", err)
 		}
@@ -173,12 +172,12 @@ func (v *verifier) prepare(s *snapshot, o VerifyOptions) error {
 	return nil
 }
 
-// splitCheckpoint takes the checkpoint out of the file that a log has, or returns the text as it is.
-func splitCheckpoint(b []byte) (string, *cursor) {
-	if signed, c := splitState(b); c != nil {
-		return signed, c
+// splitCheckpoint takes the checkpoint out of a copy of the file that a log has, or returns the text as it is.
+func splitCheckpoint(b []byte) string {
+	if signed, c := splitState(bytes.TrimRight(b, " \n\x00")); c != nil {
+		return signed
 	}
-	return string(b), nil
+	return string(b)
 }
 
 func (v *verifier) broken(n uint64, why string) error {
@@ -203,7 +202,7 @@ func (v *verifier) verifyFile(ctx context.Context, s *snapshot, i int) error {
 	case half > 0 && !last:
 		return v.broken(v.n+1, "it is cut off")
 	case half > 0 && last:
-		if err := v.missing(" is cut off"); err != nil {
+		if err := v.missing("cut off"); err != nil {
 			return err
 		}
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf("half a line of %d bytes is at the end: a writer was killed", half))
@@ -219,7 +218,7 @@ func (v *verifier) verifyFile(ctx context.Context, s *snapshot, i int) error {
 
 // check takes the next line.
 func (v *verifier) check(text []byte) error {
-	began := v.begun
+	began := v.first > 0
 	l, err := v.next(text, v.line == 1)
 	if err != nil {
 		return v.broken(l.n, err.Error())
@@ -244,7 +243,7 @@ func (v *verifier) check(text []byte) error {
 	if err != nil {
 		return v.broken(l.n, err.Error())
 	}
-	v.count(&l, text)
+	v.count(&l, text, true)
 	v.last = l.kind
 	return v.reached()
 }
@@ -292,9 +291,9 @@ func (v *verifier) compare(c *checkpoint) error {
 // missing returns an error if a checkpoint covers lines that are not there.
 func (v *verifier) missing(what string) error {
 	for _, e := range v.expected {
-		if e.n > v.n {
-			return v.broken(v.n+1, fmt.Sprintf("%s%s: the checkpoint of %s covers %d lines", lines(v.n+1, e.n), what,
-				e.time.Format(time.RFC3339), e.n))
+		if first := v.n + 1; e.n >= first {
+			return v.broken(first, fmt.Sprintf("%s %s %s: the checkpoint of %s covers %d lines", lines(first, e.n),
+				verb(first, e.n), what, e.time.Format(time.RFC3339), e.n))
 		}
 	}
 	return nil
@@ -303,7 +302,7 @@ func (v *verifier) missing(what string) error {
 // end looks for what is missing at both ends.
 func (v *verifier) end(s *snapshot) error {
 	if s.whole || s.ended {
-		if err := v.missing(plural(v.n+1, v.expected) + " missing"); err != nil {
+		if err := v.missing("missing"); err != nil {
 			return err
 		}
 	}
@@ -319,19 +318,10 @@ func (v *verifier) end(s *snapshot) error {
 	}
 	if s.whole && v.begins < v.first && len(s.names) > 0 {
 		v.file, v.line = filepath.Join(s.dir, s.names[0]), 1
-		return v.broken(v.first, fmt.Sprintf("%s before it are missing, and were not removed by the log",
-			lines(v.begins, v.first-1)))
+		return v.broken(v.first, fmt.Sprintf("%s before it %s missing: the log did not remove them",
+			lines(v.begins, v.first-1), verb(v.begins, v.first-1)))
 	}
 	return nil
-}
-
-func plural(first uint64, all []expected) string {
-	for _, e := range all {
-		if e.n > first {
-			return " are"
-		}
-	}
-	return " is"
 }
 
 // Checkpoint returns the last checkpoint of a log, to be kept elsewhere. An empty dir means [DefaultDir]. It is not
