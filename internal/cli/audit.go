@@ -40,7 +40,7 @@ and secrets; audit.path in the settings says where, required whether commands
 run without it. verify checks each line, their order and the signatures; it
 prints nothing if all hold, and exits with 1 and the line where one does not.
 key prints the key that verifies checkpoints, checkpoint the latest one: kept on
-another machine, they find what somebody with the rights of this user rewrites.
+another machine, they find what a process with the rights of this user rewrites.
 
 TIME is 2026-11-29, "2026-11-29 15:04", with a zone as in RFC 3339, or a
 duration before now: 2h.

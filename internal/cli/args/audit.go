@@ -175,6 +175,36 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 	return nil
 }
 
+// hidden returns the paths that commands must not see, where they do not know the state directory.
+func (a *Audit) hidden() []string {
+	_, _ = a.open() // where there is none yet, there is nothing to hide
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.own() || a.dir == "" {
+		return nil
+	}
+	return []string{a.dir}
+}
+
+// Required implements execserver.Audit.
+func (a *Audit) Required() bool { return a.required }
+
+// Emit implements event.Log. What comes before the log can be opened is missing, and Sync says so.
+func (a *Audit) Emit(e event.Event) {
+	if log, _ := a.open(); log != nil {
+		log.Emit(e)
+	}
+}
+
+// Sync implements event.Log.
+func (a *Audit) Sync(ctx context.Context) error {
+	log, err := a.open()
+	if err != nil || log == nil {
+		return err
+	}
+	return log.Sync(ctx)
+}
+
 // A runLog is the log for the events of one run. Once it has ended Sync waits for nothing: the record of the
 // run follows, and both are written at once.
 type runLog struct {
@@ -222,15 +252,14 @@ func (a *Audit) keep(kind string, body json.RawMessage) error {
 	return a.sync()
 }
 
-// sync waits until everything is kept.
+// sync waits until everything is kept, but not forever.
 func (a *Audit) sync() error {
-	log, err := a.open()
-	if err != nil || log == nil {
-		return err
+	if a == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), auditTime)
 	defer cancel()
-	return log.Sync(ctx)
+	return a.Sync(ctx)
 }
 
 // Close closes the log.

@@ -17,7 +17,8 @@ import (
 func Complete(o *execserver.Options) {
 	o.Version = hostfacts.ReadBuild().Version
 	log := ServerAudit(&Env{Environ: o.Environ, Dir: o.Dir, Managed: o.Managed})
-	o.Prepare = Prepare(o.Managed, o.Environ, log)
+	o.Prepare, o.Audit = Prepare(o.Managed, o.Environ, log), log
+	o.Hidden = append(o.Hidden, log.hidden()...)
 	dir, err := dirs.Dir()
 	if err == nil { // without it, less output can be replayed, and reads say so
 		o.LogDir = filepath.Join(dir, "replay")
