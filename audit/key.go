@@ -5,7 +5,6 @@ package audit
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -226,22 +224,26 @@ func (k *ecdsaKey) publish(file string) error {
 	return safefile.Replace(file+pubExt, []byte(public+"\n"))
 }
 
-// PublicKey returns the verifier key of the log in a directory, for [VerifyOptions.Keys] and for people who keep
-// it elsewhere. Empty values mean those of [Options]; the key is made if it is missing. The error is a [*KeyError].
+// PublicKey returns the verifier key of a log, for [VerifyOptions.Keys] and for people who keep it elsewhere. The
+// log and its key are made if they are missing. Empty values mean those of [Options]. It waits for those who
+// write. The error is that of [Open] or Log.Sync.
 func PublicKey(dir, keyFile string) (string, error) {
-	if keyFile == "" && dir == "" {
-		var err error
-		if dir, err = DefaultDir(); err != nil {
-			return "", fmt.Errorf("audit: %w", err)
-		}
-	}
-	keyFile = cmp.Or(keyFile, filepath.Join(dir, keyName))
-	if _, err := loadKey(keyFile); err != nil {
+	l, err := Open(Options{Dir: dir, KeyFile: keyFile})
+	if err != nil {
 		return "", err
 	}
-	public, _, err := safefile.Read(keyFile+pubExt, maxKey)
+	defer l.store.dir.Close()
+	c, err := l.store.lock() // so that two do not make a key
 	if err != nil {
-		return "", &KeyError{keyFile + pubExt, err}
+		return "", err
+	}
+	defer c.unlock()
+	if _, err := loadKey(l.store.keyFile); err != nil {
+		return "", err
+	}
+	public, _, err := safefile.Read(l.store.keyFile+pubExt, maxKey)
+	if err != nil {
+		return "", &KeyError{l.store.keyFile + pubExt, err}
 	}
 	return strings.TrimSpace(string(public)), nil
 }

@@ -159,7 +159,8 @@ func (o *ocsf) fill(h *happening) {
 		o.network(h)
 	default:
 		o.class(classAPI, otherActivity)
-		o.Name = h.Type
+		o.Device, o.Name = nil, h.Type // its class has no profiles, and so no device
+		delete(o.Metadata, "profiles")
 		o.API = map[string]any{"operation": h.Type, "service": map[string]any{"name": "sallyport"}}
 		o.Source = map[string]any{"hostname": hostname()}
 		b := facts{Type: h.Type, Decision: h.Decision}
