@@ -39,8 +39,9 @@ func (e *KeyError) Error() string {
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// Keys are those of signed notes (c2sp.org/signed-note). New ones are ECDSA keys of the curve P-256: the first
-// Ed25519 signature of a process takes 2 ms, which is much beside a run. Ed25519 keys are taken as well.
+// Keys are those of signed notes (c2sp.org/signed-note). New ones are ECDSA keys of the curve P-256: the
+// first Ed25519 signature of a process takes 2 ms, which is much beside a run. Ed25519 keys are taken as
+// well.
 const (
 	algECDSA   = 2
 	privateKey = "PRIVATE+KEY+" // and then name, hash and key, as those of package note
@@ -153,8 +154,7 @@ func verifiers(keys []string) (note.Verifiers, error) {
 	for _, key := range keys {
 		v, err := newVerifier(strings.TrimSpace(key))
 		if err != nil {
-			return nil, fmt.Errorf(
-				"audit: %s is not the verifier key of an audit log; that of yours is what sallyport audit key prints",
+			return nil, fmt.Errorf("audit: %s is not a verifier key; that of your log is what sallyport audit key prints",
 				text.Word(key))
 		}
 		list = append(list, v)
@@ -187,9 +187,8 @@ func loadKey(file string) (note.Signer, error) {
 // new key would be as good as none for those who know the old one.
 func makeKey(file string) ([]byte, error) {
 	if _, err := os.Lstat(file + pubExt); err == nil {
-		return nil, fmt.Errorf(
-			"it is missing, and %s is there; put the key back, or move the log and %s away to begin a new one",
-			text.Word(file+pubExt), text.Word(file+pubExt))
+		return nil, fmt.Errorf("it is missing, and %s is there; put the key back, or move both and the log away",
+			text.Word(file+pubExt))
 	}
 	host, err := os.Hostname()
 	if err != nil || strings.ContainsAny(host, "+ \t\n") || host == "" {
@@ -224,9 +223,9 @@ func (k *ecdsaKey) publish(file string) error {
 	return safefile.Replace(file+pubExt, []byte(public+"\n"))
 }
 
-// PublicKey returns the verifier key of a log, for [VerifyOptions.Keys] and for people who keep it elsewhere. The
-// log and its key are made if they are missing. Empty values mean those of [Options]. It waits for those who
-// write. The error is that of [Open] or Log.Sync.
+// PublicKey returns the verifier key of a log, for [VerifyOptions.Keys] and for people who keep it
+// elsewhere. The log and its key are made if they are missing. Empty values mean those of [Options]. It
+// waits for those who write. The error is that of [Open] or Log.Sync.
 func PublicKey(dir, keyFile string) (string, error) {
 	l, err := Open(Options{Dir: dir, KeyFile: keyFile})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// TestKeys: keys are those of c2sp.org/signed-note: the public one is in its DER form, and Ed25519 keys of package note
-// sign a log as well.
+// TestKeys: keys are those of c2sp.org/signed-note: the public one is in its DER form, and Ed25519 keys of
+// package note sign a log as well.
 func TestKeys(t *testing.T) {
 	key, err := generateKey("sallyport-audit/host")
 	if err != nil {

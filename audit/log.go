@@ -5,9 +5,9 @@
 //
 // A [Log] is an event.Log: give it to a Runner as its Audit. The log is a directory of files of JSON lines.
 // Each line has the SHA-256 sum of its text and that of the line before, and all lines together are a
-// Merkle tree (golang.org/x/mod/sumdb/tlog) whose root is signed after every write: a checkpoint, in the file
-// "checkpoint" and as a line at the end of every file. [Verify] finds lines that were changed, removed, moved,
-// doubled or cut off; [Read] returns what is in them. Several processes write one log.
+// Merkle tree (golang.org/x/mod/sumdb/tlog) whose root is signed after every write: a checkpoint, in the
+// file "checkpoint" and as a line at the end of every file. [Verify] finds lines that were changed,
+// removed, moved, doubled or cut off; [Read] returns what is in them. Several processes write one log.
 //
 // Who can read the key can sign another log. What it proves against such a person rests on a verifier key
 // and a checkpoint that are kept elsewhere.
@@ -126,8 +126,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 var errKind = errors.New("audit: a kind of record is a word of lower case letters, and its body is a JSON object")
 
-// Open opens a log, and makes its directory if that is missing. It reads nothing and waits for no other process. The error
-// is a [*safefile.ForeignError] where another thing stands in the place of the directory, or the system's.
+// Open opens a log, and makes its directory if that is missing. It reads nothing and waits for no other
+// process. The error is a [*safefile.ForeignError] where another thing stands in the place of the
+// directory, or the system's.
 func Open(o Options) (*Log, error) {
 	if o.Dir == "" {
 		dir, err := DefaultDir()
@@ -154,9 +155,9 @@ func Open(o Options) (*Log, error) {
 // Emit takes an event, and does not block. What the event refers to must not be changed afterwards.
 func (l *Log) Emit(e event.Event) { l.take(record{event: e}) }
 
-// Append takes a record that is no event. The kind is a word of lower case letters such as "run", and the body a
-// JSON object without secrets, which is copied. It does not block; the error says that one of both is no such
-// thing.
+// Append takes a record that is no event. The kind is a word of lower case letters such as "run", and the
+// body a JSON object without secrets, which is copied. It does not block; the error says that one of both
+// is no such thing.
 func (l *Log) Append(kind string, body json.RawMessage) error {
 	var b bytes.Buffer
 	if err := json.Compact(&b, body); err != nil || !isKind(kind) || b.Bytes()[0] != '{' {
@@ -192,9 +193,9 @@ func (l *Log) roundLocked() *round {
 	return l.next
 }
 
-// Sync blocks until all records that were taken before are written, and returns why some are not, or the cause
-// of ctx: a [*WriteError], [*KeyError], [*safefile.HeldError], or a [*LostError]. What could not be written
-// waits for the next record or call.
+// Sync blocks until all records that were taken before are written, and returns why some are not, or the
+// cause of ctx: a [*WriteError], [*KeyError], [*safefile.HeldError], or a [*LostError]. What could not be
+// written waits for the next record or call.
 func (l *Log) Sync(ctx context.Context) error {
 	l.mu.Lock()
 	r := l.now
@@ -271,8 +272,8 @@ func (l *Log) lingerLocked() {
 	}
 }
 
-// encodeLocked encodes what waits. Only the goroutine that writes takes records away, so those that come meanwhile
-// are behind them.
+// encodeLocked encodes what waits. Only the goroutine that writes takes records away, so those that come
+// meanwhile are behind them.
 func (l *Log) encodeLocked() {
 	for i := 0; i < len(l.waiting); i++ {
 		r := l.waiting[i]
@@ -316,7 +317,8 @@ func (l *Log) encodeEvent(e event.Event) entry {
 // maxBody is how long a body may be: what is left of a line.
 const maxBody = maxLine - 1<<10
 
-// shorten returns a body, or what is kept of one that is too long: the members that all events have, and its sum.
+// shorten returns a body, or what is kept of one that is too long: the members that all events have, and
+// its sum.
 func shorten(body []byte) []byte {
 	if len(body) <= maxBody {
 		return body

@@ -123,7 +123,8 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// required are the members that version 1.3.0 of the schema requires of a class, beside those of all classes.
+// required are the members that version 1.3.0 of the schema requires of a class, beside those of all
+// classes.
 var required = map[int][]string{
 	classFile: {"actor", "device", "file"}, classProcess: {"actor", "device", "process"},
 	classNetwork: {"dst_endpoint"}, classAPI: {"actor", "api", "src_endpoint"},

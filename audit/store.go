@@ -57,8 +57,8 @@ type store struct {
 	signer note.Signer // nil before it is used
 }
 
-// prepare reads the key and makes a first signature, which takes longer than later ones. There is nothing to prepare
-// where there is no key yet: it is made under the lock.
+// prepare reads the key and makes a first signature, which takes longer than later ones. There is nothing
+// to prepare where there is no key yet: it is made under the lock.
 func (s *store) prepare() {
 	if s.signer != nil {
 		return
