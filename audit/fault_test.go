@@ -62,8 +62,8 @@ func (f faultyFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestDiskFull fails each write of a log that rotates, one after the other, and those that follow it. What Sync has
-// confirmed is there, what it has not is written when there is room, and the log verifies.
+// TestDiskFull fails each write of a log that rotates, one after the other, and those that follow it. What
+// Sync has confirmed is there, what it has not is written when there is room, and the log verifies.
 func TestDiskFull(t *testing.T) {
 	const records = 12
 	for _, many := range []int{1, 2, 3, 5, 9} {

@@ -5,7 +5,6 @@ package audit
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -41,8 +39,9 @@ func (e *KeyError) Error() string {
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// Keys are those of signed notes (c2sp.org/signed-note). New ones are ECDSA keys of the curve P-256: the first
-// Ed25519 signature of a process takes 2 ms, which is much beside a run. Ed25519 keys are taken as well.
+// Keys are those of signed notes (c2sp.org/signed-note). New ones are ECDSA keys of the curve P-256: the
+// first Ed25519 signature of a process takes 2 ms, which is much beside a run. Ed25519 keys are taken as
+// well.
 const (
 	algECDSA   = 2
 	privateKey = "PRIVATE+KEY+" // and then name, hash and key, as those of package note
@@ -155,8 +154,7 @@ func verifiers(keys []string) (note.Verifiers, error) {
 	for _, key := range keys {
 		v, err := newVerifier(strings.TrimSpace(key))
 		if err != nil {
-			return nil, fmt.Errorf(
-				"audit: %s is not the verifier key of an audit log; that of yours is what sallyport audit key prints",
+			return nil, fmt.Errorf("audit: %s is not a verifier key; that of your log is what sallyport audit key prints",
 				text.Word(key))
 		}
 		list = append(list, v)
@@ -189,9 +187,8 @@ func loadKey(file string) (note.Signer, error) {
 // new key would be as good as none for those who know the old one.
 func makeKey(file string) ([]byte, error) {
 	if _, err := os.Lstat(file + pubExt); err == nil {
-		return nil, fmt.Errorf(
-			"it is missing, and %s is there; put the key back, or move the log and %s away to begin a new one",
-			text.Word(file+pubExt), text.Word(file+pubExt))
+		return nil, fmt.Errorf("it is missing, and %s is there; put the key back, or move both and the log away",
+			text.Word(file+pubExt))
 	}
 	host, err := os.Hostname()
 	if err != nil || strings.ContainsAny(host, "+ \t\n") || host == "" {
@@ -226,22 +223,26 @@ func (k *ecdsaKey) publish(file string) error {
 	return safefile.Replace(file+pubExt, []byte(public+"\n"))
 }
 
-// PublicKey returns the verifier key of the log in a directory, for [VerifyOptions.Keys] and for people who keep
-// it elsewhere. Empty values mean those of [Options]; the key is made if it is missing. The error is a [*KeyError].
+// PublicKey returns the verifier key of a log, for [VerifyOptions.Keys] and for people who keep it
+// elsewhere. The log and its key are made if they are missing. Empty values mean those of [Options]. It
+// waits for those who write. The error is that of [Open] or Log.Sync.
 func PublicKey(dir, keyFile string) (string, error) {
-	if keyFile == "" && dir == "" {
-		var err error
-		if dir, err = DefaultDir(); err != nil {
-			return "", fmt.Errorf("audit: %w", err)
-		}
-	}
-	keyFile = cmp.Or(keyFile, filepath.Join(dir, keyName))
-	if _, err := loadKey(keyFile); err != nil {
+	l, err := Open(Options{Dir: dir, KeyFile: keyFile})
+	if err != nil {
 		return "", err
 	}
-	public, _, err := safefile.Read(keyFile+pubExt, maxKey)
+	defer l.store.dir.Close()
+	c, err := l.store.lock() // so that two do not make a key
 	if err != nil {
-		return "", &KeyError{keyFile + pubExt, err}
+		return "", err
+	}
+	defer c.unlock()
+	if _, err := loadKey(l.store.keyFile); err != nil {
+		return "", err
+	}
+	public, _, err := safefile.Read(l.store.keyFile+pubExt, maxKey)
+	if err != nil {
+		return "", &KeyError{l.store.keyFile + pubExt, err}
 	}
 	return strings.TrimSpace(string(public)), nil
 }

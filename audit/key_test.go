@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// TestKeys: keys are those of c2sp.org/signed-note: the public one is in its DER form, and Ed25519 keys of package note
-// sign a log as well.
+// TestKeys: keys are those of c2sp.org/signed-note: the public one is in its DER form, and Ed25519 keys of
+// package note sign a log as well.
 func TestKeys(t *testing.T) {
 	key, err := generateKey("sallyport-audit/host")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	coded := public[strings.LastIndex(public, "+")+1:]
+	coded := strings.SplitN(public, "+", 3)[2]
 	der, err := base64.StdEncoding.DecodeString(coded)
 	if err != nil || der[0] != algECDSA {
 		t.Fatalf("%s: %v", public, err)
@@ -78,8 +78,9 @@ func TestBadKeys(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	head, coded := public[:strings.LastIndex(public, "+")+1], otherPublic[strings.LastIndex(otherPublic, "+")+1:]
-	for name, text := range map[string]string{"private": private, "another hash": head + coded, "empty": "",
+	parts := strings.SplitN(public, "+", 3)
+	mixed := parts[0] + "+" + parts[1] + "+" + strings.SplitN(otherPublic, "+", 3)[2]
+	for name, text := range map[string]string{"private": private, "another hash": mixed, "empty": "",
 		"short": public[:len(public)-8]} {
 		if _, err := newVerifier(text); err == nil {
 			t.Errorf("%s was taken as a verifier key", name)

@@ -5,9 +5,9 @@
 //
 // A [Log] is an event.Log: give it to a Runner as its Audit. The log is a directory of files of JSON lines.
 // Each line has the SHA-256 sum of its text and that of the line before, and all lines together are a
-// Merkle tree (golang.org/x/mod/sumdb/tlog) whose root is signed after every write: a checkpoint, in the file
-// "checkpoint" and as a line at the end of every file. [Verify] finds lines that were changed, removed, moved,
-// doubled or cut off; [Read] returns what is in them. Several processes write one log.
+// Merkle tree (golang.org/x/mod/sumdb/tlog) whose root is signed after every write: a checkpoint, in the
+// file "checkpoint" and as a line at the end of every file. [Verify] finds lines that were changed,
+// removed, moved, doubled or cut off; [Read] returns what is in them. Several processes write one log.
 //
 // Who can read the key can sign another log. What it proves against such a person rests on a verifier key
 // and a checkpoint that are kept elsewhere.
@@ -95,10 +95,15 @@ type record struct {
 	event event.Event
 }
 
+// linger is for how long a record waits for others that are written with it, unless Sync is called.
+const linger = 50 * time.Millisecond
+
 // A round is one write of all that waits.
 type round struct {
-	done chan struct{} // closed when it is over
-	err  error         // valid then
+	due   chan struct{} // closed by the first Sync that waits for it
+	hurry bool          // it is closed
+	done  chan struct{} // closed when it is over
+	err   error         // valid then
 }
 
 // A LostError says that records are missing from the log, because too many waited to be written.
@@ -121,8 +126,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 var errKind = errors.New("audit: a kind of record is a word of lower case letters, and its body is a JSON object")
 
-// Open opens a log, and makes its directory if that is missing. It reads nothing and waits for no other process. The error
-// is a [*safefile.ForeignError] where another thing stands in the place of the directory, or the system's.
+// Open opens a log, and makes its directory if that is missing. It reads nothing and waits for no other
+// process. The error is a [*safefile.ForeignError] where another thing stands in the place of the
+// directory, or the system's.
 func Open(o Options) (*Log, error) {
 	if o.Dir == "" {
 		dir, err := DefaultDir()
@@ -149,15 +155,15 @@ func Open(o Options) (*Log, error) {
 // Emit takes an event, and does not block. What the event refers to must not be changed afterwards.
 func (l *Log) Emit(e event.Event) { l.take(record{event: e}) }
 
-// Append takes a record that is no event. The kind is a word of lower case letters such as "run", and the body a
-// JSON object without secrets, which is copied. It does not block; the error says that one of both is no such
-// thing.
+// Append takes a record that is no event. The kind is a word of lower case letters such as "run", and the
+// body a JSON object without secrets, which is copied. It does not block; the error says that one of both
+// is no such thing.
 func (l *Log) Append(kind string, body json.RawMessage) error {
 	var b bytes.Buffer
 	if err := json.Compact(&b, body); err != nil || !isKind(kind) || b.Bytes()[0] != '{' {
 		return errKind
 	}
-	l.take(record{entry: entry{time.Now(), kind, b.Bytes()}})
+	l.take(record{entry: entry{time.Now(), kind, shorten(b.Bytes())}})
 	return nil
 }
 
@@ -172,31 +178,13 @@ func (l *Log) take(r record) {
 	}
 	l.bytes += len(r.body)
 	l.waiting = append(l.waiting, r)
-	switch {
-	case l.writes:
-		l.roundLocked()
-	case l.next == nil:
-		l.next = &round{done: make(chan struct{})}
-		time.AfterFunc(linger, l.wake)
-	}
-}
-
-// linger is for how long a record waits for others that are written with it, unless Sync is called.
-const linger = 50 * time.Millisecond
-
-// wake writes what waits.
-func (l *Log) wake() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next != nil {
-		l.roundLocked()
-	}
+	l.roundLocked()
 }
 
 // roundLocked returns the write that has all that waits.
 func (l *Log) roundLocked() *round {
 	if l.next == nil {
-		l.next = &round{done: make(chan struct{})}
+		l.next = &round{due: make(chan struct{}), done: make(chan struct{})}
 	}
 	if !l.writes {
 		l.writes = true
@@ -205,14 +193,17 @@ func (l *Log) roundLocked() *round {
 	return l.next
 }
 
-// Sync blocks until all records that were taken before are written, and returns why some are not, or the cause
-// of ctx: a [*WriteError], [*KeyError], [*safefile.HeldError], or a [*LostError]. What could not be written
-// waits for the next record or call.
+// Sync blocks until all records that were taken before are written, and returns why some are not, or the
+// cause of ctx: a [*WriteError], [*KeyError], [*safefile.HeldError], or a [*LostError]. What could not be
+// written waits for the next record or call.
 func (l *Log) Sync(ctx context.Context) error {
 	l.mu.Lock()
 	r := l.now
 	if len(l.waiting) > 0 || l.lost > 0 {
-		r = l.roundLocked()
+		if r = l.roundLocked(); !r.hurry {
+			r.hurry = true
+			close(r.due)
+		}
 	}
 	l.mu.Unlock()
 	var err error
@@ -239,18 +230,28 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.store.dir.Close())
 }
 
-// write writes as long as something waits.
+// write writes as long as something waits. While it waits for more it makes ready what a write needs: the
+// command runs meanwhile.
 func (l *Log) write() {
+	l.store.prepare()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.next != nil {
-		batch, lost := l.waiting, l.lost
-		l.now, l.next, l.waiting = l.next, nil, nil
+		l.encodeLocked()
+		l.lingerLocked()
+		l.encodeLocked()
+		batch, lost := make([]entry, 0, len(l.waiting)+1), l.lost
+		if lost > 0 {
+			batch = append(batch, entry{time.Now(), kindLost, fmt.Appendf(nil, `{"records":%d}`, lost)})
+		}
+		for _, r := range l.waiting {
+			batch = append(batch, r.entry)
+		}
+		l.now, l.next, l.waiting, l.bytes = l.next, nil, nil, 0
 		l.mu.Unlock()
-		entries := l.encode(batch, lost)
-		kept, err := l.store.append(entries)
+		kept, err := l.store.append(batch)
 		l.mu.Lock()
-		l.settleLocked(entries[kept:], lost)
+		l.settleLocked(batch[kept:], lost)
 		l.now.err = err
 		close(l.now.done)
 		l.now = nil
@@ -258,12 +259,40 @@ func (l *Log) write() {
 	l.writes = false
 }
 
+// lingerLocked waits for more records, or until a Sync waits.
+func (l *Log) lingerLocked() {
+	r := l.next
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case <-r.due:
+	case <-timer.C:
+	}
+}
+
+// encodeLocked encodes what waits. Only the goroutine that writes takes records away, so those that come
+// meanwhile are behind them.
+func (l *Log) encodeLocked() {
+	for i := 0; i < len(l.waiting); i++ {
+		r := l.waiting[i]
+		if r.body != nil {
+			continue
+		}
+		l.mu.Unlock()
+		r = record{entry: l.encodeEvent(r.event)}
+		l.mu.Lock()
+		l.waiting[i] = r
+		l.bytes += len(r.body)
+	}
+}
+
 // settleLocked puts back what was not written.
 func (l *Log) settleLocked(left []entry, lost uint64) {
 	if lost > 0 && (len(left) == 0 || left[0].kind != kindLost) {
 		l.lost -= lost
 	}
-	l.bytes = 0
 	var records []record
 	for _, e := range left {
 		if e.kind != kindLost {
@@ -272,27 +301,6 @@ func (l *Log) settleLocked(left []entry, lost uint64) {
 		}
 	}
 	l.waiting = append(records, l.waiting...)
-	for _, r := range l.waiting[len(records):] {
-		l.bytes += len(r.body)
-	}
-}
-
-// encode makes lines of records, and one that says how many are lost.
-func (l *Log) encode(batch []record, lost uint64) []entry {
-	entries := make([]entry, 0, len(batch)+1)
-	if lost > 0 {
-		entries = append(entries, entry{time.Now(), kindLost, fmt.Appendf(nil, `{"records":%d}`, lost)})
-	}
-	for _, r := range batch {
-		if r.body == nil {
-			r.entry = l.encodeEvent(r.event)
-		}
-		if len(r.body) > maxBody {
-			r.body = short(r.body)
-		}
-		entries = append(entries, r.entry)
-	}
-	return entries
 }
 
 func (l *Log) encodeEvent(e event.Event) entry {
@@ -303,14 +311,18 @@ func (l *Log) encodeEvent(e event.Event) entry {
 	if err != nil { // of no event of ours
 		body, _ = json.Marshal(map[string]any{"seq": e.Seq, "run": e.Run, "error": text.Line(err.Error())})
 	}
-	return entry{e.Time, kindEvent, body}
+	return entry{e.Time, kindEvent, shorten(body)}
 }
 
 // maxBody is how long a body may be: what is left of a line.
 const maxBody = maxLine - 1<<10
 
-// short is what is kept of a body that is too long: the members that all events have, and its sum.
-func short(body []byte) []byte {
+// shorten returns a body, or what is kept of one that is too long: the members that all events have, and
+// its sum.
+func shorten(body []byte) []byte {
+	if len(body) <= maxBody {
+		return body
+	}
 	var head struct {
 		Version int    `json:"v"`
 		Type    string `json:"type"`

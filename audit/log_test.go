@@ -79,7 +79,8 @@ func verifyTest(t testing.TB, dir string) *Report {
 	return r
 }
 
-// TestLog: what is taken is in the files when Sync returns, in order, with its kind and without what Mask removes.
+// TestLog: what is taken is in the files when Sync returns, in order, with its kind and without what Mask
+// removes.
 func TestLog(t *testing.T) {
 	l := openTest(t, Options{Sync: true, Mask: func(e event.Event) event.Event {
 		b := e.Body.(event.Ended)

@@ -12,7 +12,8 @@ import (
 	"sync"
 )
 
-// OCSFVersion is the version of the Open Cybersecurity Schema Framework (schema.ocsf.io) that [OCSF] writes.
+// OCSFVersion is the version of the Open Cybersecurity Schema Framework (schema.ocsf.io) that [OCSF]
+// writes.
 const OCSFVersion = "1.3.0"
 
 // The classes of that schema, by their numbers.
@@ -92,7 +93,8 @@ var hostname = sync.OnceValue(func() string {
 
 // OCSF returns a record as an event of that schema, on one line, and whether there is one for it. Lines of
 // the log itself, bad ones, and records that are no events have none: what records of runs say is in their
-// events. The machine is the one on which OCSF is called. The error says that the body is not that of an event.
+// events. The machine is the one on which OCSF is called. The error says that the body is not that of an
+// event.
 func OCSF(r Record) (json.RawMessage, bool, error) {
 	if r.Kind != kindEvent || r.Bad != "" {
 		return nil, false, nil
@@ -159,7 +161,8 @@ func (o *ocsf) fill(h *happening) {
 		o.network(h)
 	default:
 		o.class(classAPI, otherActivity)
-		o.Name = h.Type
+		o.Device, o.Name = nil, h.Type // its class has no profiles, and so no device
+		delete(o.Metadata, "profiles")
 		o.API = map[string]any{"operation": h.Type, "service": map[string]any{"name": "sallyport"}}
 		o.Source = map[string]any{"hostname": hostname()}
 		b := facts{Type: h.Type, Decision: h.Decision}

@@ -26,8 +26,8 @@ type Record struct {
 	Bad  string          // why the line is none of this log, a clause; empty for a good one. Signatures are not looked at
 }
 
-// A Filter selects records. Each member that is not zero must fit; those about events fit no line of the log
-// itself.
+// A Filter selects records. Each member that is not zero must fit; those about events fit no line of the
+// log itself.
 type Filter struct {
 	Since, Until time.Time // from Since on, before Until
 	Run          string    // the identity of a run, or what it begins with
@@ -43,10 +43,9 @@ type Filter struct {
 	Denied     bool // something was denied
 }
 
-// Read calls yield with the records of a log, or of one file of it, that a filter selects, the oldest first. An
-// empty dir means [DefaultDir]. Lines that do not verify are not hidden: Record.Bad says why, and every filter
-// selects them. An error of yield ends it and is returned; [io.EOF] ends
-// it without one.
+// Read calls yield with the records of a log, or of one file of it, that a filter selects, the oldest
+// first. An empty dir means [DefaultDir]. Lines that do not verify are not hidden: Record.Bad says why, and
+// every filter selects them. An error of yield ends it and is returned; [io.EOF] ends it without one.
 func Read(dir string, f Filter, yield func(Record) error) error {
 	s, err := openLog(dir)
 	if err != nil {

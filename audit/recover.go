@@ -140,8 +140,8 @@ func (c *cursor) recovered(now time.Time) *entry {
 	return &entry{now, kindRecovered, body}
 }
 
-// scanLines calls f with the lines of a file from an offset. It returns where the last whole line ends, and how
-// many bytes follow. An error of f ends it.
+// scanLines calls f with the lines of a file from an offset. It returns where the last whole line ends, and
+// how many bytes follow. An error of f ends it.
 func scanLines(r io.ReaderAt, from int64, f func(text []byte) error) (end, half int64, err error) {
 	const large = 64 << 10
 	in := bufio.NewReaderSize(io.NewSectionReader(r, from, 1<<62), large)

@@ -54,7 +54,22 @@ type store struct {
 	sync       bool
 	wrap       func(*os.File) file // of tests; nil does nothing
 
-	signer note.Signer // nil before the first checkpoint
+	signer note.Signer // nil before it is used
+}
+
+// prepare reads the key and makes a first signature, which takes longer than later ones. There is nothing
+// to prepare where there is no key yet: it is made under the lock.
+func (s *store) prepare() {
+	if s.signer != nil {
+		return
+	}
+	if _, err := os.Lstat(s.keyFile); err != nil {
+		return
+	}
+	if signer, err := loadKey(s.keyFile); err == nil { // else sign returns why
+		s.signer = signer
+		_, _ = signer.Sign(nil) // it goes nowhere
+	}
 }
 
 // An entry is what becomes a line.

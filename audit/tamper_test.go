@@ -248,8 +248,8 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// TestKeptElsewhere: who has the key of the log can write another one, which is found with a verifier key and a
-// checkpoint that were kept elsewhere, and not without them.
+// TestKeptElsewhere: who has the key of the log can write another one, which is found with a verifier key
+// and a checkpoint that were kept elsewhere, and not without them.
 func TestKeptElsewhere(t *testing.T) {
 	f := makeFake(t)
 	public, err := PublicKey(f.dir, "")

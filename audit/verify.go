@@ -86,9 +86,9 @@ type expected struct {
 	file string // of it; empty for that of the caller
 }
 
-// Verify reads a log, or one file of it, and returns what holds, or a [*BrokenError] about the first thing that
-// does not. An empty path means [DefaultDir]. Other errors say that it could not be read, or verified: [ErrNoKey].
-// It takes as long as there are lines, and ends early with the cause of ctx.
+// Verify reads a log, or one file of it, and returns what holds, or a [*BrokenError] about the first thing
+// that does not. An empty path means [DefaultDir]. Other errors say that it could not be read, or verified:
+// [ErrNoKey]. It takes as long as there are lines, and ends early with the cause of ctx.
 func Verify(ctx context.Context, path string, o VerifyOptions) (*Report, error) {
 	s, err := openLog(path)
 	if err != nil {
@@ -172,7 +172,8 @@ func (v *verifier) prepare(s *snapshot, o VerifyOptions) error {
 	return nil
 }
 
-// splitCheckpoint takes the checkpoint out of a copy of the file that a log has, or returns the text as it is.
+// splitCheckpoint takes the checkpoint out of a copy of the file that a log has, or returns the text as it
+// is.
 func splitCheckpoint(b []byte) string {
 	if signed, c := splitState(bytes.TrimRight(b, " \n\x00")); c != nil {
 		return signed
@@ -324,8 +325,8 @@ func (v *verifier) end(s *snapshot) error {
 	return nil
 }
 
-// Checkpoint returns the last checkpoint of a log, to be kept elsewhere. An empty dir means [DefaultDir]. It is not
-// verified. A log without lines has none, which is an error that is [fs.ErrNotExist].
+// Checkpoint returns the last checkpoint of a log, to be kept elsewhere. An empty dir means [DefaultDir].
+// It is not verified. A log without lines has none, which is an error that is [fs.ErrNotExist].
 func Checkpoint(dir string) ([]byte, error) {
 	s, err := openLog(dir)
 	if err != nil {
