@@ -11,15 +11,15 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed is that of [Env], and proxies are the variables of the server.
-func Prepare(managed string, proxies []string) runs.Prepare {
+// the settings that hold for them. Managed is that of [Env], proxies are the variables of the server, and log
+// is its audit log; nil keeps nothing.
+func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := syntax.ParseFlags(o.Flags(), r.Args)
@@ -37,7 +37,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r, words)
+			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -55,7 +55,8 @@ func (o *Options) callers() error {
 }
 
 // prepare makes the run of a request.
-func (o *Options) prepare(env *Env, r *runs.Request, words []string) (*runs.Prepared, error) {
+func (o *Options) prepare(env *Env, r *runs.Request, words []string,
+	log *Audit) (*runs.Prepared, error) {
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
@@ -80,12 +81,19 @@ func (o *Options) prepare(env *Env, r *runs.Request, words []string) (*runs.Prep
 	if err != nil {
 		return nil, err
 	}
+	if err := log.Attach(runner, o.Area(e, policy, cmd.Dir)); err != nil {
+		post.Close()
+		return nil, err
+	}
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
 		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
 		Questions: post.Questions(),
 		Refused: func(err error) *sallyport.Result {
+			if need := log.needed(log.sync()); need != nil {
+				err = need
+			}
 			said, made := explain.Classify(forbidden(err)), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End,
 				said.String(), o.Unbuilt()
@@ -93,9 +101,13 @@ func (o *Options) prepare(env *Env, r *runs.Request, words []string) (*runs.Prep
 		},
 		Ended: func(res *sallyport.Result) {
 			res.Warnings = slices.Concat(e.Notes, res.Warnings)
-			if dir, err := dirs.Dir(); err == nil {
-				// as of other runs, a record that cannot be written is no failure
-				_ = explain.AppendRecord(dir, explain.Record{Start: start, Flags: o.Shape, Result: *res})
+			failed, err := log.Record(explain.Record{Start: start, Flags: o.Shape, Result: *res})
+			switch {
+			case failed:
+				said := explain.Classify(err)
+				res.ExitCode, res.End, res.Error = said.Code, said.End, said.String()
+			case err != nil:
+				res.Warnings = append(res.Warnings, "the audit log lacks this run: "+explain.OneLine(err))
 			}
 		},
 	}, nil

@@ -58,6 +58,9 @@ type Run struct {
 	Join string
 	Idle time.Duration
 
+	// Audit says what becomes of records of the run.
+	Audit Audit
+
 	// Server is the one to run on.
 	Server Server
 
@@ -70,6 +73,15 @@ type Run struct {
 
 	sent  []string // the other flags, each as one word
 	given []string // all flags, each as one word
+}
+
+// Audit is what settings say about the audit log.
+type Audit struct {
+	Path      string // absolute, or AuditOff; empty and AuditState mean the one in the state directory
+	KeyFile   string // absolute; empty means that of the log itself
+	Retention time.Duration
+	Required  *bool // nil where nothing says so
+	Sync      bool
 }
 
 // A Flag is a flag of run, which sets the value of its row.
