@@ -88,6 +88,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
+	x.recordTerminal(a.spec)
 	x.questionsOf(a)
 
 	a.start = time.Now()
@@ -101,6 +102,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		return nil, noSandbox(err)
 	}
 	a.began(p)
+	x.beginRecording(a.spec)
 	x.emit(event.Started{Sandbox: x.sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	switch {
 	case input == nil:
@@ -293,13 +295,20 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 		})
 	}
 	if c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
+		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { a.resize(c, s) }) })
 	}
 	return func() {
 		detach()
 		a.limit.Stop()
 		close(over)
 		forwarding.Wait()
+	}
+}
+
+// resize changes the size of the terminal.
+func (a *attempt) resize(c *Cmd, s Size) {
+	if a.process.Resize(s) == nil && c.Record != nil {
+		c.Record.Resize(s)
 	}
 }
 
@@ -426,6 +435,9 @@ func (f *fanout) write(s executor.Stream, p []byte) {
 		if f.execution.onOutput != nil {
 			f.execution.onOutput(p, over)
 		}
+	}
+	if r := f.execution.recording(); r != nil && s == executor.Stdout {
+		r.Output(p, f.events.Stopped)
 	}
 	f.writers.Write(s, p)
 	f.events.Write(s, p)

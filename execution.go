@@ -88,6 +88,8 @@ type execution struct {
 	keys   *process.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result       // of the attempt before the last
 
+	recorded bool // the recording of the Cmd has begun
+
 	mu        sync.Mutex // guards the rest
 	questions int
 	approvals []event.ApprovalDecided
@@ -349,6 +351,7 @@ func (x *execution) privateTmp() bool {
 func (x *execution) emit(b event.Body) {
 	e := x.event(0, b)
 	x.runner.events.Emit(e)
+	x.mark(b)
 	tool := "shell"
 	if x.session {
 		tool = "unified_exec"

@@ -150,7 +150,7 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec,
 	streams, err := process.Open(process.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr,
 		Terminal: spec.TTY != nil,
-		Output:   onOutput, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit,
+		Output:   onOutput, Typed: spec.OnTyped, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit,
 		AwaitStreams: spec.AwaitStreams && spec.TTY == nil,
 	})
 	if err != nil {

@@ -65,6 +65,9 @@ func runParsed(ctx context.Context, report *report) error {
 	}
 	defer console.Close()
 	o.AskOnTerminal(e, console.Own)
+	if err := o.CheckRecord(console.Own); err != nil {
+		return report.failed(err)
+	}
 	env.beside, report.unless, report.console = console.Beside, console.Unless, console
 	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {

@@ -36,6 +36,9 @@ func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 		if r.Named != nil {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
+		if err := o.CheckRecord(r.TTY != nil); err != nil {
+			return nil, err
+		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
 			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
@@ -47,6 +50,9 @@ func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 
 // callers refuses flags of the program that a run is for: a run of a client has none of them.
 func (o *Options) callers() error {
+	if o.RecordFile != "" {
+		return explain.NewError("--record=FILE is not supported in a run of a client; leave FILE out")
+	}
 	if len(o.Local) == 0 {
 		return nil
 	}
