@@ -53,6 +53,7 @@ func mcpFlags(o *options) []syntax.Flag {
 				"(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
 		{Long: "insecure", Set: syntax.SetOn(&m.insecure),
 			Help: "allow an address that other machines reach"},
+		metricsFlag(&o.metrics),
 		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall},
 			Set: syntax.SetText(&m.approvals),
 			Help: "auto: ask by the client where it can; call: always\n" +
@@ -96,6 +97,11 @@ func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fewCollections)
 	}
+	end, err := env.serveMetrics(ctx, o.metrics)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if m.http == "" {
 		if err := mcp.New(server).ServeLines(ctx, env.Stdin, env.Stdout); err != nil {
 			return explain.NewError("%v", err)
@@ -151,7 +157,7 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 	}
 	words := o.run.Words(nil)
 	made := mcp.Options{
-		Version: hostfacts.ReadBuild().Version, Prepare: args.Prepare(e.Managed, e.Environ),
+		Version: hostfacts.ReadBuild().Version, Prepare: args.Prepare(e.Managed, e.Environ, e.Telemetry),
 		Args: words[:len(words)-1], Dir: e.Dir, Root: root, Environ: append([]string{}, e.Environ...),
 		ByCall: o.mcp.approvals == approvalsCall,
 		Check: func(ctx context.Context, r *runs.Request) (any, error) {

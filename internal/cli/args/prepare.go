@@ -11,6 +11,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
@@ -18,8 +19,9 @@ import (
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed is that of [Env], and proxies are the variables of the server.
-func Prepare(managed string, proxies []string) runs.Prepare {
+// the settings that hold for them. Managed and telemetry are those of [Env], and proxies are the variables of
+// the server.
+func Prepare(managed string, proxies []string, telemetry *otel.Process) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := syntax.ParseFlags(o.Flags(), r.Args)
@@ -37,7 +39,7 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words)
+			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
