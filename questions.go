@@ -47,7 +47,7 @@ func (x *execution) questionsOf(a *attempt) {
 
 // recorder returns what is told about the command's network; nil for a Runner that tells nobody.
 func (x *execution) recorder() func(network.Record) {
-	if x.runner.Events == nil && x.runner.Audit == nil && x.runner.Logger == nil {
+	if x.runner.events == nil && x.runner.Logger == nil {
 		return nil
 	}
 	return func(r network.Record) { x.emit(event.Network{Record: r}) }

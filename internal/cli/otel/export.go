@@ -44,6 +44,8 @@ type Exporter struct {
 
 	mu   sync.Mutex
 	next *time.Timer // of metrics; nil until they are sent
+
+	measuring sync.Mutex // held while metrics are sent: the newest last
 }
 
 // newExporter returns an Exporter by a config. Warn gets one sentence when something is not delivered, at
@@ -169,6 +171,8 @@ func (x *Exporter) sendMetrics() {
 	if x.clients[metrics] == nil {
 		return
 	}
+	x.measuring.Lock()
+	defer x.measuring.Unlock()
 	points := 0
 	body := request(x.resource, x.version, func(e *encoder) {
 		points = x.meter.encode(e, x.config.delta, time.Now())

@@ -212,6 +212,11 @@ func (m *meter) expose(w io.Writer) error {
 	return err
 }
 
+// escape is how Prometheus has values of labels.
+var escape = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+})
+
 // labels writes attributes as Prometheus does. Le is a further one for buckets; empty for none.
 func labels(attrs []slog.Attr, le string) string {
 	if le != "" {
@@ -220,10 +225,9 @@ func labels(attrs []slog.Attr, le string) string {
 	if len(attrs) == 0 {
 		return ""
 	}
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	parts := make([]string, len(attrs))
 	for i, a := range attrs {
-		parts[i] = strings.ReplaceAll(a.Key, ".", "_") + `="` + escape.Replace(a.Value.String()) + `"`
+		parts[i] = strings.ReplaceAll(a.Key, ".", "_") + `="` + escape().Replace(a.Value.String()) + `"`
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }
