@@ -206,14 +206,17 @@ func (x *Exporter) Close(ctx context.Context) {
 	defer stop()
 	defer x.end()
 	x.mu.Lock()
-	if x.next != nil {
+	measures := x.next != nil // else they are for Prometheus only
+	if measures {
 		x.next.Stop()
 	}
 	x.mu.Unlock()
 	var all sync.WaitGroup
 	all.Go(x.spans.flush)
 	all.Go(x.records.flush)
-	all.Go(x.sendMetrics)
+	if measures {
+		all.Go(x.sendMetrics)
+	}
 	all.Wait()
 	for _, c := range x.clients {
 		if c != nil {
