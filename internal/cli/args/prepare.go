@@ -39,7 +39,8 @@ func Prepare(managed string, proxies []string, telemetry *otel.Process) runs.Pre
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words)
+			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r.Approver,
+			r.Workdir, words)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}

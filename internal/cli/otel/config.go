@@ -100,7 +100,11 @@ func parse(environ []string) (config, []string) {
 
 // invalid notes a value that is not used. It is not repeated, for it may be a secret at the wrong place.
 func (r *reader) invalid(name, use string) {
-	r.wrong = append(r.wrong, fmt.Sprintf("telemetry: the value of %s is invalid; use %s", name, use))
+	r.say("telemetry: the value of %s is invalid; use %s", name, use)
+}
+
+func (r *reader) say(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
 }
 
 // number returns a whole number of at least one.
@@ -144,8 +148,8 @@ func (r *reader) target(s signal) (t target) {
 		return target{}
 	}
 	if name, v := r.otlp(s, "PROTOCOL"); v != "" && v != "http/protobuf" {
-		r.wrong = append(r.wrong, fmt.Sprintf("telemetry: %s is not sent, because %s names a protocol that is "+
-			"not supported; use http/protobuf", words[s], name))
+		r.say("telemetry: %s is not sent, because %s names a protocol that is not supported; use http/protobuf",
+			words[s], name)
 		return target{}
 	}
 	name, t.url = r.otlp(s, "ENDPOINT")
@@ -176,7 +180,7 @@ func (r *reader) target(s signal) (t target) {
 		r.invalid(name, "gzip or none")
 	}
 	if t.tls, err = r.tls(s); err != nil {
-		r.wrong = append(r.wrong, fmt.Sprintf("telemetry: %s is not sent: %s", words[s], text.Line(err.Error())))
+		r.say("telemetry: %s is not sent: %s", words[s], text.Line(err.Error()))
 		return target{}
 	}
 	return t

@@ -24,8 +24,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// An Exporter sends spans, metrics and log records by OTLP over HTTP. It is a [tracing.Backend]; nothing in it
-// waits for the network but flushes.
+// An Exporter sends spans, metrics and log records by OTLP over HTTP. It is a [tracing.Backend], whose methods
+// do not wait for the network.
 type Exporter struct {
 	config   config
 	version  string
@@ -57,7 +57,8 @@ func newExporter(c config, version string, warn func(string)) *Exporter {
 	x.meter = meter{start: now, sent: now, points: make(map[*tracing.Metric]map[string]*point)}
 	x.spans = batch{x: x, signal: traces, limits: c.batches[traces]}
 	x.records = batch{x: x, signal: logs, limits: c.batches[logs]}
-	x.resource = []slog.Attr{slog.String("service.name", "sallyport"), slog.String("service.version", version),
+	x.resource = []slog.Attr{slog.String("service.name", "sallyport"),
+		slog.String("service.version", version),
 		slog.String("service.instance.id", fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())),
 		slog.String("telemetry.sdk.name", "sallyport"), slog.String("telemetry.sdk.language", "go"),
 		slog.String("telemetry.sdk.version", version)}

@@ -172,7 +172,9 @@ func sorted(points map[string]*point) []*point {
 	for _, p := range points {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b *point) int { return cmp.Compare(labels(a.attrs, ""), labels(b.attrs, "")) })
+	slices.SortFunc(out, func(a, b *point) int {
+		return cmp.Compare(labels(a.attrs, ""), labels(b.attrs, ""))
+	})
 	return out
 }
 

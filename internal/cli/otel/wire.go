@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// An encoder writes the binary form of Protocol Buffers. Fields are those of opentelemetry-proto 1.10; what is
-// zero is left out where the format has it so.
+// An encoder writes the binary form of Protocol Buffers. Fields are those of opentelemetry-proto 1.10.
 type encoder []byte
 
 // The types of fields.

@@ -47,7 +47,8 @@ var table = []derived{
 	{Metric{records.ApprovalRequested, "{question}", "Questions whose answers can be remembered.", Counter},
 		records.ApprovalRequested, []string{"tool_name", "approved"}, "", ""},
 	{Metric{records.SandboxOutcome, "{outcome}", "Runs that were denied something, run again or ended early.",
-		Counter}, records.SandboxOutcome, []string{"tool_name", "outcome", "sandbox_mode", "sandbox_level"}, "", ""},
+		Counter}, records.SandboxOutcome,
+		[]string{"tool_name", "outcome", "sandbox_mode", "sandbox_level"}, "", ""},
 	{Metric{records.ToolCall, "{call}", "Calls that are over.", Counter}, records.ToolCall,
 		[]string{"tool_name", "success"}, "", ""},
 	{Metric{records.ToolCall + ".duration_ms", "ms", "How long calls took, with the time of questions.",
@@ -69,7 +70,7 @@ var reviewed = []string{"action", "decision", "terminal_status", "risk_level", "
 var (
 	unifiedExec = Metric{"sallyport.tool.unified_exec", "{session}", "Sessions that were asked for.", Counter}
 	running     = Metric{"sallyport.tool.unified_exec.running", "{session}", "Sessions that run.", UpDown}
-	denials     = Metric{"sallyport.denied", "{denial}", "Denied accesses, each different one of a run.", Counter}
+	denials     = Metric{"sallyport.denied", "{denial}", "Different accesses that runs were denied.", Counter}
 )
 
 // All lists all metrics.

@@ -223,7 +223,8 @@ func (b *Builder) ended(r *run, e *event.Event, body *event.Ended) {
 	}
 	stop(&r.attempt, e.Time, body.End)
 	stop(&r.retry, e.Time, body.End)
-	r.span.Set(slog.String("end", body.End), slog.Int("exit_code", body.ExitCode), slog.Int("attempts", e.Attempt))
+	r.span.Set(slog.String("end", body.End), slog.Int("exit_code", body.ExitCode),
+		slog.Int("attempts", e.Attempt))
 	word := ""
 	if body.Error != "" || body.ExitCode != 0 {
 		word = body.End // the sentence could have words of the command in it
