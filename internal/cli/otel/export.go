@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -73,19 +74,22 @@ next:
 		}
 		x.resource = append(x.resource, own)
 	}
+	usual := client(nil) // one connection for all signals, where that is possible
 	for s, t := range c.targets {
-		if t.url != "" {
-			x.clients[s] = client(t)
+		switch {
+		case t.tls != nil:
+			x.clients[s] = client(t.tls)
+		case t.url != "":
+			x.clients[s] = usual
 		}
 	}
 	return x
 }
 
-// client returns one that goes where a target says, and nowhere else.
-func client(t target) *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: t.tls,
-		ForceAttemptHTTP2: strings.HasPrefix(t.url, "https:"), MaxIdleConnsPerHost: 1,
-		IdleConnTimeout: time.Minute, DisableCompression: true}
+// client returns one with certificates; nil for the usual. It does not go elsewhere when it is told to.
+func client(certificates *tls.Config) *http.Client {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: certificates,
+		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, DisableCompression: true}
 	return &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -212,13 +216,11 @@ func (x *Exporter) Close(ctx context.Context) {
 		x.next.Stop()
 	}
 	x.mu.Unlock()
-	var all sync.WaitGroup
-	all.Go(x.spans.flush)
-	all.Go(x.records.flush)
+	x.spans.flush() // one after the other: a further connection takes longer
+	x.records.flush()
 	if measures {
-		all.Go(x.sendMetrics)
+		x.sendMetrics()
 	}
-	all.Wait()
 	for _, c := range x.clients {
 		if c != nil {
 			c.CloseIdleConnections()
