@@ -76,7 +76,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
 	a.spec = &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
-		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
+		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.environment(),
 		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level,
 		Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors,

@@ -11,15 +11,16 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed is that of [Env], proxies are the variables of the server, and log
-// is its audit log; nil keeps nothing.
-func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
+// the settings that hold for them. Managed and telemetry are those of [Env], proxies are the variables of the
+// server, and log is its audit log; nil keeps nothing.
+func Prepare(managed string, proxies []string, log *Audit, telemetry *otel.Process) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := syntax.ParseFlags(o.Flags(), r.Args)
@@ -40,7 +41,7 @@ func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 			return nil, err
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
+			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}

@@ -49,6 +49,7 @@ type Run struct {
 	Reviewer     guardian.Guardian // without its key; one without a model is none
 	ReviewerKey  string            // the name of the variable with the key; may be empty
 	StrictReview bool
+	Telemetry    bool // is sent
 
 	// StageName is that of --stage=NAME; empty for a new stage.
 	StageName string
