@@ -51,16 +51,10 @@ type attempt struct {
 	told    chan struct{} // closed when its start was reported
 }
 
-// startable reports what prevents an attempt under a policy.
-func (x *execution) startable(ctx context.Context, policy sandbox.Policy) error {
-	switch changed, err := x.look.Start(x.opened); {
-	case err != nil:
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case changed != "":
-		return fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
-	}
-	if err := x.bound(); err != nil {
-		return err // a link has changed since
+// begin starts the command under a policy. An error says why there is no process.
+func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	if err := x.unchanged(); err != nil {
+		return nil, err
 	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
@@ -68,20 +62,12 @@ func (x *execution) startable(ctx context.Context, policy sandbox.Policy) error 
 			strings.Join(left, ", "))
 	}
 	if err := x.stageable(policy); err != nil {
-		return err // whatever led there: the host's files do not change
+		return nil, err // whatever led there: the host's files do not change
 	}
 	if x.runner.AuditRequired {
 		if err := x.sync(ctx); err != nil {
-			return &AuditError{err}
+			return nil, &AuditError{err}
 		}
-	}
-	return nil
-}
-
-// begin starts the command under a policy. An error says why there is no process.
-func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
-	if err := x.startable(ctx, policy); err != nil {
-		return nil, err
 	}
 	x.attempts++
 	a := &attempt{stopped: make(chan struct{}), told: make(chan struct{})}
@@ -90,7 +76,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
 	a.spec = &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
-		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
+		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.environment(),
 		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level,
 		Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors,
@@ -129,6 +115,17 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		a.input = process.Feed(p, input)
 	}
 	return a, nil
+}
+
+// unchanged returns an error if what the decision rests on is not as it was.
+func (x *execution) unchanged() error {
+	switch changed, err := x.look.Start(x.opened); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case changed != "":
+		return fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
+	}
+	return x.bound() // a link may have changed since
 }
 
 // output takes output once the start was reported, so that events are in order.

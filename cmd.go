@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
@@ -42,6 +43,10 @@ type Cmd struct {
 	// event of the run, in its Result, in lists of sessions and in the log. Empty means that there
 	// is none. The command does not see it.
 	CallerID string
+	// Trace is where the run belongs in a trace of the caller. The command gets it in the variables
+	// TRACEPARENT and TRACESTATE, with Runner.Tracer as that of its own run. The zero value is none, and so
+	// is an invalid one: the command gets what EnvPolicy and Env say.
+	Trace event.TraceContext
 
 	// Arg0 is argv[0] of the program; empty means Args[0].
 	Arg0 string

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -293,7 +294,9 @@ func check(spec *executor.Spec) error {
 			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
 		}
 	}
-	if st, err := os.Stat(spec.Dir); err != nil {
+	if st, err := os.Stat(spec.Dir); errors.Is(err, fs.ErrNotExist) && spec.Stage != nil {
+		return refuse(spec) // the stage may have it
+	} else if err != nil {
 		return &executor.DirError{Dir: spec.Dir, Err: err}
 	} else if !st.IsDir() {
 		return &executor.DirError{Dir: spec.Dir, Err: executor.ErrNotDir}

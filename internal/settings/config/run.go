@@ -49,6 +49,7 @@ type Run struct {
 	Reviewer     guardian.Guardian // without its key; one without a model is none
 	ReviewerKey  string            // the name of the variable with the key; may be empty
 	StrictReview bool
+	Telemetry    bool // is sent
 
 	// StageName is that of --stage=NAME; empty for a new stage.
 	StageName string
@@ -64,6 +65,9 @@ type Run struct {
 	Join string
 	Idle time.Duration
 
+	// Audit says what becomes of records of the run.
+	Audit Audit
+
 	// Server is the one to run on.
 	Server Server
 
@@ -76,6 +80,15 @@ type Run struct {
 
 	sent  []string // the other flags, each as one word
 	given []string // all flags, each as one word
+}
+
+// Audit is what settings say about the audit log.
+type Audit struct {
+	Path      string // absolute, or AuditOff; empty and AuditState mean the one in the state directory
+	KeyFile   string // absolute; empty means that of the log itself
+	Retention time.Duration
+	Required  *bool // nil where nothing says so
+	Sync      bool
 }
 
 // Recordings say how terminals are recorded. Zero members are the defaults.
