@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
@@ -37,6 +38,9 @@ type Tools struct {
 	Cmd sallyport.Cmd
 	// Size is that of terminals; the zero Size is 80 columns and 24 rows.
 	Size sallyport.Size
+	// Record returns what records the terminal of one command. It is called for each that has one; nil, and
+	// what it returns as nil, record nothing. Cmd.Record is ignored.
+	Record func() event.Recorder
 	// Term is the terminal type of commands; empty means "dumb".
 	Term string
 	// AdditionalPermissions lets calls ask for single paths beyond the sandbox, which needs an
@@ -334,10 +338,14 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 	c.Dir = joinDir(t.Cmd.Dir, q.Dir)
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Ready, c.Resizes = nil, nil, nil, nil, nil, nil
 	c.Retention, c.Timeout, c.TTY, c.OpenStdin = sallyport.Retention{}, 0, nil, false
+	c.Record = nil
 	switch q.input() {
 	case StdinTTY:
 		size := t.Size
 		c.TTY = &size
+		if t.Record != nil {
+			c.Record = t.Record()
+		}
 	case StdinPipe:
 		c.OpenStdin = true
 	}
