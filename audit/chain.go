@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
@@ -84,9 +83,6 @@ func (c *chain) segment(l *line) error {
 	}
 	if c.first == 0 || c.damaged {
 		c.tree, c.damaged = tree{l.n - 1, s.Edge}, false
-	}
-	if !slices.Equal(s.Edge, c.edge) {
-		return errors.New("its edge is not that of the lines before it: one of them was replaced")
 	}
 	c.begins = s.Begins
 	return nil
