@@ -21,7 +21,8 @@ type chain struct {
 	first   uint64 // the number of the first line; 0 before it
 	begins  uint64 // that which the first line must have, by the last segment
 	loose   bool   // the hash of the last line is not known
-	damaged bool   // a line was bad: the edge is not known
+	damaged bool   // a line was bad: the tree is not known
+	plain   bool   // the tree is not asked for
 }
 
 // next returns a line, and why it cannot be the next one. Head says that it is the first of a file.
@@ -44,8 +45,8 @@ func (c *chain) next(text []byte, head bool) (line, error) {
 // count makes a line the last one. After a bad one the tree is not known until the next segment.
 func (c *chain) count(l *line, text []byte, good bool) {
 	c.damaged = c.damaged || !good
-	if c.damaged {
-		c.n, c.edge = max(c.n, l.n), nil
+	if c.damaged || c.plain {
+		c.n = max(c.n, l.n)
 	} else {
 		c.add(text)
 	}

@@ -363,6 +363,9 @@ func TestCutAndWritten(t *testing.T) {
 // TestOneFile: a file of a log can be verified alone.
 func TestOneFile(t *testing.T) {
 	f := makeFake(t)
+	if all, err := Files(f.dir); err != nil || !slices.Equal(all, f.names) {
+		t.Errorf("files %q, %v, want %q", all, err, f.names)
+	}
 	for _, name := range f.names {
 		if r, err := Verify(t.Context(), name, VerifyOptions{}); err != nil || r.Files != 1 {
 			t.Errorf("%s: %+v, %v", name, r, err)
