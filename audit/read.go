@@ -74,7 +74,7 @@ func Read(dir string, f Filter, yield func(Record) error) error {
 		_, half, err := scanLines(io.NewSectionReader(file, 0, s.sizes[i]), 0, func(text []byte) error {
 			n++
 			l, err := r.next(text, n == 1)
-			r.count(&l, text, err == nil)
+			r.count(&l, text)
 			rec := Record{N: l.n, File: name, Line: n, Time: l.time, Kind: l.kind, Body: l.body}
 			if err != nil {
 				rec.Bad = err.Error()

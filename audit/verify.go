@@ -244,7 +244,7 @@ func (v *verifier) check(text []byte) error {
 	if err != nil {
 		return v.broken(l.n, err.Error())
 	}
-	v.count(&l, text, true)
+	v.count(&l, text)
 	v.last = l.kind
 	return v.reached()
 }
