@@ -83,9 +83,10 @@ func verifyTest(t testing.TB, dir string) *Report {
 // removes.
 func TestLog(t *testing.T) {
 	l := openTest(t, Options{Sync: true, Mask: func(e event.Event) event.Event {
-		b := e.Body.(event.Ended)
-		b.Error = strings.ReplaceAll(b.Error, "hunter2", "***")
-		e.Body = b
+		if b, ok := e.Body.(event.Ended); ok {
+			b.Error = strings.ReplaceAll(b.Error, "hunter2", "***")
+			e.Body = b
+		}
 		return e
 	}})
 	dir := l.store.dir.Name()
