@@ -68,7 +68,7 @@ func New(opts Options) *Server {
 		o.Environ = os.Environ()
 	}
 	o.Dir, _ = filepath.Abs(opts.Dir) // where there is no directory, clients are told none
-	args.Complete(&o)
+	args.Complete(&o, nil)
 	if opts.Approver != nil {
 		prepare := o.Prepare
 		o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {

@@ -35,6 +35,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 	"github.com/sallyport-dev/sallyport/internal/cli/stages"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
@@ -67,6 +68,7 @@ func System() *Env {
 	dir, _ := os.Getwd() // empty after an error
 	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Managed: config.System}
+	in.Telemetry = &otel.Process{Environ: in.Environ}
 	return &Env{Env: in, Name: os.Args[0], Last: true}
 }
 
@@ -166,12 +168,14 @@ type options struct {
 	after []string // those of all words that stand behind "--"; nil where there is none
 
 	script, dir, config, message, method, mode string
+	metrics                                    string // the address for Prometheus; empty for none
 
 	serve    listen.Options // of exec-server
 	install  installing
 	sessions sessions.Options
 	stages   stages.Options
 	mcp      mcpOptions
+	audit    auditOptions
 
 	run     args.Options // of check, mcp and net
 	runFlag string       // one of run that was given to check
@@ -182,6 +186,7 @@ func commands() []command {
 	run := command{name: "run", short: "run a program in the sandbox", run: runCommand}
 	return slices.Concat([]command{run}, sessionCommands(), stageCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
+		{name: "audit", short: "check, show and export the audit log", help: auditHelp, words: 2, flags: auditFlags, run: auditCommand, offer: auditWords},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
 		{name: "patch", short: "apply a patch as models write it, as a whole or not at all", help: patchHelp, words: 1, flags: patchFlags, run: patchCommand, offer: patchWords},
 		{name: "net", short: "show what the network policy says about a host", help: netHelp, words: 2, flags: netFlags, run: netCommand, offer: netWords},
@@ -289,7 +294,11 @@ func findCommand(name string) (*command, error) {
 // the program has started.
 func Main(args []string, env *Env) int {
 	env.Say = func(line string) { env.say(line) }
+	if env.Telemetry != nil {
+		env.Telemetry.Say = env.Say
+	}
 	err := dispatch(context.Background(), env, args)
+	env.Telemetry.Close()
 	var done explain.ExitCode
 	var by explain.SignalExit
 	if errors.As(err, &by) {

@@ -53,6 +53,7 @@ func mcpFlags(o *options) []syntax.Flag {
 				"(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
 		{Long: "insecure", Set: syntax.SetOn(&m.insecure),
 			Help: "allow an address that other machines reach"},
+		metricsFlag(&o.metrics),
 		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall},
 			Set: syntax.SetText(&m.approvals),
 			Help: "auto: ask by the client where it can; call: always\n" +
@@ -96,6 +97,11 @@ func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fewCollections)
 	}
+	end, err := env.serveMetrics(ctx, o.metrics)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if m.http == "" {
 		if err := mcp.New(server).ServeLines(ctx, env.Stdin, env.Stdout); err != nil {
 			return explain.NewError("%v", err)
@@ -151,8 +157,8 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 	}
 	words := o.run.Words(nil)
 	made := mcp.Options{
-		Version: hostfacts.ReadBuild().Version, Prepare: args.Prepare(e.Managed, e.Environ),
-		Args: words[:len(words)-1], Dir: e.Dir, Root: root, Environ: append([]string{}, e.Environ...),
+		Version: hostfacts.ReadBuild().Version,
+		Args:    words[:len(words)-1], Dir: e.Dir, Root: root, Environ: append([]string{}, e.Environ...),
 		ByCall: o.mcp.approvals == approvalsCall,
 		Check: func(ctx context.Context, r *runs.Request) (any, error) {
 			return args.ExplainRequest(ctx, e.Managed, e.Environ, r)
@@ -171,6 +177,8 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 		return none, explain.NewError("--%s is not supported by mcp", f.Long)
 	}
 	_, err = trial.Configure(&e.Env, root)
+	made.Prepare = args.Prepare(e.Managed, e.Environ, args.NewAudit(trial.Run.Audit, o.mcp.http != ""),
+		e.Telemetry)
 	if stage := trial.Cmd.Stage; err == nil && stage != nil {
 		// One for the whole conversation: commands without a name would each make another one.
 		made.Stage = cmp.Or(stage.Name, "mcp-"+strings.ToLower(rand.Text()[:8]))

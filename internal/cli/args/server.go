@@ -7,16 +7,19 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 )
 
 // Complete adds to the options of an exec-server, whose Environ and Managed are set, what every one of this
-// user has: judged runs, their numbers, and where output is kept.
-func Complete(o *execserver.Options) {
+// user has: judged runs, their numbers, and where output is kept. Telemetry is that of [Env].
+func Complete(o *execserver.Options, telemetry *otel.Process) {
 	o.Version = hostfacts.ReadBuild().Version
-	o.Prepare = Prepare(o.Managed, o.Environ)
+	log := ServerAudit(&Env{Environ: o.Environ, Dir: o.Dir, Managed: o.Managed})
+	o.Prepare, o.Audit = Prepare(o.Managed, o.Environ, log, telemetry), log
+	o.Hidden = append(o.Hidden, log.hidden()...)
 	dir, err := dirs.Dir()
 	if err == nil { // without it, less output can be replayed, and reads say so
 		o.LogDir = filepath.Join(dir, "replay")
