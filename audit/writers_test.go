@@ -109,7 +109,7 @@ func runOf(t *testing.T, r *Record) (process string, i int) {
 func TestKilled(t *testing.T) {
 	dir := t.TempDir() + "/audit"
 	confirmed := map[string]int{}
-	for round := range testenv.Rounds(6, 60) {
+	for round := range testenv.Rounds(6, 25) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		for p := range 3 {
