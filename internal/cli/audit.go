@@ -69,7 +69,7 @@ func auditFlags(o *options) []syntax.Flag {
 		{Long: "program", Value: "NAME", Set: syntax.SetText(&f.Program), Help: "only about this program, by name or path"},
 		{Long: "host", Value: "HOST", Set: syntax.SetText(&f.Host), Help: "only about this host"},
 		{Long: "path", Value: "PATH", Kind: syntax.Files, Set: syntax.SetText(&f.Path), Help: "only about this path and what is below it"},
-		{Long: "decision", Value: "WORD", Set: syntax.SetText(&f.Decision), Help: "only this decision: allow, forbidden, approved, denied,\n..."},
+		{Long: "decision", Value: "WORD", Set: syntax.SetText(&f.Decision), Help: "only this decision: allow, forbidden, approved, ..."},
 		{Long: "denied", Set: syntax.SetOn(&f.Denied), Help: "only what was denied, forbidden or refused"},
 		{Long: "approved-by", Value: "WHO", Set: syntax.SetText(&f.ApprovedBy), Help: "only what this source approved: user, config, ..."},
 		{Long: "format", Value: "FORMAT", Words: []string{formatOCSF}, Set: syntax.SetText(&a.format), Help: "of export: ocsf, JSON lines of the Open Cybersecurity\nSchema Framework"},
@@ -107,7 +107,7 @@ func auditCommand(ctx context.Context, env *Env, o *options, words []string) err
 	var err error
 	switch words[0] {
 	case "verify":
-		err = verifyAudit(ctx, env, o, places)
+		err = verifyAudit(ctx, env, o, words, places)
 	case "show":
 		err = showAudit(env, o, places)
 	case "export":
@@ -153,7 +153,7 @@ func (c *auditCheck) String() string {
 	return s
 }
 
-func verifyAudit(ctx context.Context, env *Env, o *options, places []string) error {
+func verifyAudit(ctx context.Context, env *Env, o *options, words, places []string) error {
 	var set audit.VerifyOptions
 	for _, word := range o.audit.keys {
 		key, err := keyOf(env, word)
@@ -161,6 +161,14 @@ func verifyAudit(ctx context.Context, env *Env, o *options, places []string) err
 			return err
 		}
 		set.Keys = append(set.Keys, key)
+	}
+	if said, err := args.AuditSettings(&env.Env); len(words) == 1 && set.Keys == nil && err == nil &&
+		said.KeyFile != "" {
+		key, err := audit.PublicKey(places[0], config.Expand(said.KeyFile, env.Variable("HOME")))
+		if err != nil {
+			return err
+		}
+		set.Keys = []string{key}
 	}
 	if name := o.audit.checkpoint; name != "" {
 		note, err := readSmall(args.Absolute(name, env.Dir, env.Variable("HOME")))
@@ -283,6 +291,9 @@ func printAudit(env *Env, what, place string) error {
 	}
 	return env.print(key + "\n")
 }
+
+// note keeps what a command did that is no run.
+func (e *Env) note(kind string, body map[string]any) error { return args.Note(&e.Env, kind, body) }
 
 // parseTime reads a time: a date, one with a time of the day, one of RFC 3339, or a duration before now.
 func parseTime(to *time.Time, v string, now time.Time) error {

@@ -172,6 +172,16 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 		}
 	}
 	r.Audit, r.AuditRequired = &runLog{Log: log}, a.required
+	if remember := r.Remember; remember != nil {
+		r.Remember = func(prefix []string, line string) error {
+			err := remember(prefix, line)
+			if err == nil {
+				body, _ := json.Marshal(map[string]string{"action": "remembered", "rule": line}) // strings always encode
+				_ = log.Append("rules", body)                                                    // it is a kind and an object
+			}
+			return err
+		}
+	}
 	return nil
 }
 
@@ -238,6 +248,20 @@ func (a *Audit) Record(r explain.Record) (failed bool, err error) {
 		return true, need
 	}
 	return false, err
+}
+
+// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and the
+// user name: the kind is a word, and the body an object. It is called once it is done; the error is that of a
+// required log.
+func Note(env *Env, kind string, body any) error {
+	set, err := AuditSettings(env)
+	a := NewAudit(set, false)
+	a.err = err
+	text, err := json.Marshal(body)
+	if err == nil {
+		err = a.keep(kind, text)
+	}
+	return a.needed(errors.Join(err, a.Close()))
 }
 
 // keep appends a record and waits until it is kept.

@@ -32,6 +32,9 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 			return err
 		}
 	}
+	if len(done.Applied) > 0 && !o.dryRun {
+		err = errors.Join(err, c.note(env, "applied", len(done.Applied)))
+	}
 	if isConflict && len(done.Conflicts) == 0 {
 		done.Conflicts = conflict.Conflicts
 	}
@@ -122,6 +125,13 @@ func reason(word string) string {
 	return word
 }
 
+// note keeps what was done with a stage.
+func (c *chosen) note(env *Env, action string, changes int) error {
+	info := c.Info()
+	return env.Note("stage", map[string]any{"action": action, "id": info.ID, "workspace": info.Workspace,
+		"changes": changes, "paths": c.paths})
+}
+
 // discard is the verb discard.
 func discard(ctx context.Context, env *Env, o *Options, words, after []string) error {
 	c, err := choose(ctx, env, words, after)
@@ -135,6 +145,9 @@ func discard(ctx context.Context, env *Env, o *Options, words, after []string) e
 	}
 	if err != nil {
 		return c.explained(ctx, env, err)
+	}
+	if err := c.note(env, "discarded", len(known)); err != nil {
+		return err
 	}
 	if unknown != nil {
 		return env.Print("discarded\n")
