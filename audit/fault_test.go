@@ -78,6 +78,10 @@ func TestDiskFull(t *testing.T) {
 					l := openTest(t, Options{MaxSegment: 1500, Sync: sync})
 					l.store.wrap = func(f *os.File) file { return faultyFile{f, all} }
 					failed += writeFaulty(t, l, all, k, records)
+					dir := l.store.dir.Name()
+					if r := verifyTest(t, dir); many == 1 && !sync && (len(r.Notes) > 0 || len(runs(t, dir)) != records) {
+						t.Fatalf("call %d: one failure leaves %v, %q", k, runs(t, dir), r.Notes)
+					}
 					if all.calls < k {
 						break // no write is left
 					}
