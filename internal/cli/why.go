@@ -58,7 +58,7 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	if o.list && id != "" {
 		return explain.NewError("--list and a run ID cannot be combined; use one of them")
 	}
-	log, err := readRuns(&env.Env)
+	log, err := readRuns(&env.Env, id == "" && !o.list)
 	switch {
 	case err != nil:
 		return err
@@ -86,11 +86,11 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	return env.print(explain.Explain(r, home, env.Dir) + explain.Skipped(log))
 }
 
-// readRuns reads the records of this user's runs, oldest first.
-func readRuns(env *args.Env) (explain.Log, error) {
+// readRuns reads the records of this user's runs, oldest first, or with newest at least the last one.
+func readRuns(env *args.Env, newest bool) (explain.Log, error) {
 	var all explain.Log
 	for _, dir := range args.AuditDirs(env) {
-		log, err := explain.ReadLog(dir)
+		log, err := explain.ReadLog(dir, newest)
 		if err != nil {
 			return all, explain.NewError("cannot read the records of runs: %v", explain.SystemCause(err))
 		}

@@ -189,7 +189,7 @@ func TestAuditDirs(t *testing.T) {
 	if len(got) != 1 || filepath.Base(got[0]) != "audit" {
 		t.Fatalf("%q", got)
 	}
-	log, err := explain.ReadLog(got[0])
+	log, err := explain.ReadLog(got[0], true)
 	if err != nil || len(log.Records) != 1 {
 		t.Errorf("%+v, %v", log, err)
 	}
