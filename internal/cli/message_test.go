@@ -67,6 +67,23 @@ func makers() []maker {
 			r.Attempts = nil
 			_ = env.print(explain.Explain(r, "/home/a", "/"))
 		}},
+		{"audit show", func(env *Env, word string) {
+			body, _ := foreignRecord(word).Body()
+			_ = env.print(explain.AuditLine(audit.Record{Kind: "run", Body: body}, "/home/a"))
+			for _, b := range []event.Body{event.Judged{Args: []string{"n" + word}, Decision: word},
+				event.Ended{End: word, Error: word}, event.Denied{Denial: sandbox.Denial{
+					Access: sandbox.Access{Op: sandbox.Write, Path: "/" + word}}}} {
+				body, _ := event.Event{Run: "n" + word, Body: b}.MarshalJSON()
+				_ = env.print(explain.AuditLine(audit.Record{Kind: "event", Body: body}, "/home/a"))
+			}
+			_ = env.print(explain.AuditLine(audit.Record{Kind: "n" + word, Body: []byte(`{"a":"` + word + `"}`)}, "/"))
+			_ = env.print(explain.AuditLine(audit.Record{File: "/n" + word, Bad: word}, "/"))
+		}},
+		{"audit verify", func(env *Env, word string) {
+			_ = env.print((&auditCheck{File: "/" + word, Line: 1, Why: word}).String())
+			_ = env.print((&auditCheck{OK: true, Path: "/" + word, Report: &audit.Report{Last: 1,
+				Notes: []string{word}}}).String())
+		}},
 		{"why --list", func(env *Env, word string) {
 			_ = env.print(explain.ListRuns(explain.Log{Records: []explain.Record{foreignRecord(word)}}))
 		}},

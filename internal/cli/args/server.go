@@ -13,8 +13,9 @@ import (
 )
 
 // Complete adds to the options of an exec-server, whose Environ and Managed are set, what every one of this
-// user has: judged runs, their numbers, and where output is kept.
-func Complete(o *execserver.Options) {
+// user has: judged runs, their numbers, where output is kept, and the audit log, which it returns: it must be
+// closed after the server.
+func Complete(o *execserver.Options) *Audit {
 	o.Version = hostfacts.ReadBuild().Version
 	log := ServerAudit(&Env{Environ: o.Environ, Dir: o.Dir, Managed: o.Managed})
 	o.Prepare, o.Audit = Prepare(o.Managed, o.Environ, log), log
@@ -26,4 +27,5 @@ func Complete(o *execserver.Options) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		o.RunNumber = func(after uint64) (uint64, error) { return dirs.Number("sessions", after) }
 	}
+	return log
 }
