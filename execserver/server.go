@@ -55,7 +55,8 @@ var ErrClosed = inside.ErrClosed
 var ErrStuck = inside.ErrStuck
 
 // A Server serves any number of clients. What they run is kept in the audit log of this user, as settings in
-// Options.Environ and the managed configuration say; unless these say no, nothing runs that it cannot keep. It is made by New. Its methods may be called from several
+// Options.Environ and the managed configuration say; unless these say no, nothing runs that it cannot keep.
+// It is made by New. Its methods may be called from several
 // goroutines at once.
 type Server struct {
 	server *inside.Server

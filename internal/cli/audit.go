@@ -59,20 +59,27 @@ func auditFlags(o *options) []syntax.Flag {
 	when := func(to *time.Time) func(string) error {
 		return func(v string) error { return parseTime(to, v, time.Now()) }
 	}
+	text := func(long, value string, to *string, help string) syntax.Flag {
+		return syntax.Flag{Long: long, Value: value, Set: syntax.SetText(to), Help: help}
+	}
 	return []syntax.Flag{
-		{Long: "key", Value: "KEY", Kind: syntax.Files, Set: syntax.SetList(&a.keys), Help: "verify: a key of the checkpoints, or a file with it\n(default key.pub of the log; repeatable)"},
-		{Long: "checkpoint", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&a.checkpoint), Help: "verify: the log must have what this checkpoint covers"},
+		{Long: "key", Value: "KEY", Kind: syntax.Files, Set: syntax.SetList(&a.keys),
+			Help: "verify: a key of the checkpoints, or a file with it\n" +
+				"(default key.pub of the log; repeatable)"},
+		{Long: "checkpoint", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&a.checkpoint),
+			Help: "verify: the log must have what this checkpoint covers"},
 		{Long: "since", Value: "TIME", Set: when(&f.Since), Help: "only from TIME on"},
 		{Long: "until", Value: "TIME", Set: when(&f.Until), Help: "only before TIME"},
-		{Long: "run", Value: "ID", Set: syntax.SetText(&f.Run), Help: "only of this run; ID may be shortened"},
-		{Long: "kind", Value: "KIND", Set: syntax.SetText(&f.Kind), Help: "only of this kind: run, denied, network_decided, ..."},
-		{Long: "program", Value: "NAME", Set: syntax.SetText(&f.Program), Help: "only about this program, by name or path"},
-		{Long: "host", Value: "HOST", Set: syntax.SetText(&f.Host), Help: "only about this host"},
-		{Long: "path", Value: "PATH", Kind: syntax.Files, Set: syntax.SetText(&f.Path), Help: "only about this path and what is below it"},
-		{Long: "decision", Value: "WORD", Set: syntax.SetText(&f.Decision), Help: "only this decision: allow, forbidden, approved, ..."},
+		text("run", "ID", &f.Run, "only of this run; ID may be shortened"),
+		text("kind", "KIND", &f.Kind, "only of this kind: run, denied, network_decided, ..."),
+		text("program", "NAME", &f.Program, "only about this program, by name or path"),
+		text("host", "HOST", &f.Host, "only about this host"),
+		text("path", "PATH", &f.Path, "only about this path and what is below it"),
+		text("decision", "WORD", &f.Decision, "only this decision: allow, forbidden, approved, ..."),
 		{Long: "denied", Set: syntax.SetOn(&f.Denied), Help: "only what was denied, forbidden or refused"},
-		{Long: "approved-by", Value: "WHO", Set: syntax.SetText(&f.ApprovedBy), Help: "only what this source approved: user, config, ..."},
-		{Long: "format", Value: "FORMAT", Words: []string{formatOCSF}, Set: syntax.SetText(&a.format), Help: "of export: ocsf, JSON lines of the Open Cybersecurity\nSchema Framework"},
+		text("approved-by", "WHO", &f.ApprovedBy, "only what this source approved: user, config, ..."),
+		{Long: "format", Value: "FORMAT", Words: []string{formatOCSF}, Set: syntax.SetText(&a.format),
+			Help: "of export: ocsf, JSON lines of the Open Cybersecurity\nSchema Framework"},
 		{Long: "verbose", Short: 'v', Set: syntax.SetOn(&o.verbose), Help: "verify: print what was checked"},
 		o.jsonFlag(),
 	}
@@ -145,8 +152,9 @@ func (c *auditCheck) String() string {
 	case r == nil || r.Last == 0:
 		return text.Word(c.Path) + ": no lines\n"
 	}
-	s := fmt.Sprintf("%s: lines %d to %d hold, in %s; signed up to line %d, at %s\n", text.Word(c.Path), r.First,
-		r.Last, explain.Plural(r.Files, "file", "files"), r.Signed, r.SignedAt.Local().Format(time.DateTime))
+	s := fmt.Sprintf("%s: lines %d to %d hold, in %s; signed up to line %d, at %s\n", text.Word(c.Path),
+		r.First, r.Last, explain.Plural(r.Files, "file", "files"), r.Signed,
+		r.SignedAt.Local().Format(time.DateTime))
 	for _, n := range r.Notes {
 		s += "  note: " + text.Line(n) + "\n"
 	}

@@ -92,7 +92,7 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
 	s.Server.Environ, s.Server.Dir, s.Server.Managed = env.Environ, env.Dir, env.Managed
 	log := args.Complete(&s.Server)
-	defer log.Close() //nolint:errcheck // each process that was not kept said so
+	defer log.Close()                                //nolint:errcheck // each process that was not kept said so
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}

@@ -76,7 +76,8 @@ func makers() []maker {
 				body, _ := event.Event{Run: "n" + word, Body: b}.MarshalJSON()
 				_ = env.print(explain.AuditLine(audit.Record{Kind: "event", Body: body}, "/home/a"))
 			}
-			_ = env.print(explain.AuditLine(audit.Record{Kind: "n" + word, Body: []byte(`{"a":"` + word + `"}`)}, "/"))
+			_ = env.print(explain.AuditLine(audit.Record{Kind: "n" + word,
+				Body: []byte(`{"a":"` + word + `"}`)}, "/"))
 			_ = env.print(explain.AuditLine(audit.Record{File: "/n" + word, Bad: word}, "/"))
 		}},
 		{"audit verify", func(env *Env, word string) {

@@ -51,8 +51,8 @@ func NewAudit(set config.Audit, required bool) *Audit {
 	return a
 }
 
-// ServerAudit returns the log of a server, which is required unless settings say no. They are those of its own
-// environment: what its clients set for their runs does not count.
+// ServerAudit returns the log of a server, which is required unless settings say no. They are those of its
+// own environment: what its clients set for their runs does not count.
 func ServerAudit(env *Env) *Audit {
 	set, err := AuditSettings(env)
 	a := NewAudit(set, true)
@@ -159,7 +159,8 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 		return a.needed(err)
 	}
 	if !a.own() || a.set.KeyFile != "" {
-		for by, name := range map[string]string{"audit.path": a.dir, "audit.checkpoint_key_file": a.set.KeyFile} {
+		for by, name := range map[string]string{"audit.path": a.dir,
+			"audit.checkpoint_key_file": a.set.KeyFile} {
 			if name = config.Expand(name, os.Getenv("HOME")); name == "" {
 				continue
 			}
@@ -176,8 +177,8 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 		r.Remember = func(prefix []string, line string) error {
 			err := remember(prefix, line)
 			if err == nil {
-				body, _ := json.Marshal(map[string]string{"action": "remembered", "rule": line}) // strings always encode
-				_ = log.Append("rules", body)                                                    // it is a kind and an object
+				body, _ := json.Marshal(map[string]string{"action": "remembered", "rule": line})
+				_ = log.Append("rules", body) // neither fails: a word, and an object of strings
 			}
 			return err
 		}
@@ -250,9 +251,9 @@ func (a *Audit) Record(r explain.Record) (failed bool, err error) {
 	return false, err
 }
 
-// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and the
-// user name: the kind is a word, and the body an object. It is called once it is done; the error is that of a
-// required log.
+// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and
+// the user name: the kind is a word, and the body an object. It is called once it is done; the error is that
+// of a required log.
 func Note(env *Env, kind string, body any) error {
 	set, err := AuditSettings(env)
 	a := NewAudit(set, false)

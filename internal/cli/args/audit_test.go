@@ -28,8 +28,9 @@ func auditEnv(t *testing.T, user, managed string) *Env {
 	t.Helper()
 	home, etc := t.TempDir(), t.TempDir()
 	dir := filepath.Join(home, ".config", "sallyport")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(user),
-		0o600), os.WriteFile(filepath.Join(etc, "managed.toml"), []byte(managed), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "config.toml"), []byte(user), 0o600),
+		os.WriteFile(filepath.Join(etc, "managed.toml"), []byte(managed), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

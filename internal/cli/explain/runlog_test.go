@@ -103,7 +103,8 @@ func TestBody(t *testing.T) {
 		if _, err := (Record{}).Body(); err == nil {
 			t.Error("a run without an identity has a record")
 		}
-		if log, err := ReadLog(filepath.Join(t.TempDir(), "missing"), true); err != nil || len(log.Records) > 0 {
+		log, err := ReadLog(filepath.Join(t.TempDir(), "missing"), true)
+		if err != nil || len(log.Records) > 0 {
 			t.Errorf("a log that is not there: %v, %v", log, err)
 		}
 		if _, err := ReadLog("\x00", false); err == nil {

@@ -300,10 +300,12 @@ func TestApply(t *testing.T) {
 // TestNoted: what was done is in the audit log, and what was only shown is not.
 func TestNoted(t *testing.T) {
 	b := newBench(t)
-	for _, words := range []string{"apply --dry-run 4f2a", "discard 4f2a none", "discard 4f2a src", "apply 4f2a"} {
+	for _, words := range []string{"apply --dry-run 4f2a", "discard 4f2a none", "discard 4f2a src",
+		"apply 4f2a"} {
 		b.do(strings.Split(words, " ")...)
 	}
-	if len(b.noted) != 2 || b.noted[0] != "stage discarded 2" || !strings.HasPrefix(b.noted[1], "stage applied ") {
+	if len(b.noted) != 2 || b.noted[0] != "stage discarded 2" ||
+		!strings.HasPrefix(b.noted[1], "stage applied ") {
 		t.Errorf("%q", b.noted)
 	}
 }
