@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
@@ -42,6 +43,10 @@ type Cmd struct {
 	// event of the run, in its Result, in lists of sessions and in the log. Empty means that there
 	// is none. The command does not see it.
 	CallerID string
+	// Trace is where the run belongs in a trace of the caller. The command gets it in the variables
+	// TRACEPARENT and TRACESTATE, with Runner.Tracer as that of its own run. The zero value is none, and so
+	// is an invalid one: the command gets what EnvPolicy and Env say.
+	Trace event.TraceContext
 
 	// Arg0 is argv[0] of the program; empty means Args[0].
 	Arg0 string
@@ -94,6 +99,10 @@ type Cmd struct {
 	// Resizes received change the size of the terminal while the command runs. Nil and
 	// closed mean none. It is not read after Run has returned.
 	Resizes <-chan Size
+
+	// Record, if not nil, records the terminal of the command, see package recording; without a TTY it gets
+	// nothing. What became of it is in Recording of the Result. Nil records nothing.
+	Record Recorder
 
 	// Signals received are sent, by number and in order, to the command's process group
 	// while it runs; 0 is skipped. Nil and closed mean none. It is not read after Run has

@@ -28,6 +28,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/questions"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
+	"github.com/sallyport-dev/sallyport/internal/strict"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,6 +40,7 @@ type execution struct {
 	cmd      *Cmd
 	id       string
 	callerID string // of the Cmd
+	trace    event.TraceContext
 	start    time.Time
 	attempts int
 
@@ -88,6 +90,8 @@ type execution struct {
 	keys   *process.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result       // of the attempt before the last
 
+	recorded bool // the recording of the Cmd has begun
+
 	mu        sync.Mutex // guards the rest
 	questions int
 	approvals []event.ApprovalDecided
@@ -119,7 +123,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		before = x.inherits
 	}
 	now := r.setting()
-	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), before, c.Tmp)
+	x.places, err = r.places(ctx, c, cmp.Or(c.Dir, now.dir), before)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +152,47 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		err = x.checkStage()
 	}
 	return x, err
+}
+
+// traced begins the trace of the run. What is known by then has an end: the event [event.Ended].
+func (x *execution) traced() {
+	x.trace = x.cmd.Trace.Valid()
+	if x.runner.Tracer == nil {
+		return
+	}
+	begin := event.Run{ID: x.id, CallerID: x.callerID, Tool: x.tool(), TTY: x.cmd.TTY != nil, Start: x.start,
+		Trace: x.trace}
+	err := strict.Call("Tracer", func() error { x.trace = x.runner.Tracer.Begin(begin).Valid(); return nil })
+	if err != nil {
+		x.note("there is no trace: " + err.Error())
+	}
+}
+
+// environment returns the variables of a process: those of the command, and where it belongs in a trace.
+// No approval rests on these, for each run has its own.
+func (x *execution) environment() []string {
+	if x.trace.Parent == "" {
+		return x.env
+	}
+	env := slices.DeleteFunc(slices.Clone(x.env), func(entry string) bool {
+		return strings.HasPrefix(entry, "TRACEPARENT=") || strings.HasPrefix(entry, "TRACESTATE=")
+	})
+	env = append(env, "TRACEPARENT="+x.trace.Parent)
+	if x.trace.State != "" {
+		env = append(env, "TRACESTATE="+x.trace.State)
+	}
+	return env
+}
+
+// tool is the kind of call, for telemetry.
+func (x *execution) tool() string {
+	switch {
+	case x.patch != nil:
+		return "apply_patch"
+	case x.session:
+		return "unified_exec"
+	}
+	return "shell"
 }
 
 // confine sets the policy, and what depends on it: the environment.
@@ -267,8 +312,8 @@ func (x *execution) leave() error {
 }
 
 // places returns what the special places of a policy are on the executor's machine.
-func (r *Runner) places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
-	places, err := r.executor().Places(ctx, dir, env, tmp)
+func (r *Runner) places(ctx context.Context, c *Cmd, dir string, env []string) (sandbox.Places, error) {
+	places, err := executor.PlacesIn(ctx, r.executor(), c.Stage, dir, env, c.Tmp)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return places, err
 	}
@@ -349,11 +394,8 @@ func (x *execution) privateTmp() bool {
 func (x *execution) emit(b event.Body) {
 	e := x.event(0, b)
 	x.runner.events.Emit(e)
-	tool := "shell"
-	if x.session {
-		tool = "unified_exec"
-	}
-	records.Write(x.runner.Logger, tool, &e)
+	x.mark(b)
+	records.Write(x.runner.Logger, x.tool(), &e)
 }
 
 // event is one of this attempt, or of one that many later, before it is numbered.

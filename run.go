@@ -104,6 +104,8 @@ type Runner struct {
 	// an *AuditError, and one whose end is not kept has one beside its Result. False makes it a notice in the
 	// Result. True without Audit runs nothing.
 	AuditRequired bool
+	// Tracer makes traces of what happens; nil makes none. See package telemetry.
+	Tracer event.Tracer
 	// MaxSessions is how many sessions may be alive at once; 0 means 64. Starting one
 	// more is a *TooManySessionsError.
 	MaxSessions int
@@ -195,8 +197,8 @@ func (r *Runner) prepareLocked() {
 	if r.Executor == nil {
 		r.own = new(local.Executor)
 	}
-	if r.Events != nil || r.Audit != nil {
-		r.events = &records.Queue{Sink: r.Events, Log: r.Audit}
+	if r.Events != nil || r.Audit != nil || r.Tracer != nil {
+		r.events = &records.Queue{Sink: r.Events, Log: r.Audit, Tracer: r.Tracer}
 	}
 	if r.Network != nil {
 		r.live = network.NewLive(r.Network)
@@ -328,6 +330,7 @@ func (r *Runner) run(ctx context.Context, c *Cmd, in *Sandbox) (*Result, error) 
 // conclude. The end of ctx prevents the start; the end of life ends the command. Running is
 // called with each attempt once its process runs.
 func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
+	x.traced()
 	var err error
 	if x.patch != nil {
 		err = x.authorizePatch(ctx)
@@ -458,6 +461,7 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	case len(x.approvals) > 0:
 		err = &ApprovalError{x.approvals, err}
 	}
+	x.endRecording(res)
 	x.ended(res, err)
 	return x.kept(res, err)
 }

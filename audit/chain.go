@@ -183,7 +183,7 @@ func (s *snapshot) lock(root *os.Root) (release func(), err error) {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return func() { safefile.Unlock(f); f.Close() }, nil
 }
 
 func (s *snapshot) close() {

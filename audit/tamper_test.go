@@ -328,6 +328,29 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 }
 
+// TestPutBack: an older log with its own checkpoint is one that holds. A checkpoint of later finds what is missing.
+func TestPutBack(t *testing.T) {
+	f := makeFake(t)
+	older, err := os.ReadFile(filepath.Join(f.dir, checkpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := openTest(t, Options{Dir: f.dir})
+	l.Emit(ended(100))
+	syncTest(t, l)
+	kept, err := Checkpoint(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write()
+	f.put(filepath.Join(f.dir, checkpointName), string(older))
+	verifyTest(t, f.dir) // the documented limit
+	_, err = Verify(t.Context(), f.dir, VerifyOptions{Checkpoint: string(kept)})
+	if broken := new(BrokenError); !errors.As(err, &broken) || !strings.Contains(broken.Why, "is missing") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCutAndWritten: a writer does not sign away what was cut off before.
 func TestCutAndWritten(t *testing.T) {
 	for name, cut := range map[string]func(f *fake){

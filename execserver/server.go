@@ -73,7 +73,7 @@ func New(opts Options) *Server {
 		o.Environ = os.Environ()
 	}
 	o.Dir, _ = filepath.Abs(opts.Dir) // where there is no directory, clients are told none
-	log := args.Complete(&o)
+	log := args.Complete(&o, nil)
 	if opts.Approver != nil {
 		prepare := o.Prepare
 		o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {

@@ -35,6 +35,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 	"github.com/sallyport-dev/sallyport/internal/cli/stages"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
@@ -67,6 +68,7 @@ func System() *Env {
 	dir, _ := os.Getwd() // empty after an error
 	in := args.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Managed: config.System}
+	in.Telemetry = &otel.Process{Environ: in.Environ}
 	return &Env{Env: in, Name: os.Args[0], Last: true}
 }
 
@@ -166,6 +168,7 @@ type options struct {
 	after []string // those of all words that stand behind "--"; nil where there is none
 
 	script, dir, config, message, method, mode string
+	metrics                                    string // the address for Prometheus; empty for none
 
 	serve    listen.Options // of exec-server
 	install  installing
@@ -292,7 +295,11 @@ func findCommand(name string) (*command, error) {
 // the program has started.
 func Main(args []string, env *Env) int {
 	env.Say = func(line string) { env.say(line) }
+	if env.Telemetry != nil {
+		env.Telemetry.Say = env.Say
+	}
 	err := dispatch(context.Background(), env, args)
+	env.Telemetry.Close()
 	var done explain.ExitCode
 	var by explain.SignalExit
 	if errors.As(err, &by) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"time"
@@ -60,6 +61,7 @@ func execServerFlags(o *options) []syntax.Flag {
 		{Long: "allow-http", Set: syntax.SetOn(&s.Server.AllowHTTP), Help: "let clients make HTTP requests from this machine"},
 		{Long: "allow-http-env", Value: "NAME", Set: syntax.SetList(&s.Server.HTTPEnv), Help: "let clients use the value of variable NAME in request\nheaders; * for all (repeatable)"},
 		{Long: "insecure", Set: syntax.SetOn(&s.Insecure), Help: "allow a port that other machines reach without a\ntoken"},
+		metricsFlag(&o.metrics),
 	}
 }
 
@@ -91,15 +93,56 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s := o.serve
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
 	s.Server.Environ, s.Server.Dir, s.Server.Managed = env.Environ, env.Dir, env.Managed
-	log := args.Complete(&s.Server)
+	log := args.Complete(&s.Server, env.Telemetry)
 	defer log.Close()                                //nolint:errcheck // each process that was not kept said so
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}
+	stop, err := env.serveMetrics(ctx, o.metrics)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if err := listen.Run(ctx, s); err != nil {
 		return explain.NewError("%v", err)
 	}
 	return nil
+}
+
+// metricsFlag is the flag of servers that show metrics.
+func metricsFlag(address *string) syntax.Flag {
+	return syntax.Flag{Long: "metrics", Value: "HOST:PORT", Set: syntax.SetText(address),
+		Help: "show metrics for Prometheus there, to all who reach\nit; port 0 is a free one"}
+}
+
+// serveMetrics shows metrics at an address until stop is called or ctx ends; empty shows none.
+func (e *Env) serveMetrics(ctx context.Context, address string) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return nil, explain.NewError("invalid address %s; use HOST:PORT, such as 127.0.0.1:9464",
+			syntax.QuoteFlag(address))
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, explain.NewError("cannot show metrics: %v", err)
+	}
+	e.say("metrics at http://" + l.Addr().String() + "/metrics")
+	ctx, cancel := context.WithCancel(ctx)
+	e.Telemetry.Served()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := e.Telemetry.Serve(ctx, l); err != nil {
+			e.say("metrics are not shown any more: " + explain.OneLine(err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}, nil
 }
 
 // fileHelperName is the command that exec-server runs in a sandbox, for what clients want done

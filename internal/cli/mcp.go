@@ -53,6 +53,7 @@ func mcpFlags(o *options) []syntax.Flag {
 				"(default $XDG_RUNTIME_DIR/sallyport/mcp-token)"},
 		{Long: "insecure", Set: syntax.SetOn(&m.insecure),
 			Help: "allow an address that other machines reach"},
+		metricsFlag(&o.metrics),
 		{Long: "approvals", Value: "HOW", Words: []string{approvalsAuto, approvalsCall},
 			Set: syntax.SetText(&m.approvals),
 			Help: "auto: ask by the client where it can; call: always\n" +
@@ -97,6 +98,11 @@ func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fewCollections)
 	}
+	end, err := env.serveMetrics(ctx, o.metrics)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if m.http == "" {
 		if err := mcp.New(server).ServeLines(ctx, env.Stdin, env.Stdout); err != nil {
 			return explain.NewError("%v", err)
@@ -173,7 +179,7 @@ func (e *Env) mcpServer(o *options) (mcp.Options, *args.Audit, error) {
 	}
 	_, err = trial.Configure(&e.Env, root)
 	log := args.NewAudit(trial.Run.Audit, o.mcp.http != "")
-	made.Prepare = args.Prepare(e.Managed, e.Environ, log)
+	made.Prepare = args.Prepare(e.Managed, e.Environ, log, e.Telemetry)
 	if stage := trial.Cmd.Stage; err == nil && stage != nil {
 		// One for the whole conversation: commands without a name would each make another one.
 		made.Stage = cmp.Or(stage.Name, "mcp-"+strings.ToLower(rand.Text()[:8]))

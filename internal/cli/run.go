@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
@@ -65,6 +66,9 @@ func runParsed(ctx context.Context, report *report) error {
 	}
 	defer console.Close()
 	o.AskOnTerminal(e, console.Own)
+	if err := o.CheckRecord(console.Own); err != nil {
+		return report.failed(err)
+	}
 	env.beside, report.unless, report.console = console.Beside, console.Unless, console
 	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {
@@ -82,6 +86,9 @@ func runParsed(ctx context.Context, report *report) error {
 		return report.failed(err)
 	}
 	defer post.Close()
+	if runner.Tracer != nil { // else the variables are passed on as all others
+		cmd.Trace = event.TraceContext{Parent: env.Variable("TRACEPARENT"), State: env.Variable("TRACESTATE")}
+	}
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {
 			report.note("questions cannot be answered from elsewhere: " + explain.OneLine(err))

@@ -67,7 +67,7 @@ func TestServerAudit(t *testing.T) {
 func TestAuditStopsRuns(t *testing.T) {
 	ask := func(t *testing.T, a *Audit) (*runs.Prepared, error) {
 		t.Helper()
-		p, err := Prepare("", nil, a)(t.Context(), &runs.Request{Args: []string{"-s", "full-access", "true"},
+		p, err := Prepare("", nil, a, nil)(t.Context(), &runs.Request{Args: []string{"-s", "full-access", "true"},
 			Dir: t.TempDir(), Environ: []string{"HOME=" + t.TempDir(), "PATH=/usr/bin:/bin"}})
 		if err == nil {
 			t.Cleanup(func() { p.Close(); _ = p.Runner.Close() })

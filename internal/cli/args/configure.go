@@ -136,7 +136,11 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 		return nil, nil, err
 	}
 	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
-		Permits: e.Permits, Writable: e.Writable(), AnswerTime: o.ApprovalWait}
+		Permits: e.Permits, Writable: e.Writable(), AnswerTime: o.ApprovalWait,
+		Tracer: env.Telemetry.Tracer(o.Telemetry)}
+	if o.Quiet {
+		env.Telemetry.Quiet()
+	}
 	post := &listen.QuestionServer{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
 		Revoke: r.RevokeApproval}
 	var before []approval.Approver

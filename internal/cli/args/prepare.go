@@ -11,15 +11,16 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed is that of [Env], proxies are the variables of the server, and log
-// is its audit log; nil keeps nothing.
-func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
+// the settings that hold for them. Managed and telemetry are those of [Env], proxies are the variables of the
+// server, and log is its audit log; nil keeps nothing.
+func Prepare(managed string, proxies []string, log *Audit, telemetry *otel.Process) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := syntax.ParseFlags(o.Flags(), r.Args)
@@ -36,8 +37,11 @@ func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 		if r.Named != nil {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
+		if err := o.CheckRecord(r.TTY != nil); err != nil {
+			return nil, err
+		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, r.Workdir, words, log)
+			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -47,6 +51,9 @@ func Prepare(managed string, proxies []string, log *Audit) runs.Prepare {
 
 // callers refuses flags of the program that a run is for: a run of a client has none of them.
 func (o *Options) callers() error {
+	if o.RecordFile != "" {
+		return explain.NewError("--record=FILE is not supported in a run of a client; leave FILE out")
+	}
 	if len(o.Local) == 0 {
 		return nil
 	}
@@ -54,21 +61,24 @@ func (o *Options) callers() error {
 	return explain.NewError("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 
-// prepare makes the run. Person may be nil, and workdir empty.
-func (o *Options) prepare(env *Env, person approval.Approver, workdir string, words []string,
+// prepare makes the run of a request.
+func (o *Options) prepare(env *Env, r *runs.Request, words []string,
 	log *Audit) (*runs.Prepared, error) {
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
 	}
 	cmd, policy, err := o.Build(env, dir, words)
-	if err == nil && workdir != "" {
-		err = CheckPath("the working directory", workdir, true)
-		cmd.Dir, policy = workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
+	if err == nil && r.Workdir != "" {
+		if cmd.Stage == nil && r.Stage == nil { // else the stage may have it
+			err = CheckPath("the working directory", r.Workdir, true)
+		}
+		cmd.Dir, policy = r.Workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
 	}
 	if err != nil {
 		return nil, err
 	}
+	person := r.Approver
 	if person == nil {
 		person = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
 			return approval.Decision{}, approval.ErrPass

@@ -42,7 +42,7 @@ func prepared(t *testing.T, settings string, person approval.Approver,
 			t.Fatal(err)
 		}
 	}
-	p, err := Prepare("", nil, nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(),
+	p, err := Prepare("", nil, nil, nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(),
 		Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
 	if err == nil {
 		t.Cleanup(func() {
@@ -154,7 +154,7 @@ func TestPrepareUpstream(t *testing.T) {
 		if test.ours != "" {
 			own = append(own, test.ours)
 		}
-		p, err := Prepare("", own, nil)(t.Context(), &runs.Request{
+		p, err := Prepare("", own, nil, nil)(t.Context(), &runs.Request{
 			Args: []string{"--allow-host", "example.com", "x"}, Dir: t.TempDir(),
 			Environ: []string{"HOME=" + t.TempDir(), "PATH=/usr/bin:/bin", test.theirs},
 		})

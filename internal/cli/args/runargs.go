@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -39,6 +40,8 @@ type Env struct {
 	Asks bool
 	// Say is called with messages for people; nil drops them.
 	Say func(line string)
+	// Telemetry is that of this process; nil for none.
+	Telemetry *otel.Process
 }
 
 func (e *Env) say(line string) {
@@ -84,7 +87,8 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 	if env.Stdin != nil {
 		cmd.Stdin = env.Stdin
 	}
-	return cmd, nil
+	cmd.Record, err = o.recorder(dir, env.Variable("HOME"))
+	return cmd, err
 }
 
 // OwnTerminal reports whether the program gets a terminal of its own.

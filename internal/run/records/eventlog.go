@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package records says in which forms what happened in a run is recorded: the JSON form of results, as Go
-// types that say what it has, and the records of some events in the log of a program, under the names and
-// with the attributes of telemetry. The table of both is in docs/reference.md. A [Queue] passes all events
+// types that say what it has, and the records of some events for logs and telemetry, under one set of names
+// and attributes. The table of both is in docs/reference.md. A [Queue] passes all events
 // to a sink.
 package records
 
@@ -32,7 +32,7 @@ const (
 )
 
 // Write writes the records of an event at the level Debug; most events have none. Tool is the kind
-// of call, "shell" or "unified_exec". A nil logger writes nothing, and one whose handler panics misses
+// of call, "shell", "unified_exec" or "apply_patch". A nil logger writes nothing, and one whose handler panics misses
 // the event.
 func Write(log *slog.Logger, tool string, e *event.Event) {
 	if log != nil {
@@ -60,10 +60,23 @@ func write(log *slog.Logger, tool string, e *event.Event) {
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
+	for _, r := range Of(tool, e) {
+		log.LogAttrs(context.Background(), slog.LevelDebug, r.Name, r.Attrs...)
+	}
+}
+
+// A Record is one row of the table of telemetry.
+type Record struct {
+	Name  string // one of the constants
+	Attrs []slog.Attr
+}
+
+// Of returns the records of an event; most events have none. Tool is as in [Write].
+func Of(tool string, e *event.Event) (out []Record) {
 	record := func(name string, attrs ...slog.Attr) {
 		call := []slog.Attr{slog.String("tool_name", tool), slog.String("call_id", e.Run),
 			slog.Int("attempt", e.Attempt)}
-		log.LogAttrs(context.Background(), slog.LevelDebug, name, append(call, attrs...)...)
+		out = append(out, Record{name, append(call, attrs...)})
 	}
 	switch b := e.Body.(type) {
 	case event.Judged:
@@ -92,6 +105,7 @@ func write(log *slog.Logger, tool string, e *event.Event) {
 		record(ToolCall, slog.Bool("success", b.Error == "" && b.ExitCode == 0), slog.String("end", b.End),
 			slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
 	}
+	return out
 }
 
 // callerID is the attribute for the id that the caller gave to a command; a handler leaves out that of none.

@@ -30,6 +30,8 @@ type Queue struct {
 	Sink event.Sink // nil for none: then it has no Output either
 	// Log gets the same events but output, before Emit returns; nil for none.
 	Log event.Log
+	// Tracer gets what Log gets; nil for none. It was told of each run by its owner.
+	Tracer event.Sink
 
 	mu      sync.Mutex
 	queue   []event.Event
@@ -105,9 +107,13 @@ func (m *Queue) joinLocked(e *event.Event, out event.Output) bool {
 func (m *Queue) pushLocked(e event.Event) {
 	m.seq++
 	e.Time, e.Seq = time.Now(), m.seq
-	if _, out := e.Body.(event.Output); m.Log != nil && !out {
+	if m.Log != nil && !isOutput(e) {
 		err := strict.Call("the log of events", func() error { m.Log.Emit(e); return nil })
 		m.logErr = cmp.Or(m.logErr, err)
+	}
+	if m.Tracer != nil && !isOutput(e) {
+		err := strict.Call("the tracer", func() error { m.Tracer.Emit(e); return nil })
+		m.err = cmp.Or(m.err, err)
 	}
 	if m.Sink == nil {
 		m.taken = m.seq
@@ -118,6 +124,11 @@ func (m *Queue) pushLocked(e event.Event) {
 		m.idle = make(chan struct{})
 		go m.run(m.idle)
 	}
+}
+
+func isOutput(e event.Event) bool {
+	_, ok := e.Body.(event.Output)
+	return ok
 }
 
 // run emits until no event waits.

@@ -130,7 +130,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil,
 		nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
-	c.Stays = c.Stays || q.Stays
+	c.Stays, c.Trace = c.Stays || q.Stays, q.Trace
 	c.Retry = q.TTY == nil && !q.OpenStdin
 	c.OnDenied = func(d sandbox.Denial) {
 		if d.Source.Evidence() { // a guess is no denial

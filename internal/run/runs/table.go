@@ -67,6 +67,8 @@ type Request struct {
 	Approver approval.Approver
 	// Events gets the events of the run; nil means no sink.
 	Events event.Sink
+	// Trace is that of the Cmd.
+	Trace event.TraceContext
 	// Hidden are absolute paths that a run in a sandbox does not read, beside those of the Table. Those
 	// that do not exist are left out: the client named files of another machine.
 	Hidden []string

@@ -48,6 +48,7 @@ type connection struct {
 	ready    bool            // initialized has come
 	approves bool            // it answers run/approve
 	observes bool            // the session is that of another connection
+	trace    *wire.Trace     // of the request that is performed; nil for none
 	started  <-chan struct{} // closed when the newest process/start has begun, or never will
 
 	// These are set by initialize, before the session sends events.
@@ -296,6 +297,7 @@ func (c *connection) request(m *wire.Message) {
 	case known.family != "" && !c.ready:
 		c.fail(m.ID, refuse("client must send initialized before using "+known.family+" methods"))
 	default:
+		c.trace = m.Trace
 		perform(c, m.ID)
 	}
 }

@@ -119,6 +119,9 @@ func (c *connection) startRun(id wire.ID, p *wire.RunStart) {
 		c.fail(id, runFailure(runs.NotRun(err)))
 		return
 	}
+	if c.trace != nil {
+		q.Trace = event.TraceContext(*c.trace)
+	}
 	ctx, done := c.cancelable(id)
 	known := &c.session.starts
 	c.work.Go(func() {

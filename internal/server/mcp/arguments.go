@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/strict"
@@ -165,6 +166,7 @@ type execution struct {
 	tokens   int
 	approval string // the ID of a question
 	identity string // of everything that decides what runs
+	trace    event.TraceContext
 }
 
 // execution reads the arguments of exec, check and patch for a server.

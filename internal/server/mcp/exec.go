@@ -55,6 +55,8 @@ func (s *Server) perform(c *call, x *execution) (*answer, error) {
 	if repeated {
 		st, err = s.recall(id, x.identity)
 	} else {
+		x.trace.Parent, _ = c.req.Params.Meta["traceparent"].(string) // as the specification names them
+		x.trace.State, _ = c.req.Params.Meta["tracestate"].(string)
 		st, err = s.begin(c.ctx, x, within)
 	}
 	if err != nil {

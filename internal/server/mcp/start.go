@@ -63,7 +63,7 @@ func (s *Server) begin(ctx context.Context, x *execution, elicits *sdk.ServerSes
 	life, cancel := context.WithCancel(s.life)
 	st.cancel = cancel
 	q := &runs.Request{Args: x.flags, Dir: s.opts.Dir, Workdir: x.workdir, Environ: s.opts.Environ,
-		Patch: x.patch, OpenStdin: x.opens, Approver: approval.Func(st.approve)}
+		Trace: x.trace, Patch: x.patch, OpenStdin: x.opens, Approver: approval.Func(st.approve)}
 	if !slices.Contains(x.flags, escalate) {
 		q.Hidden, q.Stays = s.opts.Hidden, x.env
 	}

@@ -88,6 +88,7 @@ var layers = map[string]int{
 	"internal/net/access":      layerFacts,
 	"internal/run/accesses":    layerFacts,
 	"internal/run/records":     layerFacts,
+	"internal/run/tracing":     layerRooms,
 	"internal/run/process":     layerFacts,
 	"internal/server/files":    layerFacts,
 	"internal/server/stages":   layerFacts,
@@ -127,6 +128,7 @@ var layers = map[string]int{
 	"internal/settings/config": layerTools,
 	"unified":                  layerTools,
 
+	"internal/cli/otel":          layerServers,
 	"internal/server/execserver": layerServers,
 	"internal/server/mcp":        layerServers,
 
@@ -194,9 +196,10 @@ var walls = []wall{
 	},
 	{
 		from: sinks, to: []string{anyRoom},
-		// The last two are for what a sink writes down: which directory is sallyport's own, and its locks.
+		// What a sink writes down: which directory is sallyport's own, and its locks. What telemetry makes of
+		// events, which the command exports itself.
 		except: []string{"event", "approval", "rules", "sandbox", "executor", "internal/text", "internal/dirs",
-			"internal/safefile"},
+			"internal/safefile", "internal/run/tracing"},
 		reason: "a sink hears what happened in public words; one that sees more could feed back into a run",
 	},
 	{
@@ -260,7 +263,9 @@ var sharedModules = map[string]string{
 var testModules = map[string]string{
 	"github.com/google/go-cmp":        "differences between values, in words",
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
+	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",
 	"go.uber.org/goleak":              "goroutines that a test leaves behind",
+	"google.golang.org/protobuf":      "messages of OTLP",
 	"pgregory.net/rapid":              "properties over drawn values",
 }
 
@@ -308,8 +313,9 @@ var loads = []load{
 		reason: "a program that only runs commands must not carry servers, brokers, exporters or a command line",
 	},
 	{
-		room:   "cmd/sallyport",
-		never:  []string{"testing", "google.golang.org/grpc/...", "os/user", "plugin", "runtime/cgo"},
+		room: "cmd/sallyport",
+		never: []string{"testing", "google.golang.org/...", "go.opentelemetry.io/...", "os/user", "plugin",
+			"runtime/cgo"},
 		reason: "the command is one static file that starts in milliseconds; some packages bring the C library along, and tests are no part of it",
 	},
 }
