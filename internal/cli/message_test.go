@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -81,8 +82,8 @@ func makers() []maker {
 			_ = env.print(explain.AuditLine(audit.Record{File: "/n" + word, Bad: word}, "/"))
 		}},
 		{"audit verify", func(env *Env, word string) {
-			_ = env.print((&auditCheck{File: "/" + word, Line: 1, Why: word}).String())
-			_ = env.print((&auditCheck{OK: true, Path: "/" + word, Report: &audit.Report{Last: 1,
+			_ = env.print((&audits.Check{File: "/" + word, Line: 1, Why: word}).String())
+			_ = env.print((&audits.Check{OK: true, Path: "/" + word, Report: &audit.Report{Last: 1,
 				Notes: []string{word}}}).String())
 		}},
 		{"why --list", func(env *Env, word string) {
