@@ -197,7 +197,7 @@ func (a *Audit) hidden() []string {
 	return []string{a.dir}
 }
 
-// Required implements execserver.Audit.
+// Required implements records.ServerLog.
 func (a *Audit) Required() bool { return a.required }
 
 // Emit implements event.Log. What comes before the log can be opened is missing, and Sync says so.
