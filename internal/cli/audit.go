@@ -14,8 +14,13 @@ import (
 func auditFlags(o *options) []syntax.Flag { return audits.Flags(&o.audit) }
 
 func auditCommand(ctx context.Context, env *Env, o *options, words []string) error {
-	return audits.Run(ctx, &audits.Env{Env: &env.Env, Print: env.print, Write: env.write,
-		PrintJSON: env.printJSON, Printing: env.printing}, &o.audit, words)
+	return audits.Run(ctx, env.audits(), &o.audit, words)
+}
+
+// audits returns the environment of commands about the audit log.
+func (e *Env) audits() *audits.Env {
+	return &audits.Env{Env: &e.Env, Print: e.print, Write: e.write, PrintJSON: e.printJSON,
+		Printing: e.printing}
 }
 
 // note keeps what a command did that is no run.

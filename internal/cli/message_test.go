@@ -95,7 +95,7 @@ func makers() []maker {
 			env.say(explain.Offline(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
-			_, err := findRun(explain.Log{}, "n"+word)
+			_, err := audits.FindRun(explain.Log{}, "n"+word)
 			env.say(explain.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
