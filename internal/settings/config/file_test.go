@@ -38,7 +38,8 @@ var samples = map[string][2]string{
 	"network.mitm.exclude":                {`["a.b"]`, `["a b"]`}, "network.mitm.extra_ca": {`["/a.pem"]`, `["a.pem"]`},
 	"reviewer.base_url": {`"https://h/v1"`, `"http://h/v1"`}, "reviewer.model": {`"m"`, `""`}, "reviewer.api_key_env": {`"K"`, `""`},
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
-	"hooks.approver": {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
+	"telemetry.enabled": {"true", `"yes"`},
+	"hooks.approver":    {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
 	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""},
 	"network.mitm.rules": {
 		`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`,
