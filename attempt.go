@@ -53,14 +53,8 @@ type attempt struct {
 
 // begin starts the command under a policy. An error says why there is no process.
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
-	switch changed, err := x.look.Start(x.opened); {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	case changed != "":
-		return nil, fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
-	}
-	if err := x.bound(); err != nil {
-		return nil, err // a link has changed since
+	if err := x.unchanged(); err != nil {
+		return nil, err
 	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
@@ -94,6 +88,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
+	x.recordTerminal(a.spec)
 	x.questionsOf(a)
 
 	a.start = time.Now()
@@ -107,6 +102,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		return nil, noSandbox(err)
 	}
 	a.began(p)
+	x.beginRecording(a.spec)
 	x.emit(event.Started{Sandbox: x.sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	switch {
 	case input == nil:
@@ -120,6 +116,17 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		a.input = process.Feed(p, input)
 	}
 	return a, nil
+}
+
+// unchanged returns an error if what the decision rests on is not as it was.
+func (x *execution) unchanged() error {
+	switch changed, err := x.look.Start(x.opened); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case changed != "":
+		return fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
+	}
+	return x.bound() // a link may have changed since
 }
 
 // output takes output once the start was reported, so that events are in order.
@@ -288,13 +295,20 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 		})
 	}
 	if c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
+		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { a.resize(c, s) }) })
 	}
 	return func() {
 		detach()
 		a.limit.Stop()
 		close(over)
 		forwarding.Wait()
+	}
+}
+
+// resize changes the size of the terminal.
+func (a *attempt) resize(c *Cmd, s Size) {
+	if a.process.Resize(s) == nil && c.Record != nil {
+		c.Record.Resize(s)
 	}
 }
 
@@ -421,6 +435,9 @@ func (f *fanout) write(s executor.Stream, p []byte) {
 		if f.execution.onOutput != nil {
 			f.execution.onOutput(p, over)
 		}
+	}
+	if r := f.execution.recording(); r != nil && s == executor.Stdout {
+		r.Output(p, f.events.Stopped)
 	}
 	f.writers.Write(s, p)
 	f.events.Write(s, p)

@@ -16,15 +16,15 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 )
 
-// A keeper is a log that fails from its n-th Sync on.
-type keeper struct {
+// A failingLog is a log that fails from its n-th Sync on.
+type failingLog struct {
 	mu    sync.Mutex
 	kinds []string
 	kept  []string
 	good  int // calls of Sync that succeed; negative for all
 }
 
-func (k *keeper) Emit(e event.Event) {
+func (k *failingLog) Emit(e event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kinds = append(k.kinds, e.Body.Kind())
@@ -32,7 +32,7 @@ func (k *keeper) Emit(e event.Event) {
 
 var errFull = errors.New("no space left")
 
-func (k *keeper) Sync(context.Context) error {
+func (k *failingLog) Sync(context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.good == 0 {
@@ -46,17 +46,17 @@ func (k *keeper) Sync(context.Context) error {
 // TestAudit keeps what happened before a command starts, and all of it before Run returns.
 func TestAudit(t *testing.T) {
 	for name, tc := range map[string]struct {
-		log      *keeper
+		log      *failingLog
 		required bool
 		runs     int
 		fails    bool   // with an *AuditError
 		notice   string // part of a notice; empty for none
 		kept     []string
 	}{
-		"kept":                 {&keeper{good: -1}, true, 1, false, "", []string{"judged", "started", "exited", "ended"}},
-		"full before":          {&keeper{good: 0}, true, 0, true, "", nil},
-		"full at the end":      {&keeper{good: 1}, true, 1, true, "", []string{"judged"}},
-		"not required":         {&keeper{good: 0}, false, 1, false, "no space left", nil},
+		"kept":                 {&failingLog{good: -1}, true, 1, false, "", []string{"judged", "started", "exited", "ended"}},
+		"full before":          {&failingLog{good: 0}, true, 0, true, "", nil},
+		"full at the end":      {&failingLog{good: 1}, true, 1, true, "", []string{"judged"}},
+		"not required":         {&failingLog{good: 0}, false, 1, false, "no space left", nil},
 		"required without one": {nil, true, 0, true, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,6 +90,8 @@ type execution struct {
 	keys   *process.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result       // of the attempt before the last
 
+	recorded bool // the recording of the Cmd has begun
+
 	mu        sync.Mutex // guards the rest
 	questions int
 	approvals []event.ApprovalDecided
@@ -121,7 +123,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		before = x.inherits
 	}
 	now := r.setting()
-	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), before, c.Tmp)
+	x.places, err = r.places(ctx, c, cmp.Or(c.Dir, now.dir), before)
 	if err != nil {
 		return nil, err
 	}
@@ -310,8 +312,8 @@ func (x *execution) leave() error {
 }
 
 // places returns what the special places of a policy are on the executor's machine.
-func (r *Runner) places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
-	places, err := r.executor().Places(ctx, dir, env, tmp)
+func (r *Runner) places(ctx context.Context, c *Cmd, dir string, env []string) (sandbox.Places, error) {
+	places, err := executor.PlacesIn(ctx, r.executor(), c.Stage, dir, env, c.Tmp)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return places, err
 	}
@@ -392,6 +394,7 @@ func (x *execution) privateTmp() bool {
 func (x *execution) emit(b event.Body) {
 	e := x.event(0, b)
 	x.runner.events.Emit(e)
+	x.mark(b)
 	records.Write(x.runner.Logger, x.tool(), &e)
 }
 

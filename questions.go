@@ -45,9 +45,9 @@ func (x *execution) questionsOf(a *attempt) {
 	x.accessesOf(a)
 }
 
-// recorder returns what is told about the command's network; nil for a Runner that tells nobody.
+// recorder returns what is told about the command's network; nil where nothing hears of it.
 func (x *execution) recorder() func(network.Record) {
-	if x.runner.events == nil && x.runner.Logger == nil {
+	if x.runner.events == nil && x.runner.Logger == nil && x.recording() == nil {
 		return nil
 	}
 	return func(r network.Record) { x.emit(event.Network{Record: r}) }

@@ -129,6 +129,9 @@ type Result struct {
 	// Stage is the stage that the command had, with the changes that it holds; nil for none. See Changes.
 	Stage *executor.Staged
 
+	// Recording is what Cmd.Record made; nil for none.
+	Recording *event.Recorded
+
 	// Limits says how each limit of Cmd.Resources was enforced and whether it is known
 	// to have been reached. Usage is what the command's process tree used.
 	Limits []executor.Enforced
@@ -433,7 +436,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks,
 		LinksOmitted:  r.HardLinksOmitted,
-		OwnersIgnored: r.OwnershipIgnored, New: r.New, Stage: r.Stage, Limits: r.Limits, Usage: r.Usage,
+		OwnersIgnored: r.OwnershipIgnored, New: r.New, Stage: r.Stage, Recording: r.Recording,
+		Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run, CallerID: r.CallerID,
 	}
 	if s := r.Stage; s != nil {
@@ -470,7 +474,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
 		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted,
 		OwnershipIgnored: j.OwnersIgnored, New: j.New,
-		Stage: j.Stage, Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox,
+		Stage: j.Stage, Recording: j.Recording, Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox,
 		Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials,
 		DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,

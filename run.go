@@ -461,6 +461,7 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	case len(x.approvals) > 0:
 		err = &ApprovalError{x.approvals, err}
 	}
+	x.endRecording(res)
 	x.ended(res, err)
 	return x.kept(res, err)
 }

@@ -111,6 +111,9 @@ func (s *Session) Resize(size Size) error {
 	if err := s.attempt.Load().process.Resize(size); err != nil {
 		return err
 	}
+	if r := s.execution.recording(); r != nil {
+		r.Resize(size)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.screen != nil {

@@ -338,6 +338,22 @@ func (b Survived) MarshalJSON() ([]byte, error) {
 	return encode(survived{len(b.Survivors), list(Listed(b.Survivors)), b.By})
 }
 
+// Recorded says that what the terminal of the command showed is in a file. It comes before [Ended].
+type Recorded struct {
+	Path   string `json:"path"`   // of the file, absolute; empty where none could be made
+	Format string `json:"format"` // "asciicast-v3" or "asciicast-v2"
+	SHA256 string `json:"sha256"` // of the whole file, in hexadecimal
+	Bytes  int64  `json:"bytes"`  // of the file
+	Gaps   int64  `json:"gaps"`   // bytes of output that are not in it
+	Hidden int64  `json:"hidden"` // bytes that were typed and are not in it, because the terminal did not show them
+	// Error says why the recording ended before the command; empty when it did not.
+	Error string `json:"error,omitempty"`
+}
+
+// Kind returns "recorded".
+func (Recorded) Kind() string { return "recorded" }
+func (Recorded) body()        {}
+
 // Ended is the last event of a run, whether a command ran or not.
 type Ended struct {
 	ExitCode int

@@ -80,6 +80,7 @@ func bodies() []Body {
 		Quarantined{executor.Quarantined{Path: "/a", MovedTo: "/b", Why: "w", Grant: "g"}},
 		Exited{}, Exited{137, 9, []executor.Survivor{{PID: 1, Name: "n", Command: "c"}}, time.Minute},
 		Survived{Survivors: make([]executor.Survivor, SurvivorsListed+3), By: executor.ByNamespace},
+		Recorded{}, Recorded{"/r.cast", "asciicast-v3", "ab", 1, 2, 3, "full"},
 		Ended{}, Ended{-1, "refused", "no", time.Millisecond},
 		Unknown{"later", json.RawMessage(`{"Type":"x","a":[1,{"b":"<"}]}`)},
 	}

@@ -41,7 +41,7 @@ type Event struct {
 
 // A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
 // [ApprovalDecided], [Granted], [Started], [Output], [Listening], [Network], [Denied], [Quarantined],
-// [Survived], [Exited], [Retrying], [SandboxOutcome] and [Ended], or after decoding [Unknown].
+// [Survived], [Exited], [Retrying], [SandboxOutcome], [Recorded] and [Ended], or after decoding [Unknown].
 type Body interface {
 	// Kind is the member "type" of the JSON form, in lower case.
 	Kind() string

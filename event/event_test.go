@@ -59,6 +59,8 @@ func TestJSON(t *testing.T) {
 			`,"outcome":"denied","initial_duration_ms":1000,"mode":"read-only","level":"native","evidence":[]}`},
 		{SandboxOutcome{Outcome: OutcomeEscalated, Initial: time.Second, Mode: "m", Level: "none", Evidence: []sandbox.Source{sandbox.Audited, sandbox.Notified}},
 			`,"outcome":"escalated","initial_duration_ms":1000,"escalated_duration_ms":0,"mode":"m","level":"none","evidence":["audited","notified"]}`},
+		{Recorded{Path: "/r.cast", Format: "asciicast-v3", SHA256: "ab", Bytes: 9, Gaps: 1, Hidden: 2},
+			`,"path":"/r.cast","format":"asciicast-v3","sha256":"ab","bytes":9,"gaps":1,"hidden":2}`},
 		{Ended{ExitCode: -1, End: "refused", Error: "no"}, `,"exit_code":-1,"end":"refused","error":"no","duration_ms":0}`},
 	}
 	for _, test := range tests {

@@ -28,7 +28,7 @@ var forms = map[string]form{
 	"review_started": review{}, "review_completed": reviewed{}, "sandbox_outcome": outcome{}, "started": started{},
 	"output": output{}, "denied": denied{}, "network_decided": record{}, "network_closed": record{},
 	"listening": listening{}, "quarantined": quarantined{},
-	"exited": exited{}, "survived": survived{}, "ended": ended{},
+	"exited": exited{}, "survived": survived{}, "recorded": recorded{}, "ended": ended{},
 }
 
 // some turns an empty list into nil, as bodies have it.
@@ -235,6 +235,10 @@ func (f survived) value() (Body, error) {
 	}
 	return Survived{some(append(f.List, make([]executor.Survivor, f.Survivors-len(f.List))...)), f.By}, nil
 }
+
+type recorded Recorded
+
+func (f recorded) value() (Body, error) { return Recorded(f), nil }
 
 type ended struct {
 	ExitCode int    `json:"exit_code"`

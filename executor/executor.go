@@ -155,6 +155,10 @@ type Spec struct {
 	// streams, one call at a time. It must not keep p. While it blocks, the process
 	// blocks in its writes; it may wait for the return of Start. Nil discards.
 	OnOutput func(s Stream, p []byte)
+	// OnTyped is called with what was typed on the terminal of TTY, in order and once the terminal has taken
+	// it, and whether the terminal shows it. It must not keep p, and must not block. Nil is not called, and an
+	// executor that cannot know does not call it.
+	OnTyped func(p []byte, echo Echo)
 	// OnDenied is called with each different denial when it happens first, where an observer
 	// sees it, from any goroutine and while the process waits: it must not block. Rule and
 	// Grant may be missing. Nil is not called.
@@ -207,6 +211,16 @@ type Spec struct {
 	// *sandbox.UnsupportedError where calls cannot wait.
 	AskAccess func(ctx context.Context, q AccessQuestion) bool
 }
+
+// Echo says what a terminal does with what is typed on it.
+type Echo uint8
+
+// The kinds of Echo.
+const (
+	EchoOff  Echo = iota // it shows nothing of the lines that a program reads, such as a password
+	EchoKeys             // it shows nothing: the program reads keys, and shows what it wants itself
+	EchoOn               // it shows what is typed
+)
 
 // Size is the size of a terminal in characters. A zero member means the usual one, 80
 // columns or 24 rows.

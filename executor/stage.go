@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Staging has the process write to a stage: every directory of the host that its policy lets it write to is
@@ -24,6 +27,23 @@ type Staging struct {
 	// Owner is whose stage it is among those of the user: the client of an exec-server. A Name and an ID find
 	// only stages of the same owner. Empty is the user.
 	Owner string
+}
+
+// PlacesIn is Places of an Executor for a command with a stage, nil for none, which alone may have the
+// directory: then the places are those of the nearest directory above it.
+func PlacesIn(ctx context.Context, e Executor, stage *Staging, dir string, env []string,
+	tmp string) (sandbox.Places, error) {
+	places, err := e.Places(ctx, dir, env, tmp)
+	if stage == nil || !errors.Is(err, fs.ErrNotExist) {
+		return places, err
+	}
+	dir, failed := filepath.Abs(dir)
+	for at := dir; failed == nil && errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); {
+		at = filepath.Dir(at)
+		places, err = e.Places(ctx, at, env, tmp)
+	}
+	places.Dir = dir
+	return places, errors.Join(err, failed)
 }
 
 // Staged is what a process that had a stage left in it.
@@ -97,6 +117,7 @@ type Stager interface {
 // workspace; they name changes at and below them, and none names all. A path with no change is an error
 // that matches ErrNoChange. The methods may be called concurrently.
 type Stage interface {
+	// Info says what was true when it was called first; it reads the stage then.
 	Info() StageInfo
 	// Changes lists the difference, by root and path.
 	Changes(ctx context.Context, paths ...string) ([]Change, error)

@@ -84,10 +84,25 @@ func TestScript(t *testing.T) {
 			"member": member,
 			"lines":  lines,
 
+			"change":   change,
 			"program":  program,
 			"reviewer": reviewer,
 		},
 	})
+}
+
+// change FILE OLD NEW replaces a text in a file, the first time that it occurs.
+func change(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: change FILE OLD NEW")
+	}
+	name := ts.MkAbs(args[0])
+	before := ts.ReadFile(name)
+	after := strings.Replace(before, args[1], args[2], 1)
+	if after == before {
+		ts.Fatalf("%s has no %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(name, []byte(after), 0o600))
 }
 
 // program [FROM] FILE makes a file, or a copy of one, a program that can be started at once, as

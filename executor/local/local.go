@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -149,7 +150,7 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec,
 	streams, err := process.Open(process.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr,
 		Terminal: spec.TTY != nil,
-		Output:   onOutput, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit,
+		Output:   onOutput, Typed: spec.OnTyped, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit,
 		AwaitStreams: spec.AwaitStreams && spec.TTY == nil,
 	})
 	if err != nil {
@@ -293,7 +294,9 @@ func check(spec *executor.Spec) error {
 			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
 		}
 	}
-	if st, err := os.Stat(spec.Dir); err != nil {
+	if st, err := os.Stat(spec.Dir); errors.Is(err, fs.ErrNotExist) && spec.Stage != nil {
+		return refuse(spec) // the stage may have it
+	} else if err != nil {
 		return &executor.DirError{Dir: spec.Dir, Err: err}
 	} else if !st.IsDir() {
 		return &executor.DirError{Dir: spec.Dir, Err: executor.ErrNotDir}

@@ -133,7 +133,7 @@ func cacheWords(before []string) (syntax.FlagKind, []candidate) {
 // recordedRuns are the IDs of the last runs, the very last one first.
 func recordedRuns([]string) (syntax.FlagKind, []candidate) {
 	const most = 20
-	log, _ := readRuns() // what cannot be read is not offered
+	log, _ := readRuns(&System().Env) // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
 		all = append(all, candidate{r.Run, explain.Summary(r)})

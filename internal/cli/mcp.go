@@ -157,8 +157,8 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 	}
 	words := o.run.Words(nil)
 	made := mcp.Options{
-		Version: hostfacts.ReadBuild().Version, Prepare: args.Prepare(e.Managed, e.Environ, e.Telemetry),
-		Args: words[:len(words)-1], Dir: e.Dir, Root: root, Environ: append([]string{}, e.Environ...),
+		Version: hostfacts.ReadBuild().Version,
+		Args:    words[:len(words)-1], Dir: e.Dir, Root: root, Environ: append([]string{}, e.Environ...),
 		ByCall: o.mcp.approvals == approvalsCall,
 		Check: func(ctx context.Context, r *runs.Request) (any, error) {
 			return args.ExplainRequest(ctx, e.Managed, e.Environ, r)
@@ -177,6 +177,8 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 		return none, explain.NewError("--%s is not supported by mcp", f.Long)
 	}
 	_, err = trial.Configure(&e.Env, root)
+	made.Prepare = args.Prepare(e.Managed, e.Environ, args.NewAudit(trial.Run.Audit, o.mcp.http != ""),
+		e.Telemetry)
 	if stage := trial.Cmd.Stage; err == nil && stage != nil {
 		// One for the whole conversation: commands without a name would each make another one.
 		made.Stage = cmp.Or(stage.Name, "mcp-"+strings.ToLower(rand.Text()[:8]))

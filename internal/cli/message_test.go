@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
@@ -336,10 +337,19 @@ func TestCompletionPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l, err := audit.Open(audit.Options{Dir: filepath.Join(dir, "audit")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, word := range testenv.Hostile() {
-		if err := explain.AppendRecord(dir, foreignRecord(word)); err != nil {
+		body, err := foreignRecord(word).Body()
+		if err != nil {
 			t.Fatal(err)
 		}
+		l.Append(explain.RecordKind, body)
+	}
+	if err := errors.Join(l.Sync(t.Context()), l.Close()); err != nil {
+		t.Fatal(err)
 	}
 	s := newScreen(t)
 	text := s.of(t, maker{"", func(env *Env, _ string) { Main([]string{completeName, "why", ""}, env) }}, "")

@@ -24,7 +24,6 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -39,6 +38,7 @@ type report struct {
 	given  []string          // flags and words, without --approved at the begin
 	lines  *lineWriter       // with --jsonl
 	config *config.Effective // nil before it is known
+	audit  *args.Audit       // nil before a run
 	// policy is what the program may touch; the zero one before it is known.
 	policy sandbox.Policy
 
@@ -157,20 +157,22 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 	}
 }
 
-// record begins to write a run down, beside what else is done at its end. The channel
-// returns why it could not be written, which is no failure of the run.
-func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
+// An unrecorded says why a run is not in the audit log; failed, that it failed by that.
+type unrecorded struct {
+	failed bool
+	err    error
+}
+
+// record begins to write a run down, beside what else is done at its end.
+func (r *report) record(res *sallyport.Result, start time.Time) <-chan unrecorded {
 	entry := explain.Record{Start: start, Flags: r.o.Shape, Result: *res}
 	if entry.Args == nil && r.o.HasScript {
 		entry.Args = []string{"-c", r.o.Cmd.Script} // no shell was chosen for it
 	}
-	done := make(chan error, 1)
+	done := make(chan unrecorded, 1)
 	go func() {
-		dir, err := dirs.Dir()
-		if err == nil {
-			err = explain.AppendRecord(dir, entry)
-		}
-		done <- err
+		failed, err := r.audit.Record(entry)
+		done <- unrecorded{failed, errors.Join(err, r.audit.Close())}
 	}()
 	return done
 }

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -65,6 +66,9 @@ func runParsed(ctx context.Context, report *report) error {
 	}
 	defer console.Close()
 	o.AskOnTerminal(e, console.Own)
+	if err := o.CheckRecord(console.Own); err != nil {
+		return report.failed(err)
+	}
 	env.beside, report.unless, report.console = console.Beside, console.Unless, console
 	cmd, policy, err := o.Build(&env.Env, dir, words)
 	if err != nil {
@@ -96,6 +100,10 @@ func runParsed(ctx context.Context, report *report) error {
 		}
 	}
 	report.announce = post.Announce
+	report.audit = args.NewAudit(o.Run.Audit, false)
+	if err := report.audit.Attach(runner, o.Area(e, policy, cmd.Dir)); err != nil {
+		return report.failed(err)
+	}
 	return execute(ctx, runner, cmd, report, console)
 }
 
@@ -150,8 +158,13 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	if closed := runner.Close(); err == nil && closed != nil {
 		report.note("cleanup failed: " + explain.OneLine(closed))
 	}
-	if err := <-recorded; err != nil && report.o.Verbose {
-		report.note("run not recorded: " + explain.OneLine(err))
+	lost := <-recorded
+	switch said := new(sallyport.AuditError); {
+	case lost.failed && !errors.As(err, &said):
+		err = errors.Join(lost.err, err)
+		printed = report.result(res, err)
+	case lost.err != nil && !lost.failed && report.o.Verbose:
+		report.note("run not recorded: " + explain.OneLine(lost.err))
 	}
 	return report.done(res, err, printed)
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
-	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
@@ -27,10 +27,9 @@ prints the rule and, if there is one, the smallest grant that allows it. At the
 end it prints one command line that allows everything that can be allowed, and
 one that adds this to the settings of the project.
 
-Every run of this user is recorded in runs.jsonl in the state directory: the
-result without the output, and the arguments except those that look like
-secrets by their names. Values of variables are not recorded. The oldest records
-are removed once the file exceeds 1 to 2 MiB.
+Every run of this user is recorded in the audit log: the result without the
+output, and the arguments except those that look like secrets by their names.
+Values of variables are not recorded. See sallyport help audit.
 `
 
 func whyFlags(o *options) []syntax.Flag {
@@ -59,7 +58,7 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	if o.list && id != "" {
 		return explain.NewError("--list and a run ID cannot be combined; use one of them")
 	}
-	log, err := readRuns()
+	log, err := readRuns(&env.Env)
 	switch {
 	case err != nil:
 		return err
@@ -88,9 +87,9 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 }
 
 // readRuns reads the records of this user's runs, oldest first.
-func readRuns() (explain.Log, error) {
+func readRuns(env *args.Env) (explain.Log, error) {
 	var all explain.Log
-	for _, dir := range dirs.Existing() {
+	for _, dir := range args.AuditDirs(env) {
 		log, err := explain.ReadLog(dir)
 		if err != nil {
 			return all, explain.NewError("cannot read the records of runs: %v", explain.SystemCause(err))

@@ -140,7 +140,8 @@ func (a *attempt) plan() (*plan.Plan, error) {
 	if err := a.publish(r); err != nil {
 		return nil, err
 	}
-	if r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env); err != nil {
+	r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env)
+	if err != nil && a.stage == nil {
 		return nil, err
 	}
 	if a.level != plan.LevelNone {
@@ -148,6 +149,12 @@ func (a *attempt) plan() (*plan.Plan, error) {
 			return nil, err
 		}
 		a.ownNameServer(r)
+	}
+	if a.stage != nil {
+		see := stage.Stat(r.Staged)
+		if r.Program, err = hostfacts.LookupIn(a.spec.Args[0], a.spec.Dir, a.spec.Env, see); err != nil {
+			return nil, err
+		}
 	}
 	if a.level == plan.LevelNative {
 		if err := a.addTrust(r); err != nil {

@@ -51,6 +51,9 @@ func addShown(r *plan.Request, res *sandbox.Resolved, found *grants.FoundService
 	}
 	add("/tmp")
 	r.Needs = append(r.Needs, needs("the working directory", r.Spec.Dir, true)...)
+	if r.Program == "" {
+		return // only the stage may have it
+	}
 	what, name := "the program", r.Program
 	for range hostfacts.MaxInterpreters {
 		r.Needs = append(r.Needs, needs(what, name, false)...)

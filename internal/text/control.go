@@ -168,7 +168,7 @@ func (s *Screen) execute(r rune) {
 func (s *Screen) down() {
 	switch c := &s.cursor; {
 	case c.y == s.g.bottom:
-		s.g.scrollUp(s.g.top, s.g.bottom, 1)
+		s.scrollUp(s.g.top, s.g.bottom, 1)
 	case c.y < s.rows-1:
 		c.y++
 	}
@@ -435,7 +435,7 @@ func (s *Screen) editing(final rune) bool {
 			g.scrollUp(c.y, g.bottom, n)
 		}
 	case 'S': // SU
-		g.scrollUp(g.top, g.bottom, n)
+		s.scrollUp(g.top, g.bottom, n)
 	case 'T': // SD; with more parameters it asks for mouse highlighting
 		if s.parser.n <= 1 {
 			g.scrollDown(g.top, g.bottom, n)

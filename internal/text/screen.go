@@ -22,7 +22,7 @@ package text
 //
 // Deliberate limits:
 //   - Colors, weights and other attributes are dropped; concealed text is shown.
-//   - There is no scrollback. Lines are not wrapped anew when the size changes; cells
+//   - There is no scrollback; OnScroll gets its lines. Lines are not wrapped anew when the size changes; cells
 //     that are cut off are lost.
 //   - Widths are those of wcwidth: a sequence of emoji with joiners takes the cells of its
 //     parts, a variation selector changes no width, and characters of ambiguous width take
@@ -65,6 +65,10 @@ const (
 // A Screen is a model of a terminal. New makes one; the zero value is not usable. It is
 // not safe for concurrent use.
 type Screen struct {
+	// OnScroll is called with each line that leaves the main screen at its top, without blanks at its end. It
+	// must not use the Screen. Nil is not called.
+	OnScroll func(line string)
+
 	cols, rows int
 
 	main *grid
@@ -237,25 +241,39 @@ func (s *Screen) Snapshot() Snapshot {
 		Title:     s.title,
 		Alternate: s.g != s.main,
 	}
-	var text []byte
 	for y := range s.rows {
-		text = text[:0]
-		blanks := 0
-		for _, c := range s.g.look(y) {
-			switch {
-			case c&tail != 0:
-			case c.code() == 0 || c.code() == ' ':
-				blanks++
-			default:
-				for ; blanks > 0; blanks-- {
-					text = append(text, ' ')
-				}
-				text = s.marks.append(text, c)
-			}
-		}
-		snap.Lines[y] = string(text)
+		snap.Lines[y] = s.line(y)
 	}
 	return snap
+}
+
+// line returns the text of a row of the screen that is shown, without blanks at its end.
+func (s *Screen) line(y int) string {
+	var text []byte
+	blanks := 0
+	for _, c := range s.g.look(y) {
+		switch {
+		case c&tail != 0:
+		case c.code() == 0 || c.code() == ' ':
+			blanks++
+		default:
+			for ; blanks > 0; blanks-- {
+				text = append(text, ' ')
+			}
+			text = s.marks.append(text, c)
+		}
+	}
+	return string(text)
+}
+
+// scrollUp moves rows of the screen that is shown up, and tells which of the main one leave at its top.
+func (s *Screen) scrollUp(top, bottom, n int) {
+	if s.OnScroll != nil && top == 0 && s.g == s.main {
+		for y := range min(n, bottom+1) {
+			s.OnScroll(s.line(y))
+		}
+	}
+	s.g.scrollUp(top, bottom, n)
 }
 
 // String returns the lines with newlines between them, without the empty ones at the end.

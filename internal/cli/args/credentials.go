@@ -105,8 +105,12 @@ func readSecret(path string) ([]byte, error) {
 	return text, err
 }
 
-// Close overwrites the values of credentials. The commands must have ended.
-func (o *Options) Close() { o.secrets.Close() }
+// Close overwrites the values of credentials, and removes a recording that did not begin. The commands must
+// have ended.
+func (o *Options) Close() {
+	o.secrets.Close()
+	o.dropRecording()
+}
 
 // expand puts dummies of credentials into the headers that rules set; the values take their places on
 // the way to the hosts that may have them. A header whose credential has no value is not set.

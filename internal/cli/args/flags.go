@@ -5,6 +5,7 @@ package args
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -25,7 +26,8 @@ type Options struct {
 	// Beside are rules that count after those of the settings.
 	Beside []rules.Source
 
-	secrets *intercept.Credentials // credentials that the command does not get; nil for none
+	recordTo *os.File               // of a recording that has not begun; nil for none
+	secrets  *intercept.Credentials // credentials that the command does not get; nil for none
 }
 
 // Openings returns an error about --allow.

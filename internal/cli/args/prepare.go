@@ -12,16 +12,15 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/otel"
-	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed and telemetry are those of [Env], and proxies are the variables of
-// the server.
-func Prepare(managed string, proxies []string, telemetry *otel.Process) runs.Prepare {
+// the settings that hold for them. Managed and telemetry are those of [Env], proxies are the variables of the
+// server, and log is its audit log; nil keeps nothing.
+func Prepare(managed string, proxies []string, log *Audit, telemetry *otel.Process) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := syntax.ParseFlags(o.Flags(), r.Args)
@@ -38,9 +37,11 @@ func Prepare(managed string, proxies []string, telemetry *otel.Process) runs.Pre
 		if r.Named != nil {
 			o.Shape = append(o.Shape, "--join", r.Named.Name)
 		}
+		if err := o.CheckRecord(r.TTY != nil); err != nil {
+			return nil, err
+		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r.Approver,
-			r.Workdir, words)
+			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}
@@ -50,6 +51,9 @@ func Prepare(managed string, proxies []string, telemetry *otel.Process) runs.Pre
 
 // callers refuses flags of the program that a run is for: a run of a client has none of them.
 func (o *Options) callers() error {
+	if o.RecordFile != "" {
+		return explain.NewError("--record=FILE is not supported in a run of a client; leave FILE out")
+	}
 	if len(o.Local) == 0 {
 		return nil
 	}
@@ -57,21 +61,24 @@ func (o *Options) callers() error {
 	return explain.NewError("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 
-// prepare makes the run. Person may be nil, and workdir empty.
-func (o *Options) prepare(env *Env, person approval.Approver, workdir string,
-	words []string) (*runs.Prepared, error) {
+// prepare makes the run of a request.
+func (o *Options) prepare(env *Env, r *runs.Request, words []string,
+	log *Audit) (*runs.Prepared, error) {
 	dir, e, err := o.Settings(env)
 	if err != nil {
 		return nil, err
 	}
 	cmd, policy, err := o.Build(env, dir, words)
-	if err == nil && workdir != "" {
-		err = CheckPath("the working directory", workdir, true)
-		cmd.Dir, policy = workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
+	if err == nil && r.Workdir != "" {
+		if cmd.Stage == nil && r.Stage == nil { // else the stage may have it
+			err = CheckPath("the working directory", r.Workdir, true)
+		}
+		cmd.Dir, policy = r.Workdir, policy.WithWorkspace(hostfacts.RealPath(dir))
 	}
 	if err != nil {
 		return nil, err
 	}
+	person := r.Approver
 	if person == nil {
 		person = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
 			return approval.Decision{}, approval.ErrPass
@@ -81,12 +88,19 @@ func (o *Options) prepare(env *Env, person approval.Approver, workdir string,
 	if err != nil {
 		return nil, err
 	}
+	if err := log.Attach(runner, o.Area(e, policy, cmd.Dir)); err != nil {
+		post.Close()
+		return nil, err
+	}
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
 		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
 		Questions: post.Questions(),
 		Refused: func(err error) *sallyport.Result {
+			if need := log.needed(log.sync()); need != nil {
+				err = need
+			}
 			said, made := explain.Classify(forbidden(err)), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End,
 				said.String(), o.Unbuilt()
@@ -94,9 +108,13 @@ func (o *Options) prepare(env *Env, person approval.Approver, workdir string,
 		},
 		Ended: func(res *sallyport.Result) {
 			res.Warnings = slices.Concat(e.Notes, res.Warnings)
-			if dir, err := dirs.Dir(); err == nil {
-				// as of other runs, a record that cannot be written is no failure
-				_ = explain.AppendRecord(dir, explain.Record{Start: start, Flags: o.Shape, Result: *res})
+			failed, err := log.Record(explain.Record{Start: start, Flags: o.Shape, Result: *res})
+			switch {
+			case failed:
+				said := explain.Classify(err)
+				res.ExitCode, res.End, res.Error = said.Code, said.End, said.String()
+			case err != nil:
+				res.Warnings = append(res.Warnings, "the audit log lacks this run: "+explain.OneLine(err))
 			}
 		},
 	}, nil

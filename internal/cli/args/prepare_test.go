@@ -42,7 +42,7 @@ func prepared(t *testing.T, settings string, person approval.Approver,
 			t.Fatal(err)
 		}
 	}
-	p, err := Prepare("", nil, nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(),
+	p, err := Prepare("", nil, nil, nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(),
 		Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
 	if err == nil {
 		t.Cleanup(func() {

@@ -77,8 +77,7 @@ func (o *Options) settingsFile(env *Env, e *config.Effective) error {
 // arguments name, also where this run asks nothing: another one would be answered by what this one
 // leaves there. A name that PATH leads to is looked up where it is asked, out of reach.
 func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir string) error {
-	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host",
-		Writable: e.Writable()})
+	in := reach.New(o.Area(e, policy, dir))
 	for _, word := range o.Approver.Args {
 		if !filepath.IsAbs(word) {
 			continue
@@ -90,9 +89,13 @@ func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir 
 	return nil
 }
 
+// Area is what the commands of a run in dir, under a policy, can change.
+func (o *Options) Area(e *config.Effective, policy sandbox.Policy, dir string) reach.Area {
+	return reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host", Writable: e.Writable()}
+}
+
 // Site says which programs the words of a command mean that runs in dir under a policy.
 func (o *Options) Site(env *Env, e *config.Effective, policy sandbox.Policy, dir string) *reach.Site {
-	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Cmd.Tmp == "host",
-		Writable: e.Writable()})
+	in := reach.New(o.Area(e, policy, dir))
 	return &reach.Site{Reach: in, Dir: dir, Env: env.Environ}
 }

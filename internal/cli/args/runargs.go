@@ -87,7 +87,8 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 	if env.Stdin != nil {
 		cmd.Stdin = env.Stdin
 	}
-	return cmd, nil
+	cmd.Record, err = o.recorder(dir, env.Variable("HOME"))
+	return cmd, err
 }
 
 // OwnTerminal reports whether the program gets a terminal of its own.

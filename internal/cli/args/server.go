@@ -17,7 +17,9 @@ import (
 // user has: judged runs, their numbers, and where output is kept. Telemetry is that of [Env].
 func Complete(o *execserver.Options, telemetry *otel.Process) {
 	o.Version = hostfacts.ReadBuild().Version
-	o.Prepare = Prepare(o.Managed, o.Environ, telemetry)
+	log := ServerAudit(&Env{Environ: o.Environ, Dir: o.Dir, Managed: o.Managed})
+	o.Prepare, o.Audit = Prepare(o.Managed, o.Environ, log, telemetry), log
+	o.Hidden = append(o.Hidden, log.hidden()...)
 	dir, err := dirs.Dir()
 	if err == nil { // without it, less output can be replayed, and reads say so
 		o.LogDir = filepath.Join(dir, "replay")

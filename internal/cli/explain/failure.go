@@ -102,10 +102,14 @@ func Classify(err error) *Error {
 		interrupted *sallyport.InterruptedError
 		apart       *executor.ApartError
 		writer      *approval.WriterError
+		unkept      *sallyport.AuditError
 	)
 	switch {
 	case errors.As(err, &interrupted):
 		return &Error{128 + interrupted.Signal, sallyport.EndCanceled, OneLine(err), ""}
+	case errors.As(err, &unkept):
+		return &Error{CodeFailed, sallyport.EndFailed, OneLine(unkept), "make room or fix its permissions, set " +
+			"audit.path to another directory, or set audit.required = false"}
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &words):

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,35 +18,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// writerEnv makes this program write records: DIRECTORY,NAME,COUNT,SIZE.
-const writerEnv = "SALLYPORT_TEST_RUNLOG"
-
 func TestMain(m *testing.M) {
 	if asChecks() {
 		return
-	}
-	if job := os.Getenv(writerEnv); job != "" {
-		var count, size int
-		words := strings.Split(job, ",")
-		if _, err := fmt.Sscan(words[2], &count); err != nil {
-			panic(err)
-		}
-		if _, err := fmt.Sscan(words[3], &size); err != nil {
-			panic(err)
-		}
-		for i := range count {
-			if err := AppendRecord(words[0], entry(fmt.Sprintf("%s-%d", words[1], i),
-				strings.Repeat("x", size))); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -59,25 +38,33 @@ func entry(run string, args ...string) Record {
 		Result: sallyport.Result{Run: run, Args: args, Dir: "/w", End: "exited"}}
 }
 
-// runs lists what a directory has.
-func runs(t *testing.T, directory string) []string {
+// kept has a new log keep records, and reads them.
+func kept(t *testing.T, records ...Record) Log {
 	t.Helper()
-	log, err := ReadLog(directory)
-	if err != nil || log.Skipped > 0 {
-		t.Fatalf("%d lines skipped, %v", log.Skipped, err)
+	dir := filepath.Join(t.TempDir(), "audit")
+	l, err := audit.Open(audit.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
 	}
-	var names []string
-	for _, r := range log.Records {
-		names = append(names, r.Run)
+	for _, r := range records {
+		body, err := r.Body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Append("other", json.RawMessage("{}"))
+		l.Append(RecordKind, body)
 	}
-	return names
+	if err := errors.Join(l.Sync(t.Context()), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	log, err := ReadLog(dir)
+	if err != nil || log.Skipped > 0 || len(log.Records) != len(records) {
+		t.Fatalf("%d records, %d skipped, %v", len(log.Records), log.Skipped, err)
+	}
+	return log
 }
 
-func TestAppend(t *testing.T) {
-	directory := ownDirectory(t)
-	if got := runs(t, directory); got != nil {
-		t.Errorf("%q in an empty directory", got)
-	}
+func TestBody(t *testing.T) {
 	var printed sallyport.Result
 	e := entry("one", "curl", "--token=abc", "https://a:b@h/")
 	e.Flags = append(e.Flags, "-e", "API_KEY=secret")
@@ -90,17 +77,10 @@ func TestAppend(t *testing.T) {
 		Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
 	e.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
 	e.Survivors, e.Attempts = []executor.Survivor{{PID: 3, Name: "x"}}, make([]sallyport.Attempt, 1)
-	if err := AppendRecord(directory, e); err != nil {
-		t.Fatal(err)
-	}
+	got := kept(t, e).Records[0]
 	if e.Args[1] != "--token=abc" {
 		t.Error("the caller's words were changed")
 	}
-	log, err := ReadLog(directory)
-	if err != nil || len(log.Records) != 1 {
-		t.Fatalf("%+v %v", log, err)
-	}
-	got := log.Records[0]
 	if bytes.Contains(got.Line, []byte("printed")) || bytes.Contains(got.Line, []byte("abc")) ||
 		bytes.Contains(got.Line, []byte("secret")) {
 		t.Errorf("too much in %s", got.Line)
@@ -116,16 +96,12 @@ func TestAppend(t *testing.T) {
 		!got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
 		t.Errorf("%d %v %q %s", got.Version, got.Start, got.Flags, diff)
 	}
-	st, err := os.Stat(filepath.Join(directory, fileName))
-	if err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", st.Mode(), err)
-	}
 	t.Run("errors", func(t *testing.T) {
-		if err := AppendRecord(directory, Record{}); err == nil {
-			t.Error("a run without an identity was written")
+		if _, err := (Record{}).Body(); err == nil {
+			t.Error("a run without an identity has a record")
 		}
-		if err := AppendRecord(filepath.Join(directory, "missing"), e); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("a missing directory: %v", err)
+		if log, err := ReadLog(filepath.Join(t.TempDir(), "missing")); err != nil || len(log.Records) > 0 {
+			t.Errorf("a log that is not there: %v, %v", log, err)
 		}
 		if _, err := ReadLog("\x00"); err == nil {
 			t.Error("a directory that cannot be")
@@ -183,132 +159,50 @@ func TestLimits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := entry("r", "x")
 			test.change(&e)
-			line, err := e.line()
+			line, err := e.Body()
 			if err != nil {
 				t.Fatal(err)
 			}
-			log := ParseLog(line)
-			if len(line) > maxLine || len(log.Records) != 1 || !test.check(log.Records[0]) {
-				t.Errorf("%d bytes, %+.300v", len(line), log)
+			if r, ok := parse(line); len(line) > maxLine || !ok || !test.check(r) {
+				t.Errorf("%d bytes, %+.300v", len(line), r)
 			}
 		})
 	}
 	t.Run("what cannot fit", func(t *testing.T) {
 		e := entry("r")
 		e.Dir = strings.Repeat(long, 100)
-		if _, err := e.line(); err == nil {
+		if _, err := e.Body(); err == nil {
 			t.Error("it fits")
 		}
 	})
 }
 
-// TestRotation: a full file is set aside, one older file is kept, and nothing is
-// missing in the middle.
-func TestRotation(t *testing.T) {
-	directory := ownDirectory(t)
-	word := strings.Repeat("x", 15<<10)
-	const n = 300
-	for i := range n {
-		if err := AppendRecord(directory, entry(fmt.Sprint(i), word)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := runs(t, directory)
-	for i, name := range got {
-		if want := fmt.Sprint(n - len(got) + i); name != want {
-			t.Fatalf("record %d is %s, want %s", i, name, want)
-		}
-	}
-	names, err := filepath.Glob(directory + "/*")
-	if err != nil || len(names) != 2 || len(got) < maxFile/(16<<10) {
-		t.Errorf("%d records in %q", len(got), names)
-	}
-	for _, name := range names {
-		if st, err := os.Stat(name); err != nil || st.Size() > maxFile {
-			t.Errorf("%s: %v %v", name, st, err)
-		}
-	}
-}
-
-// TestProcesses: lines of several processes neither mix nor get lost, also where a
-// file is set aside in the middle.
-func TestProcesses(t *testing.T) {
-	for _, test := range []struct {
-		name                   string
-		processes, count, size int
-		all                    bool // nothing may be gone
-	}{
-		{"small", 6, 50, 100, true},
-		{"with one change of files", 6, 40, 6000, true},
-		{"with many", 6, 100, 15000, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			directory := ownDirectory(t)
-			var all []*exec.Cmd
-			for i := range test.processes {
-				cmd := exec.CommandContext(t.Context(), os.Args[0])
-				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, directory, i,
-					test.count, test.size))
-				cmd.Stderr = os.Stderr
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, cmd)
-			}
-			for _, cmd := range all {
-				if err := cmd.Wait(); err != nil {
-					t.Error(err)
-				}
-			}
-			got := runs(t, directory)
-			unique := slices.Compact(slices.Sorted(slices.Values(got)))
-			if len(unique) != len(got) {
-				t.Errorf("%d records, %d of them different", len(got), len(unique))
-			}
-			if want := test.processes * test.count; test.all && len(got) != want {
-				t.Errorf("%d records, want %d", len(got), want)
-			}
-			if len(got) < 60 {
-				t.Errorf("only %d records", len(got))
-			}
-		})
-	}
-}
-
 func TestParse(t *testing.T) {
-	line := func(run string) string { return `{"v":1,"run":"` + run + `","denials":[],"more":{"a":1}}` }
 	for _, test := range []struct {
-		name, data, want string
-		skipped          int
+		name, data string
+		ok         bool
 	}{
-		{"nothing", "", "", 0},
-		{"empty lines", "\n\n" + line("a") + "\n\n", "a", 0},
-		{"the last one without its end", line("a") + "\n" + line("b"), "a b", 0},
-		{"half a line", line("a") + "\n" + line("b")[:20], "a", 1},
-		{"half a line before another one", line("a")[:20] + line("b") + "\n" + line("c"), "b c", 1},
-		{"no JSON", "hello\n" + line("a"), "a", 1},
-		{"other JSON", "[]\n{}\n3\n" + line("a"), "a", 3},
-		{"no identity", line(""), "", 1},
-		{"unknown words", `{"v":1,"run":"a","denials":[{"op":"fly"}]}` + "\n" + line("b"), "b", 1},
-		{"zero bytes", "\x00\x00\n" + line("a"), "a", 1},
-		{"a later version", `{"v":9,"run":"a","newer":[1]}`, "a", 0},
+		{"a record", `{"v":1,"run":"a","denials":[],"more":{"a":1}}`, true},
+		{"nothing", "", false},
+		{"half a record", `{"v":1,"run":"a"`, false},
+		{"a list", "[]", false},
+		{"an empty object", "{}", false},
+		{"no identity", `{"v":1,"run":""}`, false},
+		{"unknown words", `{"v":1,"run":"a","denials":[{"op":"fly"}]}`, false},
+		{"zero bytes", "\x00\x00", false},
+		{"a later version", `{"v":9,"run":"a","newer":[1]}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			log := ParseLog([]byte(test.data))
-			var names []string
-			for _, r := range log.Records {
-				names = append(names, r.Run)
-			}
-			if got := strings.Join(names, " "); got != test.want || log.Skipped != test.skipped {
-				t.Errorf("%q and %d skipped, want %q and %d", got, log.Skipped, test.want, test.skipped)
+			if r, ok := parse([]byte(test.data)); ok != test.ok || ok && r.Run != "a" {
+				t.Errorf("%q, %v", r.Run, ok)
 			}
 		})
 	}
 }
 
-// FuzzParse: nothing makes it fail, and no line beside a good one loses it.
+// FuzzParse: nothing makes it fail.
 func FuzzParse(f *testing.F) {
-	good, err := entry("good", "a").line()
+	good, err := entry("good", "a").Body()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -317,14 +211,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, r := range ParseLog(data).Records {
-			if r.Run == "" || len(r.Line) == 0 || !json.Valid(r.Line) {
-				t.Errorf("a record of %q", r.Line)
-			}
-		}
-		around := slices.Concat(data, []byte("\n"), good, data)
-		if !slices.ContainsFunc(ParseLog(around).Records, func(r Record) bool { return r.Run == "good" }) {
-			t.Errorf("the good line is lost in %q", around)
+		if r, ok := parse(data); ok && (r.Run == "" || !json.Valid(r.Line)) {
+			t.Errorf("a record of %q", r.Line)
 		}
 	})
 }
@@ -333,7 +221,7 @@ func FuzzParse(f *testing.F) {
 func TestMaskSurvivors(t *testing.T) {
 	r := entry("a")
 	r.Survivors = []executor.Survivor{{PID: 1, Name: "x", Command: "x --token abc"}, {PID: 2}}
-	got, err := r.line()
+	got, err := r.Body()
 	if err != nil || strings.Contains(string(got), "abc") ||
 		!strings.Contains(string(got), `"command":"x --token ***"`) {
 		t.Errorf("%s %v", got, err)
@@ -345,41 +233,9 @@ func TestMaskSurvivors(t *testing.T) {
 
 // TestShrinkHardLinks: a record keeps those of the links that fit, and counts the rest.
 func TestShrinkHardLinks(t *testing.T) {
-	directory := ownDirectory(t)
 	e := entry("one", "true")
 	e.HardLinks = slices.Repeat([]executor.HardLink{{Path: strings.Repeat("x", 4000), Links: 2}}, 200)
-	if err := AppendRecord(directory, e); err != nil {
-		t.Fatal(err)
-	}
-	log, err := ReadLog(directory)
-	if err != nil || len(log.Records) != 1 {
-		t.Fatalf("%+v %v", log, err)
-	}
-	if r := log.Records[0]; len(r.HardLinks) == 0 || len(r.HardLinks)+r.HardLinksOmitted != 200 {
+	if r := kept(t, e).Records[0]; len(r.HardLinks) == 0 || len(r.HardLinks)+r.HardLinksOmitted != 200 {
 		t.Errorf("%d links, %d omitted", len(r.HardLinks), r.HardLinksOmitted)
-	}
-}
-
-// ownDirectory makes a directory as state directories are.
-func ownDirectory(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// TestAppendFollowsNoLink: what has taken the place of the state directory is not written to.
-func TestAppendFollowsNoLink(t *testing.T) {
-	outside := ownDirectory(t)
-	link := filepath.Join(t.TempDir(), "state")
-	if err := os.Symlink(outside, link); err != nil {
-		t.Fatal(err)
-	}
-	err := AppendRecord(link, entry("r-1", ""))
-	names, _ := os.ReadDir(outside)
-	if err == nil || len(names) > 0 {
-		t.Errorf("%v, %v", err, names)
 	}
 }

@@ -8,11 +8,9 @@
 // nothing and look at nothing but the record: what others chose is escaped, and times are
 // those of the local zone.
 //
-// [AppendRecord] records every run of the command line in one line of a file in the state
-// directory: the JSON object of its result without what the command printed, the start time and the
-// flags that decide what the program may touch. Values of the environment are never recorded;
-// arguments are, and what looks like a secret in them is masked. A lost line is better than a slow
-// run: there is one write and no lock but for the moment in which a full file is rotated.
+// [Record.Body] is what the audit log has of a run beside its events: the JSON object of its result
+// without what the command printed, the start time and the flags that decide what the program may touch. Values
+// of the environment are never recorded; arguments are, and what looks like a secret in them is masked.
 //
 // [Denials] and its like write what people are told about a run: one line for each thing that was
 // denied, made, moved or ended, with what allows it. [Classify] puts errors into the form that
@@ -200,9 +198,11 @@ func shortEnd(r Record) string {
 }
 
 // shortCommand is the command line, shortened.
-func shortCommand(r Record) string {
+func shortCommand(r Record) string { return shortWords(r.Args) }
+
+func shortWords(words []string) string {
 	const most = 100
-	line := []rune(ShellWords(r.Args))
+	line := []rune(ShellWords(words))
 	if len(line) > most {
 		return string(line[:most]) + "..."
 	}

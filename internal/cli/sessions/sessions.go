@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sessions is the command line of runs that go on without a terminal: run --detach, ps,
-// attach, logs, send, wait, screen, kill and rm.
+// attach, logs, send, wait, screen, kill and rm, and of recordings of terminals: play and recordings.
 //
 // Each verb is a client of an exec-server that serves runs: the daemon of this user, or with
 // --remote another one. It makes requests, shows the answers, and keeps nothing: what a run is,
@@ -55,6 +55,9 @@ type Options struct {
 	timeout                      *time.Duration
 	raw                          bool
 	after                        *uint64
+	text                         bool
+	speed                        float64        // of play; 0 is 1
+	idleLimit                    *time.Duration // likewise
 }
 
 // A client speaks with a server.

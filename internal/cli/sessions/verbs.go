@@ -36,6 +36,8 @@ func Verbs() []Verb {
 		{Name: "wait", Short: "wait until a session ends or a condition holds", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait},
 		{Name: "screen", Short: "print the terminal screen of a session", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen},
 		{Name: "kill", Short: "end a session, or send it a signal", Help: killHelp, Words: manyIDs, Flags: (*Options).killFlags, Run: kill},
+		{Name: "play", Short: "play a recording of a terminal session", Help: playHelp, Words: 1, Flags: (*Options).playFlags, Run: play},
+		{Name: "recordings", Short: "list or remove recordings of terminal sessions", Help: recordingsHelp, Words: manyIDs, Flags: (*Options).recordingsFlags, Run: listRecordings},
 		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove},
 	}
 }

@@ -23,12 +23,20 @@ import (
 // looked for in PATH. An empty element of PATH is not the current directory:
 // that old rule lets a planted file stand for a system command.
 func Lookup(name, dir string, env []string) (string, error) {
+	return LookupIn(name, dir, env, os.Stat)
+}
+
+// LookupIn is Lookup where stat says what is at a path, as [os.Stat] does.
+func LookupIn(name, dir string, env []string, stat func(string) (fs.FileInfo, error)) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		p := name
 		if !filepath.IsAbs(p) {
 			p = filepath.Join(dir, p)
+			if strings.Contains(name, "..") { // which is behind a link not what the name says
+				p = filepath.Join(dir, ".") + "/" + name
+			}
 		}
-		if err := executable(p); err != nil {
+		if err := executable(p, stat); err != nil {
 			return "", StartError(name, err)
 		}
 		return p, nil
@@ -48,7 +56,7 @@ func Lookup(name, dir string, env []string) (string, error) {
 			continue
 		}
 		p := filepath.Join(d, name)
-		err := executable(p)
+		err := executable(p, stat)
 		if err == nil {
 			return p, nil
 		}
@@ -67,8 +75,8 @@ func Lookup(name, dir string, env []string) (string, error) {
 }
 
 // executable says why a path is no program, or nil.
-func executable(p string) error {
-	st, err := os.Stat(p)
+func executable(p string, stat func(string) (fs.FileInfo, error)) error {
+	st, err := stat(p)
 	if err != nil {
 		return err
 	}

@@ -293,7 +293,7 @@ func command(r *Request) []launch.Step {
 	return append(steps,
 		launch.Step{Op: launch.OpCloseFiles, Keep: slices.Sorted(maps.Keys(r.Spec.Files))},
 		launch.Step{Op: launch.OpResetSignals},
-		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.environ()})
+		launch.Step{Op: launch.OpExec, Path: r.execPath(), Argv: r.argv(), Env: r.environ()})
 }
 
 const noIPv6 = "programs that do not use the proxy reach no IPv6 address: this kernel cannot redirect IPv6"

@@ -13,7 +13,7 @@ import (
 // confines itself and then becomes the command, or the command itself. It is performed as
 // it is.
 type Exec struct {
-	Path string   `json:"path"` // absolute
+	Path string   `json:"path"` // relative to Dir, or absolute
 	Args []string `json:"args"` // with the program's own name first
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
@@ -21,7 +21,7 @@ type Exec struct {
 
 // direct returns the launch of a command as it is.
 func direct(r *Request) *Exec {
-	return &Exec{Path: r.Program, Args: r.argv(), Env: slices.Clone(r.environ()), Dir: r.Spec.Dir}
+	return &Exec{Path: r.execPath(), Args: r.argv(), Env: slices.Clone(r.environ()), Dir: r.Spec.Dir}
 }
 
 // String prints the arguments in order, a profile as it is, everything else quoted where

@@ -201,6 +201,15 @@ func (r *Request) argv() []string {
 	return argv
 }
 
+// execPath is the path to execute. One that is relative to the directory of the command stays so: it is what
+// the kernel passes to the interpreter of a script, so that "usage: ./x" reads as without a sandbox.
+func (r *Request) execPath() string {
+	if name := r.Spec.Args[0]; strings.Contains(name, "/") && !path.IsAbs(name) {
+		return name
+	}
+	return r.Program
+}
+
 // envWithTmp returns the environment with the variables for temporary files set to a
 // directory.
 func (r *Request) envWithTmp(dir string) []string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -106,16 +107,13 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 	for _, store := range stores() {
 		var st *Stage
 		if st, err = store.Open(workspace, id); err == nil {
-			s := &openedStage{judge: judge, store: store}
-			s.info, err = describe(ctx, st)
-			if s.unread = err != nil; ctx.Err() != nil {
-				return nil, err
-			}
-			return s, nil
+			return newOpened(judge, store, st), nil
 		}
 		if st == nil && validID(id) && !errors.Is(err, executor.ErrNoStage) { // it can be discarded
-			return &openedStage{judge: judge, store: store, info: executor.StageInfo{ID: id, Workspace: workspace},
-				unread: true}, nil
+			return &openedStage{judge: judge, store: store, id: id, workspace: workspace,
+				info: func() executor.StageInfo {
+					return executor.StageInfo{ID: id, Workspace: workspace}
+				}}, nil
 		}
 		if !errors.Is(err, executor.ErrNoStage) {
 			break
@@ -126,22 +124,29 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 
 // An openedStage implements [executor.Stage]: each call reads the stage anew.
 type openedStage struct {
-	judge Judge
-	store Store
-	info  executor.StageInfo
-	// unread says that the stage cannot be read, so nothing but to discard all of it is possible
-	unread bool
+	judge         Judge
+	store         Store
+	id, workspace string
+	info          func() executor.StageInfo // reads the stage once
 }
 
-// Info implements [executor.Stage]: it says what was true when the stage was opened.
-func (s *openedStage) Info() executor.StageInfo { return s.info }
+func newOpened(judge Judge, store Store, st *Stage) *openedStage {
+	return &openedStage{judge: judge, store: store, id: st.ID, workspace: st.Workspace,
+		info: sync.OnceValue(func() executor.StageInfo {
+			info, _ := describe(context.Background(), st) // who asks for changes is told
+			return info
+		})}
+}
+
+// Info implements [executor.Stage]: it says what was true when it was called first.
+func (s *openedStage) Info() executor.StageInfo { return s.info() }
 
 // paths makes paths absolute.
 func (s *openedStage) paths(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		if out[i] = filepath.Clean(name); !filepath.IsAbs(name) {
-			out[i] = filepath.Join(s.info.Workspace, name)
+			out[i] = filepath.Join(s.workspace, name)
 		}
 		// links on the way are the user's, and the last name is what was changed
 		out[i] = filepath.Join(hostfacts.Deepest(filepath.Dir(out[i])), filepath.Base(out[i]))
@@ -161,16 +166,19 @@ func (s *openedStage) Diff(ctx context.Context, w io.Writer, paths ...string) er
 	if err != nil {
 		return err
 	}
-	return changes.Diff(ctx, w, entries, all, s.info.Workspace)
+	return changes.Diff(ctx, w, entries, all, s.workspace)
 }
 
 func (s *openedStage) read(ctx context.Context, paths []string) ([]changes.Entry, []changes.Layer, error) {
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	st, err := s.store.Open(s.info.Workspace, s.info.ID)
+	st, err := s.store.Open(s.workspace, s.id)
 	if err != nil {
 		return nil, nil, err
+	}
+	if kib, ok := unwritten(); ok && kib <= maxUnwritten {
+		st.sync()
 	}
 	return read(ctx, st, s.paths(paths))
 }
@@ -188,8 +196,12 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 	}
 	o.Paths = s.paths(o.Paths)
 	done, err := apply.Apply(ctx, of, o)
-	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {
+	switch {
+	case err != nil || of.InUse || o.DryRun:
+	case done.Left == 0:
 		err = st.Forget()
+	default:
+		st.sync() // what was applied was synced before: most of it has been written
 	}
 	return done, err
 }
@@ -197,15 +209,14 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 // Discard implements [executor.Stage]. A command that uses the stage has it mounted, and an overlay does not notice
 // what is taken from it: its next writes would fail. So force changes nothing.
 func (s *openedStage) Discard(ctx context.Context, _ bool, paths ...string) error {
-	if s.unread && len(paths) == 0 {
-		return s.store.forgetUnread(s.info.ID)
-	}
 	st, of, err := s.lock(ctx, false)
-	if errors.Is(err, apply.ErrMoved) && len(paths) == 0 {
-		return s.store.forgetUnread(s.info.ID)
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case len(paths) > 0 || ctx.Err() != nil || errors.Is(err, executor.ErrStageInUse) ||
+		errors.Is(err, executor.ErrNoStage):
 		return err
+	default: // it cannot be read, or its directory was moved
+		return s.store.forgetUnread(s.id)
 	}
 	defer st.Unlock()
 	if len(paths) == 0 {
@@ -238,7 +249,7 @@ func (s *openedStage) lock(ctx context.Context, force bool) (st *Stage, of *appl
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	if st, err = s.store.Open(s.info.Workspace, s.info.ID); err != nil {
+	if st, err = s.store.Open(s.workspace, s.id); err != nil {
 		return nil, nil, err
 	}
 	of = &apply.Stage{ID: st.ID, Dir: st.Dir(), Workspace: st.Workspace}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -374,38 +373,6 @@ func seeStaged(r *plan.Request) {
 			}
 		}
 	}
-}
-
-// stagedKind returns what is at a path of an overlay, relative to its top, over a host that has kind there.
-func stagedKind(upper, rel string, kind plan.Kind) plan.Kind {
-	at := upper
-	for name := range strings.SplitSeq(rel, "/") {
-		fd, err := unix.Open(at, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return plan.KindMissing // a directory that is closed, or something else than one
-		}
-		if at != upper && changes.IsOpaque(fd) {
-			kind = plan.KindMissing
-		}
-		var st unix.Stat_t
-		err = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		unix.Close(fd)
-		at = filepath.Join(at, name)
-		switch {
-		case errors.Is(err, unix.ENOENT):
-			return kind // below, everything is the host's
-		case err != nil || changes.IsWhiteout(&st):
-			return plan.KindMissing
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR { // and where a name follows, nothing is there
-			kind = plan.KindMissing
-		}
-	}
-	spot, err := hostfacts.Look(at)
-	if err != nil {
-		return plan.KindMissing
-	}
-	return spot.Kind
 }
 
 // Trees adds the overlays of other commands to the files of a launch.

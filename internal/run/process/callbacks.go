@@ -33,6 +33,9 @@ func Guard(spec *executor.Spec) (*executor.Spec, *Calls) {
 			}
 		}
 	}
+	if f := spec.OnTyped; f != nil {
+		own.OnTyped = func(p []byte, echo executor.Echo) { _ = c.call("OnTyped", func() { f(p, echo) }) }
+	}
 	if f := spec.OnDenied; f != nil {
 		own.OnDenied = func(d sandbox.Denial) { _ = c.call("OnDenied", func() { f(d) }) }
 	}

@@ -85,6 +85,8 @@ type Config struct {
 	// Output gets what the command writes, one call at a time. It must not keep p. While
 	// it blocks, the command's writes block too. Nil discards.
 	Output func(s executor.Stream, p []byte)
+	// Typed is [executor.Spec.OnTyped].
+	Typed func(p []byte, echo executor.Echo)
 	// Order tells in which order the command writes to its two pipes. Nil means that of
 	// the reads.
 	Order *Order

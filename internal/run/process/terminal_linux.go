@@ -27,6 +27,7 @@ type terminal struct {
 	file   *os.File
 	raw    syscall.RawConn
 	output func(executor.Stream, []byte)
+	typed  func([]byte, executor.Echo) // nil for nothing
 	pulse
 	delivery
 	done      chan struct{}
@@ -45,8 +46,8 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the terminal of the process: %w", err)
 	}
-	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()},
-		done: make(chan struct{})}, nil
+	return &terminal{file: master, raw: raw, output: cfg.Output, typed: cfg.Typed,
+		pulse: pulse{base: time.Now()}, done: make(chan struct{})}, nil
 }
 
 func (t *terminal) start()                      { go t.run() }
@@ -171,7 +172,14 @@ func (t *terminal) Write(b []byte) (int, error) {
 			return 0, ErrLineTooLong
 		}
 	}
+	var before executor.Echo
+	if t.typed != nil {
+		before = t.echo()
+	}
 	n, err := take(t.file, b)
+	if t.typed != nil && n > 0 {
+		t.typed(b[:n], min(before, t.echo())) // it may have changed meanwhile: then less is shown
+	}
 	t.mu.Lock()
 	if i := bytes.LastIndexAny(b[:n], "\n\r\x04"); i >= 0 {
 		t.line = n - i - 1
@@ -222,6 +230,20 @@ func (t *terminal) modes() (m *unix.Termios, err error) {
 		return err
 	})
 	return m, err
+}
+
+// echo says whether what is typed now is shown; where that is not known, it is not.
+func (t *terminal) echo() executor.Echo {
+	modes, err := t.modes()
+	switch {
+	case err != nil:
+		return executor.EchoOff
+	case modes.Lflag&unix.ECHO != 0:
+		return executor.EchoOn
+	case modes.Lflag&unix.ICANON == 0:
+		return executor.EchoKeys
+	}
+	return executor.EchoOff
 }
 
 // resize changes the size, which signals the foreground process group (SIGWINCH).

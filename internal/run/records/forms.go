@@ -59,6 +59,7 @@ type Result struct {
 	OwnersIgnored   int                          `json:"ownership_ignored,omitempty"`
 	New             list[executor.New]           `json:"new,omitempty"`
 	Stage           *executor.Staged             `json:"stage,omitempty"`
+	Recording       *event.Recorded              `json:"recording,omitempty"`
 	ChangesTotal    *int                         `json:"changes_total,omitempty"`
 	Changes         list[executor.Change]        `json:"changes,omitzero"`
 	Limits          list[executor.Enforced]      `json:"limits,omitempty"`

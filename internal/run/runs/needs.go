@@ -62,7 +62,7 @@ func (t *Table) needs(ctx context.Context, name string, p *Prepared) (*needs, er
 	if real, err := filepath.EvalSymlinks(dir); err == nil { // else the start says what is wrong
 		dir = real
 	}
-	places, err := t.exec.Places(ctx, dir, cmd.EnvPolicy.Base, cmd.Tmp)
+	places, err := executor.PlacesIn(ctx, &t.exec, cmd.Stage, dir, cmd.EnvPolicy.Base, cmd.Tmp)
 	if err != nil {
 		return nil, err
 	}

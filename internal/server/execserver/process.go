@@ -6,6 +6,7 @@ package execserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -41,7 +42,8 @@ type process struct {
 	id      string
 	argv    []string
 	tty     bool
-	tells   bool      // its outcome
+	tells   bool // its outcome
+	audited audited
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
 
@@ -89,8 +91,10 @@ type chunk struct {
 }
 
 func newProcess(s *session, w *wire.Start) *process {
-	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
+	p := &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
 		asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
+	p.audited = s.server.audited(p)
+	return p
 }
 
 // abandon forgets a process that was not started.
@@ -118,10 +122,9 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 	}
 	var failure *wire.Error
 	if p.spec, failure = server.spec(s, p); failure == nil {
-		var err error
-		if p.running, err = p.session.launch(server.life, p.spec); err != nil {
-			failure = startFailure(err)
-		}
+		failure = p.launch()
+	} else {
+		p.audited.refused(s, failure)
 	}
 	if failure != nil {
 		server.leave()
@@ -142,11 +145,26 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 		p.stop()
 	}
 	enforced := p.running.Sandbox()
+	p.audited.runs(p.spec, enforced)
 	result := wire.StartResult{ProcessID: p.id, SandboxType: sandboxType(enforced)}
 	if p.tells {
 		result.Sandbox = &enforced
 	}
 	c.answer(id, result)
+}
+
+// launch has the process run.
+func (p *process) launch() *wire.Error {
+	p.spec.Digest = p.audited.queue != nil
+	if failure := p.audited.begins(p.spec); failure != nil {
+		return failure
+	}
+	var err error
+	if p.running, err = p.session.launch(p.session.server.life, p.spec); err != nil {
+		_ = p.audited.ended(nil, err, 0) // it did not run, and the client hears why
+		return startFailure(err)
+	}
+	return nil
 }
 
 // sandboxType returns the word of the protocol for a sandbox.
@@ -182,6 +200,7 @@ func (p *process) follow() {
 	if p.input != nil {
 		p.input.Close()
 	}
+	err = errors.Join(err, p.audited.ended(exit, err, time.Since(p.asked)))
 	if err != nil {
 		p.mu.Lock()
 		p.failure = err.Error()

@@ -68,6 +68,8 @@ type Options struct {
 	// Questions are what the server serves, and nothing else: only the methods question/* about
 	// them. Nil means that it serves all methods, these about the questions of runs.
 	Questions *runs.Questions
+	// Audit keeps what happens to processes of clients that are no runs; nil keeps nothing.
+	Audit Audit
 	// RunNumber gives the runs their numbers; nil means that they count from 1.
 	RunNumber runs.Number
 }

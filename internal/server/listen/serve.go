@@ -77,9 +77,11 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return serveLines(ctx, hurry, o)
 	}
-	if o.Server.Hidden, err = secrets(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key); err != nil {
+	hidden, err := secrets(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key)
+	if err != nil {
 		return err
 	}
+	o.Server.Hidden = append(o.Server.Hidden, hidden...)
 	if o.Server.Kept, err = absolute(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key, o.TLS.Cert,
 		o.TLS.ClientCA); err != nil {
 		return err

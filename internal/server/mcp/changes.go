@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,8 +27,12 @@ func (a *answer) staged(s *executor.Staged) {
 		a.facts["changes"], a.facts["changes_omitted"] = list[:fewChanges], s.Total-fewChanges
 	}
 	if s.Total > 0 {
-		a.say("%d changes are staged in all; changes shows them, and the user applies them "+
-			"(sallyport apply %s) or discards them", s.Total, s.ID)
+		n := "1 change is"
+		if s.Total > 1 {
+			n = fmt.Sprintf("%d changes are", s.Total)
+		}
+		a.say("%s staged in all; changes shows what, and the user applies it (sallyport apply %s) or discards it",
+			n, s.ID)
 	}
 }
 

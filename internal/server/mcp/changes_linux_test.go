@@ -59,9 +59,16 @@ func TestStagedConversation(t *testing.T) {
 	if f.Stage.ID == "" || f.Stage.Name != "mcp-test" || f.ChangesTotal != 1 || len(f.Changes) != 1 {
 		t.Errorf("%+v", f)
 	}
-	contains(t, f.text, "1 changes are staged", "sallyport apply "+f.Stage.ID)
+	contains(t, f.text, "1 change is staged", "sallyport apply "+f.Stage.ID)
 	next := c.call("exec", members{"cmd": "cat a; mkdir d; echo two > d/b"}).exits(t, 0)
 	equal(t, "what the next one sees", []string{next.Output, next.Stage.ID}, []string{"one\n", f.Stage.ID})
+	inside := c.call("exec", members{"cmd": "cat b; pwd", "workdir": "d"}).exits(t, 0)
+	contains(t, inside.Output, "two\n", "/d\n")
+	if bad := c.call("exec", members{"cmd": "true", "workdir": "none"}); !bad.failed {
+		t.Errorf("in a directory that nobody has: %+v", bad)
+	} else {
+		contains(t, bad.text, "does not exist")
+	}
 	c.absent("a")
 	got := c.call("changes", members{"diff": true}).ok(t)
 	equal(t, "changes", got.Changes, []change{{"a", "added"}, {"d/b", "added"}})

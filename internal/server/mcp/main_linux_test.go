@@ -96,7 +96,7 @@ func options(t testing.TB, dir string, flags ...string) mcp.Options {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home+"/state")
 	environ := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "XDG_STATE_HOME=" + home + "/state"}
-	return mcp.Options{Prepare: args.Prepare("", nil, nil), Args: flags, Dir: dir, Root: dir, Environ: environ,
+	return mcp.Options{Prepare: args.Prepare("", nil, nil, nil), Args: flags, Dir: dir, Root: dir, Environ: environ,
 		Check: func(ctx context.Context, r *runs.Request) (any, error) {
 			return args.ExplainRequest(ctx, "", nil, r)
 		}}

@@ -40,6 +40,8 @@ var samples = map[string][2]string{
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
 	"telemetry.enabled": {"true", `"yes"`},
 	"hooks.approver":    {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
+	"audit.path": {`"off"`, `"log"`}, "audit.checkpoint_key_file": {`"/k"`, `"k"`}, "audit.retention": {`"720h"`, `"-1"`},
+	"audit.required": {"true", `"yes"`}, "audit.sync": {"true", ""},
 	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""},
 	"network.mitm.rules": {
 		`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`,
@@ -58,9 +60,10 @@ var (
 		"protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus " +
 		"limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude " +
 		"network.allow_private network.allow_local_binding network.require_sni environment.inherit " +
-		"environment.exclude environment.ignore_default_excludes reviewer.strict")
+		"environment.exclude environment.ignore_default_excludes reviewer.strict " +
+		"audit.required audit.sync")
 	ceilings = append(words("read write grants allow network.allow network.publish network.upstream "+
-		"environment.pass"), narrowing...)
+		"environment.pass audit.path audit.checkpoint_key_file audit.retention"), narrowing...)
 )
 
 func words(s string) []string { return strings.Fields(s) }
@@ -159,7 +162,7 @@ func TestFileErrors(t *testing.T) {
 		{"wrong word", User, "level = 'nativ'", `1:9: level: invalid value "nativ" (native, bwrap, landlock); did you mean "native"?`},
 		{"a table in place of a value", User, "[level]\nx = 1", "1:2: level is a string, not a table"},
 		{"a value in place of a table", User, "limits = 3", "1:1: limits is a table; write [limits] and its keys below"},
-		{"later", User, "[audit]\npath = '/x'", "2:1: audit.path is not supported in this version (the audit log); remove it"},
+		{"later", User, "[sessions]\nmax = 3", "2:1: sessions.max is not supported in this version (sessions of the command line); remove it"},
 		{"ports by a project", Project, "[network]\npublish = ['3000']", "2:1: a project cannot set network.publish; set it in the user's configuration"},
 		{"ports below [project]", Project, "[project.network]\npublish = ['3000']", "1:"},
 		{"hosts of all owners", User, "[network]\nallow = ['*.co.uk']", "2:10: network.allow: \"*.co.uk\": everybody can have a name below \"co.uk\"; name a domain"},

@@ -178,12 +178,12 @@ func (k *Key) rank(text string) (float64, bool) {
 	return 0, false
 }
 
-// wider reports whether a value is wider than a bound. An empty value of a number is none, which
-// is the widest.
+// wider reports whether a value is wider than a bound. An empty value is that of a key that nothing sets: of a
+// number none, which is the widest.
 func (k *Key) wider(text, bound string) bool {
 	switch {
 	case text == "":
-		return k.Order == Smaller
+		return k.Order == Smaller || k.Order == Fixes || k.Order == TrueFirst
 	case k.Order == Fixes:
 		return text != bound
 	case k.Name == "tmp": // each directory opens something else
@@ -268,6 +268,17 @@ func checkEntry(e network.Entry) error {
 func checkFile(name string) error {
 	if !filepath.IsAbs(name) && !strings.HasPrefix(name, "~/") {
 		return fmt.Errorf("%s is not a whole path; begin it with / or ~/", quoted(name))
+	}
+	return nil
+}
+
+// checkAuditPath checks the directory of the audit log.
+func checkAuditPath(name string) error {
+	if name == AuditState || name == AuditOff {
+		return nil
+	}
+	if err := checkFile(name); err != nil {
+		return fmt.Errorf("%w, or use state or off", err)
 	}
 	return nil
 }

@@ -54,10 +54,19 @@ type Run struct {
 	// StageName is that of --stage=NAME; empty for a new stage.
 	StageName string
 
+	// Record says that the terminal is recorded; RecordFile is the FILE of --record, empty for one in Dir of
+	// Recordings.
+	Record     bool
+	RecordFile string
+	Recordings Recordings
+
 	// Join names the sandbox to run in; empty for one of its own. Idle is how long it waits for a run
 	// before it ends, if this one starts it.
 	Join string
 	Idle time.Duration
+
+	// Audit says what becomes of records of the run.
+	Audit Audit
 
 	// Server is the one to run on.
 	Server Server
@@ -73,6 +82,22 @@ type Run struct {
 	given []string // all flags, each as one word
 }
 
+// Audit is what settings say about the audit log.
+type Audit struct {
+	Path      string // absolute, or AuditOff; empty and AuditState mean the one in the state directory
+	KeyFile   string // absolute; empty means that of the log itself
+	Retention time.Duration
+	Required  *bool // nil where nothing says so
+	Sync      bool
+}
+
+// Recordings say how terminals are recorded. Zero members are the defaults.
+type Recordings struct {
+	Dir, Format       string
+	MaxSize, MaxTotal int64 // in bytes
+	MaxAge            time.Duration
+}
+
 // A Flag is a flag of run, which sets the value of its row.
 type Flag struct {
 	syntax.Flag
@@ -81,6 +106,8 @@ type Flag struct {
 	// Local flags are about the program that takes them, and are not sent to a server. It is what a client
 	// does in place of one, for the error of a server that gets it; empty for flags that are sent.
 	Local string
+
+	optional func(string) error // of a value that is Optional; nil for none
 
 	after   string         // the flag before it in the help text; empty for that of a row above
 	several bool           // the value has elements, with commas between them
@@ -170,8 +197,10 @@ func (r *Run) take(f *Flag, v string) error {
 	k, values := f.row, []string{v}
 	switch {
 	case f.Optional != "":
-		if err := checkStageName(v); err != nil {
-			return err
+		if f.optional != nil {
+			if err := f.optional(v); err != nil {
+				return err
+			}
 		}
 		values[0] = "true"
 	case f.Value == "" && v == "":

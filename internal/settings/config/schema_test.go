@@ -94,7 +94,7 @@ func TestMembers(t *testing.T) {
 		}
 		changed := false
 		for _, text := range append([]string{"true", "false", "7", "none", "a=b", "git", "unix",
-			"high=medium", "https://a.b/v1"}, k.Words...) {
+			"high=medium", "https://a.b/v1", "/x"}, k.Words...) {
 			if k.Check(text) != nil {
 				continue
 			}

@@ -85,7 +85,7 @@ var keys = []Key{
 		Help: "Have what commands write go to a stage, which sallyport changes shows, apply applies and " +
 			"discard discards.",
 		Flags: []Flag{
-			{to: func(r *Run) any { return &r.StageName }, Flag: syntax.Flag{Long: "stage", Optional: "NAME",
+			{to: func(r *Run) any { return &r.StageName }, optional: checkStageName, Flag: syntax.Flag{Long: "stage", Optional: "NAME",
 				Group: groupSandbox, Shapes: true,
 				Help: "have what it writes go to a new stage, or to NAME of\nthis workspace: sallyport " +
 					"changes shows it, apply\nmakes it real, discard forgets it"}},
@@ -240,10 +240,45 @@ var keys = []Key{
 	{Name: "reviewer.shadow", Type: Bool, Default: "false",
 		to:   func(r *Run) any { return &r.Reviewer.Shadow },
 		Help: "Ask the model, print what it says, and decide without it."},
-	{Name: "audit.path", Type: Text, Later: "the audit log", Help: "Where the audit log is."},
-	{Name: "audit.checkpoint_key_file", Type: Text, Later: "the audit log",
-		Help: "The key of its checkpoints."},
-	{Name: "audit.retention", Type: Duration, Later: "the audit log", Help: "How long it is kept."},
+	{Name: "audit.path", Type: Text, Words: []string{AuditState, AuditOff}, Order: Fixes, Default: AuditState,
+		check: checkAuditPath, to: func(r *Run) any { return &r.Audit.Path },
+		Help: "The directory of the audit log: its path; state, which is audit in the state directory; or off."},
+	{Name: "audit.checkpoint_key_file", Type: Text, Order: Fixes, check: checkFile,
+		to:   func(r *Run) any { return &r.Audit.KeyFile },
+		Help: "The file with the key that signs its checkpoints. By default key in its directory, made at first use."},
+	{Name: "audit.retention", Type: Duration, Order: Fixes, Default: "0s",
+		to:   func(r *Run) any { return &r.Audit.Retention },
+		Help: "How long it is kept, in whole files: 2160h. By default as long as it has less than 64 MiB."},
+	{Name: "audit.required", Type: Bool, Order: TrueFirst, to: func(r *Run) any { return &r.Audit.Required },
+		Help: "Run nothing that the audit log cannot keep. By default true for servers and false for run."},
+	{Name: "audit.sync", Type: Bool, Order: TrueFirst, Default: "false",
+		to:   func(r *Run) any { return &r.Audit.Sync },
+		Help: "Have each record on the disk, also if the machine loses its power, before the result is returned."},
+	{Name: "recordings.enabled", Type: Bool, Order: TrueFirst, Default: "false",
+		to:   func(r *Run) any { return &r.Record },
+		Help: "Record the terminal of every command that has one of its own.",
+		Flags: []Flag{
+			{to: func(r *Run) any { return &r.RecordFile }, after: "tty", Flag: syntax.Flag{Long: "record",
+				Optional: "FILE", Group: groupProgram,
+				Help: "record its terminal to FILE, or to a new file that\nsallyport recordings lists; " +
+					"sallyport play plays it"}},
+			{Sets: "false", after: "record", Flag: syntax.Flag{Long: "no-record", Group: groupProgram,
+				Help: "do not record, also where the settings do"}}}},
+	{Name: "recordings.dir", Type: Text, Order: Fixes, check: checkFile,
+		to:   func(r *Run) any { return &r.Recordings.Dir },
+		Help: "The directory of recordings. By default recordings in the state directory."},
+	{Name: "recordings.format", Type: Word, Words: []string{"asciicast-v3", "asciicast-v2"},
+		Default: "asciicast-v3", to: func(r *Run) any { return &r.Recordings.Format },
+		Help: "The format of recordings."},
+	{Name: "recordings.max_size", Type: Size, Default: "1GiB", check: notZero,
+		to:   func(r *Run) any { return &r.Recordings.MaxSize },
+		Help: "The largest size of a recording. Output beyond it is counted."},
+	{Name: "recordings.max_total", Type: Size, Default: "16GiB", check: notZero,
+		to:   func(r *Run) any { return &r.Recordings.MaxTotal },
+		Help: "The size of all recordings in the directory. The oldest ones are removed first."},
+	{Name: "recordings.retention", Type: Duration, Default: "720h", check: notNone,
+		to:   func(r *Run) any { return &r.Recordings.MaxAge },
+		Help: "How long recordings in the directory are kept."},
 	{Name: "telemetry.enabled", Type: Bool, Default: "false", to: func(r *Run) any { return &r.Telemetry },
 		Help: "Send spans, metrics and log records of runs by OTLP, as the OTEL_ variables say."},
 	{Name: "sessions.max", Type: Count, Later: "sessions of the command line",
@@ -254,6 +289,12 @@ var keys = []Key{
 		Help: "How long a session lives without a client."},
 	{Name: "remote", Type: Text, Later: "running on other machines", Help: "The exec-server to run on."},
 }
+
+// The words of audit.path.
+const (
+	AuditState = "state"
+	AuditOff   = "off"
+)
 
 // The words of "workspace".
 const (
