@@ -89,7 +89,8 @@ var escapes = func() (t [256]byte) {
 	for c := range ' ' {
 		t[c] = 'u'
 	}
-	for c, e := range map[byte]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'} {
+	for c, e := range map[byte]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r',
+		'\t': 't'} {
 		t[c] = e
 	}
 	return t

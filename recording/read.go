@@ -138,7 +138,8 @@ func (c *Reader) Next() (Event, error) {
 	if err := json.Unmarshal(line, &members); err != nil {
 		return Event{}, &FormatError{c.line, err}
 	}
-	if len(members) != 3 || json.Unmarshal(members[1], &code) != nil || json.Unmarshal(members[2], &data) != nil {
+	if len(members) != 3 || json.Unmarshal(members[1], &code) != nil ||
+		json.Unmarshal(members[2], &data) != nil {
 		return Event{}, &FormatError{c.line, errMembers}
 	}
 	passed, ok := time.Duration(0), json.Unmarshal(members[0], &at) == nil

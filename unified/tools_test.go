@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/recording"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -535,10 +537,12 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
+	shared, own := recording.New(recording.Options{}), recording.New(recording.Options{})
 	tools := &Tools{
+		Record: func() event.Recorder { return own },
 		Cmd: sallyport.Cmd{
 			Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int),
-			Allow:  []string{"unix"},
+			Allow: []string{"unix"}, Record: shared,
 			Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, OpenStdin: true,
 			Retention: sallyport.Retention{Lines: 1},
 		},
@@ -554,6 +558,7 @@ func TestCommand(t *testing.T) {
 	if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login ||
 		c.Timeout != 0 || c.Signals != nil ||
 		!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size ||
+		c.Record != event.Recorder(own) ||
 		!slices.Equal(c.Allow, []string{"unix"}) {
 		t.Errorf("got %+v", c)
 	}
@@ -562,7 +567,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	c, err = tools.command(&Request{Command: "y", Permissions: UseDefault, Stdin: StdinPipe})
-	if err != nil || c.TTY != nil || c.Unsandboxed || c.Dir != "/w" || !c.OpenStdin {
+	if err != nil || c.TTY != nil || c.Record != nil || c.Unsandboxed || c.Dir != "/w" || !c.OpenStdin {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

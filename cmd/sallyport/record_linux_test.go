@@ -42,7 +42,8 @@ func TestRunRecord(t *testing.T) {
 	if info, serr := os.Stat(name); err != nil || serr != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v, %v, %v", info, err, serr)
 	}
-	for _, want := range []string{`"o", "hello\r\n"`, `"i", "word\r"`, `"m", "input that is not shown"`, `"x", "3"`} {
+	for _, want := range []string{`"o", "hello\r\n"`, `"i", "word\r"`, `"m", "input that is not shown"`,
+		`"x", "3"`} {
 		if !strings.Contains(string(file), want) {
 			t.Errorf("%s is not in %s", want, file)
 		}
@@ -112,8 +113,8 @@ func TestPlay(t *testing.T) {
 	if code := x.Wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if strings.Contains(seen, "\x1b[6n") || strings.Contains(seen, "\x1bP") || !strings.Contains(seen, "title") ||
-		strings.Contains(seen, "five") {
+	if strings.Contains(seen, "\x1b[6n") || strings.Contains(seen, "\x1bP") ||
+		!strings.Contains(seen, "title") || strings.Contains(seen, "five") {
 		t.Errorf("it has shown %q", seen)
 	}
 	for _, flag := range []string{"--speed=1000000", "--idle-limit=0.001"} {
