@@ -119,18 +119,27 @@ func appendText(b, p []byte) []byte {
 	return append(b, p[from:]...)
 }
 
-// plainPrefix returns how many bytes p begins with that a string of JSON has as they are, or up to 7
+// plainPrefix returns how many bytes p begins with that a string of JSON has as they are, or up to 15
 // less.
 func plainPrefix(p []byte) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := 0
-	for ; n+8 <= len(p); n += 8 {
-		w := binary.LittleEndian.Uint64(p[n:])
-		quote, slash := w^ones*'"', w^ones*'\\'
-		// The lowest top bit that is set is that of a byte below the space, or of one of the two.
-		if found := ((w-ones*' ')&^w | (quote-ones)&^quote | (slash-ones)&^slash) & tops; found != 0 {
-			return n + bits.TrailingZeros64(found)/8
+	for ; n+16 <= len(p); n += 16 {
+		a, b := special(binary.LittleEndian.Uint64(p[n:])), special(binary.LittleEndian.Uint64(p[n+8:]))
+		switch {
+		case a|b == 0:
+		case a != 0:
+			return n + bits.TrailingZeros64(a)/8
+		default:
+			return n + 8 + bits.TrailingZeros64(b)/8
 		}
 	}
 	return n
+}
+
+// special returns a word of which the lowest bit that is set is the top bit of the first byte of w that needs an
+// escape. With one bit turned, the quotation mark follows the controls.
+func special(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	low, slash := w^ones*('"'^' '), w^ones*'\\'
+	return ((low-ones*(' '+1))&^low | (slash-ones)&^slash) & tops
 }
