@@ -35,7 +35,7 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 	if isConflict && len(done.Conflicts) == 0 {
 		done.Conflicts = conflict.Conflicts
 	}
-	said := c.applied(ctx, env, o, done, err == nil)
+	said := applied(env, o, done, err == nil)
 	switch {
 	case said != nil:
 		return said
@@ -65,9 +65,8 @@ func (c *chosen) refused(ctx context.Context, done *executor.Applied) bool {
 // maxRefused is how many changes that cannot be applied are named; --json has all.
 const maxRefused = 20
 
-// applied prints what was applied, and what was not.
-func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *executor.Applied,
-	complete bool) error {
+// applied prints what is asked for, and tells what was not applied. Success says nothing.
+func applied(env *Env, o *Options, done *executor.Applied, complete bool) error {
 	if o.json {
 		out := *done
 		out.Applied = append([]string{}, done.Applied...)
@@ -99,12 +98,7 @@ func (c *chosen) applied(ctx context.Context, env *Env, o *Options, done *execut
 		}
 		return env.Print(b.String())
 	}
-	s := explain.Plural(len(done.Applied), "change", "changes") + " applied"
-	if done.Left > 0 {
-		s += ", " + explain.Plural(done.Left, "change", "changes") + " left (sallyport changes " +
-			c.short(ctx, env) + ")"
-	}
-	return env.Print(s + "\n")
+	return nil
 }
 
 // reason says what others did to the file of a conflict.
@@ -128,16 +122,9 @@ func discard(ctx context.Context, env *Env, o *Options, words, after []string) e
 	if err != nil {
 		return err
 	}
-	known, unknown := c.Changes(ctx, c.paths...) // a stage that cannot be read is discarded as well
 	err = c.Stage.Stage.Discard(ctx, o.force, c.paths...)
 	if errors.Is(err, executor.ErrStageInUse) {
 		return inUse(err, "wait until it has ended: what it has mounted cannot be discarded, also not with --force")
 	}
-	if err != nil {
-		return c.explained(ctx, env, err)
-	}
-	if unknown != nil {
-		return env.Print("discarded\n")
-	}
-	return env.Print(explain.Plural(len(known), "change", "changes") + " discarded\n")
+	return c.explained(ctx, env, err)
 }

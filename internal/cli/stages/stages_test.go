@@ -233,9 +233,8 @@ func TestApply(t *testing.T) {
 		code        int
 		out, told   string
 	}{
-		{"all", "apply 4f2a", nil, 0, "3 changes applied\n", ""},
-		{"a part", "apply 4f2a src/a.go", nil, 0,
-			"1 change applied, 2 changes left (sallyport changes 4f2a)\n", ""},
+		{"all", "apply 4f2a", nil, 0, "", ""},
+		{"a part", "apply 4f2a src/a.go", nil, 0, "", ""},
 		{"dry run", "apply --dry-run 4f2a", nil, 0, "src/a.go\nsrc/b.go\nlink\n", ""},
 		{"json", "apply --json 4f2a link", nil, 0, `{"applied":["link"],"conflicts":[],"left":2}` + "\n", ""},
 		{"conflicts", "apply 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 1, "",
@@ -245,17 +244,16 @@ func TestApply(t *testing.T) {
 		{"conflicts as JSON", "apply 4f2a --json", func(s *e2e.FakeStage) { s.Conflicts = conflict[:1] }, 1,
 			`{"applied":[],"conflicts":[{"path":"src/a.go","reason":"content"}],"left":3}` + "\n",
 			"src/a.go was changed outside of the stage meanwhile" + overwrite},
-		{"force", "apply --force 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 0,
-			"3 changes applied\n", ""},
+		{"force", "apply --force 4f2a", func(s *e2e.FakeStage) { s.Conflicts = conflict }, 0, "", ""},
 		{"refused", "apply 4f2a", func(s *e2e.FakeStage) {
 			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
-		}, 1, "3 changes applied\n", "not applied: fifo: a special file"},
+		}, 1, "", "not applied: fifo: a special file"},
 		{"a special file", "apply fix", func(s *e2e.FakeStage) {
 			s.Refused = []executor.Conflict{{Path: "fifo", Reason: "a special file"}}
-		}, 0, "7 changes applied\n", "not applied: fifo: a special file"},
+		}, 0, "", "not applied: fifo: a special file"},
 		{"overwritten", "apply --force 4f2a", func(s *e2e.FakeStage) {
 			s.Conflicts = conflict[:1]
-		}, 0, "3 changes applied\n",
+		}, 0, "",
 			"overwritten: src/a.go: its content was changed outside of the stage meanwhile"},
 		{"in use", "apply 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "",
 			"a command uses the stage; wait until it has ended, or add --force to use what the stage holds now"},
@@ -268,7 +266,7 @@ func TestApply(t *testing.T) {
 		{"discard in use", "discard 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "", mounted},
 		{"discard by force", "discard --force 4f2a", func(s *e2e.FakeStage) { s.Err = inUse }, 1, "",
 			mounted},
-		{"discard a part", "discard 4f2a src", nil, 0, "2 changes discarded\n", ""},
+		{"discard a part", "discard 4f2a src", nil, 0, "", ""},
 		{"discard nothing", "discard 4f2a none", nil, 125, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

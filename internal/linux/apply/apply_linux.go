@@ -63,6 +63,7 @@ func Apply(ctx context.Context, s *Stage, o executor.ApplyOptions) (*executor.Ap
 		return result, err
 	}
 	w.force = o.Force
+	w.recall()
 	w.refuse(result)
 	result.Left = w.total
 	for _, n := range w.entries {
@@ -141,10 +142,12 @@ type work struct {
 
 	entries []*node // of all changes, in their order
 	links   map[inode]*node
+	earlier lasting // of calls before this one
 	lock    *os.File
 	journal journal
 	buffer  []byte
 	noClone map[uint64]bool // by device: its file system shares no extents
+	slow    int             // how many of the last removals were: see removeOld
 	frees   chan struct{}   // has one for each of those that freeing waits for
 	freeing sync.WaitGroup
 
@@ -269,6 +272,9 @@ func (w *work) settle(left int) error {
 		return w.journal.end() // the caller forgets all of it
 	}
 	if !w.stage.InUse {
+		if err := w.remember(); err != nil {
+			return err
+		}
 		if err := w.drop(); err != nil {
 			return err
 		}

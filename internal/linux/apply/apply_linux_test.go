@@ -365,3 +365,23 @@ func TestSingleFile(t *testing.T) {
 		t.Errorf("%q, %v, %q", text, err, x.changes())
 	}
 }
+
+// TestUnreadable: attributes of files that their owner cannot read are seen and applied.
+func TestUnreadable(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	x := newTrial(t, mkdir(t, t.TempDir(), "x"))
+	x.host(hosts...)
+	x.run(op{Do: "setattr", A: "a", B: "new"}, op{Do: "chmod", A: "a", N: 0o200},
+		op{Do: "write", A: "n", B: "new", N: 1}, op{Do: "setattr", A: "n", B: "new"},
+		op{Do: "chmod", A: "n", N: 0})
+	if diff := cmp.Diff([]string{"mode a", "added n"}, x.changes()); diff != "" {
+		t.Errorf("(- want, + got): %s", diff)
+	}
+	x.apply(executor.ApplyOptions{})
+	for path, mode := range map[string]string{"a": "0200", "n": "0000"} {
+		if s := look(t, x.root)[path]; s.Attrs != "map[user.test:new]" || s.Mode != mode {
+			t.Errorf("%s is %+v", path, s)
+		}
+	}
+	x.clean()
+}

@@ -86,11 +86,6 @@ func (w *work) buildDir(n *node, at int, name string, p *pair) error {
 // buildFile makes a regular file with all that belongs to it, or another name of one that was made before.
 func (w *work) buildFile(n *node, at int, name string, p *pair) error {
 	e := n.entry
-	if e.New.Nlink > 1 {
-		if linked, err := w.link(n, at, name); linked || err != nil {
-			return err
-		}
-	}
 	from, err := w.openStaged(n, p)
 	if err != nil {
 		return err
@@ -102,6 +97,11 @@ func (w *work) buildFile(n *node, at int, name string, p *pair) error {
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != e.New.Ino {
 		return errTree
+	}
+	if w.linked(&e.New) {
+		if linked, err := w.link(n, at, name, from); linked || err != nil {
+			return err
+		}
 	}
 	to := -1
 	err = w.replace(func() (err error) {
@@ -302,7 +302,7 @@ func (w *work) copyRange(from, to int, start, end int64) error {
 // copyXattrs gives a file those attributes that the stage's has, and takes away what it has not. Access
 // lists are given where the file system has them.
 func copyXattrs(from, to int) error {
-	want, err := changes.Attrs(from)
+	want, err := changes.StagedAttrs(from)
 	if err != nil {
 		return err
 	}

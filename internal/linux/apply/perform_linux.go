@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/linux/changes"
@@ -88,12 +89,14 @@ func (w *work) kids(n *node, p *pair, ph phase) (changed bool, err error) {
 // kid performs a phase for what has a name in a directory, and below it. It reports whether the directory was
 // changed.
 func (w *work) kid(k *node, p *pair, ph phase) (changed bool, err error) {
-	var st unix.Stat_t
-	err = unix.Fstatat(p.host, k.name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return false, err
+	var st unix.Stat_t // zero also where nothing has the name, or its kind does not count
+	if isDir(k.entry.New.Mode) || k.entry.Kind == executor.ChangeMode {
+		err = unix.Fstatat(p.host, k.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return false, err
+		}
 	}
-	host := st.Mode // 0 where nothing has the name
+	host := st.Mode
 	switch e := k.entry; {
 	case isDir(e.New.Mode) && isDir(host):
 		return false, w.descend(k, p, ph)
@@ -103,7 +106,8 @@ func (w *work) kid(k *node, p *pair, ph phase) (changed bool, err error) {
 		return false, nil
 	case e.Kind == executor.ChangeDeleted:
 		return true, w.remove(k, p)
-	case e.Kind == executor.ChangeMode && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1:
+	case e.Kind == executor.ChangeMode && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1 &&
+		!w.linked(&e.New):
 		return false, w.inPlace(k, p)
 	}
 	return true, w.put(k, p)
@@ -172,7 +176,7 @@ func (w *work) inPlace(k *node, p *pair) error {
 		return err
 	}
 	defer unix.Close(from)
-	want, err := changes.Attrs(from)
+	want, err := changes.StagedAttrs(from)
 	if err != nil {
 		return err
 	}
@@ -283,9 +287,24 @@ func (w *work) place(k *node, p *pair) error {
 	return w.removeOld(p.host)
 }
 
-// removeOld removes what was exchanged. Its blocks are freed when the last descriptor is closed, beside what
-// follows: a file system may wait for its disk then (ext4 with discard).
+// A file system waits for its disk when it frees the blocks of files if that took slowFree for slowFrees of
+// them, one after the other: a busy machine makes single ones slow.
+const (
+	slowFree  = 200 * time.Microsecond
+	slowFrees = 3
+)
+
+// removeOld removes what was exchanged. Where a file system waits for its disk (ext4 with discard), blocks
+// are freed when the last descriptor is closed, beside what follows; elsewhere that would take longer itself.
 func (w *work) removeOld(host int) error {
+	if w.slow < slowFrees {
+		began := time.Now()
+		err := w.removeTemp(host)
+		if w.slow++; time.Since(began) < slowFree {
+			w.slow = 0
+		}
+		return err
+	}
 	fd, err := unix.Openat(host, w.temp, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == nil {
 		defer w.free(fd)

@@ -142,60 +142,6 @@ func fingerprint(path string, st *unix.Stat_t) uint64 {
 	return h.Sum64()
 }
 
-// link makes another name of a file that was applied before, or that the host has already, where the
-// stage has both as hard links. It reports false where the file has to be copied.
-func (w *work) link(n *node, at int, name string) (bool, error) {
-	f := &n.entry.New
-	l := w.layers[n.entry.Layer]
-	var dir, base string
-	if source := w.links[inodeOf(f)]; source != nil {
-		l, dir, base = w.layers[source.entry.Layer], source.up.hostPath(), source.hostName()
-	} else if path, ok := w.unchanged(l)[inodeOf(f)]; !ok {
-		return false, nil
-	} else if dir, base, ok = cutLast(path); !ok {
-		dir, base = ".", path
-	}
-	fd, done, err := w.way(l, false, dir)
-	if err != nil {
-		return false, ignoreMissing(err)
-	}
-	defer done()
-	old, err := unix.Openat(fd, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false, ignoreMissing(err)
-	}
-	defer unix.Close(old)
-	var st unix.Stat_t
-	if unix.Fstat(old, &st) != nil || st.Mode != f.Mode || st.Size != f.Size {
-		return false, nil // another program has replaced it
-	}
-	err = w.replace(func() error {
-		return unix.Linkat(unix.AT_FDCWD, proc(old), at, name, unix.AT_SYMLINK_FOLLOW)
-	}, at)
-	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// unchanged returns the files of the stage with several names that are no changes, so that the host has
-// them, by their inodes.
-func (w *work) unchanged(l *layer) map[inode]string {
-	if l.same != nil {
-		return l.same
-	}
-	l.same = map[inode]string{}
-	listed := map[string]bool{}
-	l.top.each(func(n *node) { listed[n.entry.Path] = true })
-	_ = scan(l.upper, "", func(path string, st *unix.Stat_t) error { // what cannot be read is copied
-		if st.Nlink > 1 && st.Mode&unix.S_IFMT == unix.S_IFREG && !listed[path] {
-			l.same[inode{st.Dev, st.Ino}] = path
-		}
-		return nil
-	})
-	return l.same
-}
-
 func (n *node) hostName() string {
 	if n.now != "" {
 		return n.now

@@ -81,7 +81,7 @@ func (r *reader) rights(e *Entry, up, host int) error {
 
 // sameAttrs compares attributes; those of what can only be looked at do not count.
 func sameAttrs(up, host int) (bool, error) {
-	a, err := Attrs(up)
+	a, err := StagedAttrs(up)
 	if err != nil {
 		return false, err
 	}

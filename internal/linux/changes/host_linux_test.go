@@ -377,3 +377,30 @@ func TestTidy(t *testing.T) {
 		})
 	}
 }
+
+// TestNow: no file has a time that is later than what Now returns after that.
+func TestNow(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var last time.Time
+	for range 100 {
+		_, err := os.Stat(name) // files that were looked at get finer times
+		if err == nil {
+			err = os.Chmod(name, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := Now()
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Unix(st.Ctim.Unix()); at.After(now) || at.Before(last) {
+			t.Fatalf("changed at %v, between %v and %v", at, last, now)
+		}
+		last = now
+	}
+}

@@ -4,7 +4,6 @@
 package changes
 
 import (
-	"path"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/names/gitstate"
@@ -36,14 +35,14 @@ func (l *later) is(at string) bool {
 		}
 		at = at[:maxLater]
 	}
-	if dir := path.Dir(at); dir != l.dir {
+	if dir, _ := split(at); dir != l.dir {
 		l.dir, l.below = dir, dir != "." && l.runs(dir)
 	}
 	return l.below || l.runs(at)
 }
 
 func (l *later) runs(at string) bool {
-	abs := path.Join(l.root, at)
+	abs := strings.TrimSuffix(l.root, "/") + "/" + at
 	if _, _, ok := grants.Below(l.root, abs); ok || grants.LaterIn(l.homes, abs) != grants.NotLater {
 		return true
 	}

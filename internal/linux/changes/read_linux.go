@@ -66,9 +66,12 @@ func (r *reader) list(layers []Layer) ([]Entry, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(r.out, func(a, b Entry) int {
+	order := func(a, b Entry) int {
 		return cmp.Or(strings.Compare(a.Root, b.Root), strings.Compare(a.Path, b.Path))
-	})
+	}
+	if !slices.IsSortedFunc(r.out, order) { // as most are: sorting moves large things
+		slices.SortStableFunc(r.out, order)
+	}
 	return r.out, nil
 }
 
@@ -154,9 +157,9 @@ func (r *reader) dir(hosts, hides bool) error {
 			return err
 		}
 		names = append(names, more...)
-		slices.Sort(names)
-		names = slices.Compact(names)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, name := range names {
 		if err := r.ctx.Err(); err != nil {
 			return err

@@ -353,6 +353,21 @@ func Attrs(fd int) (map[string]string, error) {
 	return out, nil
 }
 
+// StagedAttrs is [Attrs] of an open file of a stage. Its owner may have taken the right to read it away,
+// which attributes of users need also when it is open: it is given for a moment.
+func StagedAttrs(fd int) (map[string]string, error) {
+	out, err := Attrs(fd)
+	var st unix.Stat_t
+	if !errors.Is(err, unix.EACCES) || unix.Fstat(fd, &st) != nil || st.Mode&0o400 != 0 {
+		return out, err
+	}
+	if err := unix.Fchmod(fd, st.Mode&permMask|0o400); err != nil {
+		return nil, err
+	}
+	out, err = Attrs(fd)
+	return out, errors.Join(err, unix.Fchmod(fd, st.Mode&permMask))
+}
+
 func attr(fd int, name string) (string, error) {
 	value := make([]byte, 64<<10) // the most that there can be
 	n, err := retry(func() (int, error) { return unix.Fgetxattr(fd, name, value) })

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -49,10 +50,15 @@ func All(ctx context.Context) ([]executor.StageInfo, error) {
 	return out, failed
 }
 
+// info describes a stage but for its changes.
+func (st *Stage) info() executor.StageInfo {
+	return executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
+		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
+}
+
 // describe describes a stage, with 0 changes beside an error.
 func describe(ctx context.Context, st *Stage) (executor.StageInfo, error) {
-	info := executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
-		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
+	info := st.info()
 	entries, _, err := read(ctx, st, nil)
 	info.Changes, info.Moved = len(only(entries)), errors.Is(err, apply.ErrMoved)
 	return info, err
@@ -106,16 +112,11 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 	for _, store := range stores() {
 		var st *Stage
 		if st, err = store.Open(workspace, id); err == nil {
-			s := &openedStage{judge: judge, store: store}
-			s.info, err = describe(ctx, st)
-			if s.unread = err != nil; ctx.Err() != nil {
-				return nil, err
-			}
-			return s, nil
+			return &openedStage{judge: judge, store: store, id: st.ID, workspace: st.Workspace,
+				record: st}, nil
 		}
 		if st == nil && validID(id) && !errors.Is(err, executor.ErrNoStage) { // it can be discarded
-			return &openedStage{judge: judge, store: store, info: executor.StageInfo{ID: id, Workspace: workspace},
-				unread: true}, nil
+			return &openedStage{judge: judge, store: store, id: id, workspace: workspace}, nil
 		}
 		if !errors.Is(err, executor.ErrNoStage) {
 			break
@@ -126,22 +127,46 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 
 // An openedStage implements [executor.Stage]: each call reads the stage anew.
 type openedStage struct {
-	judge Judge
-	store Store
-	info  executor.StageInfo
-	// unread says that the stage cannot be read, so nothing but to discard all of it is possible
-	unread bool
+	judge         Judge
+	store         Store
+	id, workspace string
+	record        *Stage // as it was when it was opened; nil if it cannot be read
+
+	mu   sync.Mutex          // guards info
+	info *executor.StageInfo // nil before it is needed
 }
 
-// Info implements [executor.Stage]: it says what was true when the stage was opened.
-func (s *openedStage) Info() executor.StageInfo { return s.info }
+// Info implements [executor.Stage].
+func (s *openedStage) Info() executor.StageInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.info == nil {
+		info := executor.StageInfo{ID: s.id, Workspace: s.workspace}
+		if s.record != nil {
+			info, _ = describe(context.Background(), s.record) // who asks for changes is told why
+		}
+		s.info = &info
+	}
+	return *s.info
+}
+
+// listed notes how many changes the stage has, so that Info need not read it once more.
+func (s *openedStage) listed(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.info == nil && s.record != nil {
+		info := s.record.info()
+		info.Changes = n
+		s.info = &info
+	}
+}
 
 // paths makes paths absolute.
 func (s *openedStage) paths(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		if out[i] = filepath.Clean(name); !filepath.IsAbs(name) {
-			out[i] = filepath.Join(s.info.Workspace, name)
+			out[i] = filepath.Join(s.workspace, name)
 		}
 		// links on the way are the user's, and the last name is what was changed
 		out[i] = filepath.Join(hostfacts.Deepest(filepath.Dir(out[i])), filepath.Base(out[i]))
@@ -152,7 +177,11 @@ func (s *openedStage) paths(names []string) []string {
 // Changes implements [executor.Stage].
 func (s *openedStage) Changes(ctx context.Context, paths ...string) ([]executor.Change, error) {
 	entries, _, err := s.read(ctx, paths)
-	return only(entries), err
+	out := only(entries)
+	if err == nil && len(paths) == 0 {
+		s.listed(len(out))
+	}
+	return out, err
 }
 
 // Diff implements [executor.Stage].
@@ -161,16 +190,19 @@ func (s *openedStage) Diff(ctx context.Context, w io.Writer, paths ...string) er
 	if err != nil {
 		return err
 	}
-	return changes.Diff(ctx, w, entries, all, s.info.Workspace)
+	return changes.Diff(ctx, w, entries, all, s.workspace)
 }
 
 func (s *openedStage) read(ctx context.Context, paths []string) ([]changes.Entry, []changes.Layer, error) {
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	st, err := s.store.Open(s.info.Workspace, s.info.ID)
+	st, err := s.store.Open(s.workspace, s.id)
 	if err != nil {
 		return nil, nil, err
+	}
+	if kib, ok := unwritten(); ok && kib <= maxUnwritten {
+		st.sync()
 	}
 	return read(ctx, st, s.paths(paths))
 }
@@ -188,8 +220,12 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 	}
 	o.Paths = s.paths(o.Paths)
 	done, err := apply.Apply(ctx, of, o)
-	if err == nil && done.Left == 0 && !of.InUse && !o.DryRun {
+	switch {
+	case err != nil || of.InUse || o.DryRun:
+	case done.Left == 0:
 		err = st.Forget()
+	default:
+		st.sync() // what was applied was synced before: most of it has been written
 	}
 	return done, err
 }
@@ -197,15 +233,14 @@ func (s *openedStage) Apply(ctx context.Context, o executor.ApplyOptions) (*exec
 // Discard implements [executor.Stage]. A command that uses the stage has it mounted, and an overlay does not notice
 // what is taken from it: its next writes would fail. So force changes nothing.
 func (s *openedStage) Discard(ctx context.Context, _ bool, paths ...string) error {
-	if s.unread && len(paths) == 0 {
-		return s.store.forgetUnread(s.info.ID)
-	}
 	st, of, err := s.lock(ctx, false)
-	if errors.Is(err, apply.ErrMoved) && len(paths) == 0 {
-		return s.store.forgetUnread(s.info.ID)
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case len(paths) > 0 || ctx.Err() != nil || errors.Is(err, executor.ErrStageInUse) ||
+		errors.Is(err, executor.ErrNoStage):
 		return err
+	default: // it cannot be read, or its directory was moved
+		return s.store.forgetUnread(s.id)
 	}
 	defer st.Unlock()
 	if len(paths) == 0 {
@@ -238,7 +273,7 @@ func (s *openedStage) lock(ctx context.Context, force bool) (st *Stage, of *appl
 	if err := strict.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	if st, err = s.store.Open(s.info.Workspace, s.info.ID); err != nil {
+	if st, err = s.store.Open(s.workspace, s.id); err != nil {
 		return nil, nil, err
 	}
 	of = &apply.Stage{ID: st.ID, Dir: st.Dir(), Workspace: st.Workspace}

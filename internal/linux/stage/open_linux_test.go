@@ -106,6 +106,41 @@ func TestDiscardInUse(t *testing.T) {
 	must(t, o.Discard(t.Context(), false))
 }
 
+// TestSynced: what was synced before the machine was started anew needs no force, but what a command wrote
+// after that does.
+func TestSynced(t *testing.T) {
+	s, dir := userStore(t), filepath.Join(t.TempDir(), "w")
+	st := withChange(t, s, dir)
+	must(t, st.Begin(st.Policies[0], nil, time.Now(), true))
+	st.sync()
+	if st.covered(st.Commands) {
+		t.Error("synced while a command runs")
+	}
+	must(t, st.End())
+	st.sync()
+	if !st.covered(st.Commands) || st.covered(st.Commands+1) {
+		t.Error("not synced at the end of a command")
+	}
+	before := st.Boot
+	st.Boot = "another"
+	if err := st.synced(); err != nil {
+		t.Errorf("synced before the restart: %v", err)
+	}
+	must(t, st.Begin(st.Policies[0], nil, time.Now(), true))
+	must(t, st.End())
+	if st.Boot != before {
+		t.Errorf("a command after the restart began in %q", st.Boot)
+	}
+	if st.Boot = "another"; st.synced() == nil {
+		t.Error("a command wrote more after that")
+	}
+	st.sync()
+	if err := st.synced(); !errors.Is(err, executor.ErrNotSynced) {
+		t.Errorf("synced after the restart only: %v", err)
+	}
+	st.Unlock()
+}
+
 // TestRestarted: what was staged before the machine was started anew is applied by force only, also when another
 // command has used the stage since.
 func TestRestarted(t *testing.T) {

@@ -130,7 +130,7 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error 
 	if first {
 		st.Commands++
 	}
-	if st.Began = now.UnixNano(); st.Boot == "" {
+	if st.Began = now.UnixNano(); st.Boot == "" || st.covered(before.Commands) {
 		st.Boot = bootID()
 	}
 	same := !first && len(roots) == 0 && len(st.Policies) == len(before.Policies) && st.Began == before.Began
@@ -144,16 +144,39 @@ func (st *Stage) Begin(p Policy, roots []Root, now time.Time, first bool) error 
 	return nil
 }
 
+// maxUnwritten is up to how many KiB that wait to be written, of all programs, a listing syncs the stage: it
+// would take long otherwise. The kernel writes what is older than half a minute: most machines have little.
+const maxUnwritten = 4 << 10
+
+// unwritten returns how many KiB wait to be written; false where that is not known.
+func unwritten() (kib int, ok bool) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && (f[0] == "Dirty:" || f[0] == "Writeback:") {
+			n, err := strconv.Atoi(f[1])
+			if kib += n; err != nil {
+				return 0, false
+			}
+			ok = true
+		}
+	}
+	return kib, ok
+}
+
 // bootID names the time since the start of the machine; empty if it is not known.
 func bootID() string {
 	s, _, _ := safefile.Read("/proc/sys/kernel/random/boot_id", 64)
 	return strings.TrimSpace(string(s))
 }
 
-// synced returns an error if the machine was restarted since a command ran. Overlays are volatile: after a crash,
-// files of the stage may be empty or cut off. What tells a crash from an orderly end is not recorded.
+// synced returns an error if the machine was restarted since a command ran, and what that wrote was not
+// synced before. Overlays are volatile: after a crash, files of the stage may be empty or cut off. What tells
+// a crash from an orderly end is not recorded.
 func (st *Stage) synced() error {
-	if now := bootID(); st.Boot == "" || now == "" || st.Boot == now {
+	if now := bootID(); st.Boot == "" || now == "" || st.Boot == now || st.covered(st.Commands) {
 		return nil
 	}
 	return &executor.StageError{ID: st.ID, Err: executor.ErrNotSynced,
@@ -161,6 +184,36 @@ func (st *Stage) synced() error {
 			"; if it crashed, files in the stage may be empty or cut off",
 		Fix: "look at sallyport changes --diff " + text.Word(st.ID) + " and at the conflicts of apply --dry-run first; " +
 			"then add --force, which overwrites those as well"}
+}
+
+// syncedFile is the file of a stage that says how many commands it had when all that they wrote was on the
+// disk.
+const syncedFile = "synced"
+
+// covered reports whether what the first commands wrote is on the disk for certain.
+func (st *Stage) covered(commands int) bool {
+	s, _, err := safefile.Read(filepath.Join(st.dir, syncedFile), 32)
+	n, bad := strconv.Atoi(strings.TrimSpace(string(s)))
+	return err == nil && bad == nil && n == commands
+}
+
+// sync has all that commands wrote reach the disk, so that no crash of the machine after that counts. It does
+// nothing while a command runs, and where a crash may have taken something already. The stage may be one that
+// is not locked: a command that begins meanwhile is another one than those that are counted. What fails is
+// done by the next call.
+func (st *Stage) sync() {
+	if st.Began != 0 || st.Boot == "" || st.Boot != bootID() || st.covered(st.Commands) {
+		return
+	}
+	dir, err := os.Open(st.dir)
+	if err != nil {
+		return
+	}
+	err = unix.Syncfs(int(dir.Fd()))
+	if dir.Close(); err == nil {
+		count := strconv.AppendInt(nil, int64(st.Commands), 10)
+		_ = safefile.Replace(filepath.Join(st.dir, syncedFile), count)
+	}
 }
 
 // Undo takes back that a command has begun, which was not started.
