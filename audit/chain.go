@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
@@ -18,11 +17,11 @@ import (
 // A chain checks that lines follow each other.
 type chain struct {
 	tree
-	prev    sum
-	first   uint64 // the number of the first line; 0 before it
-	begins  uint64 // that which the first line must have, by the last segment
-	loose   bool   // the hash of the last line is not known
-	damaged bool   // a line was bad: the edge is not known
+	prev   sum
+	first  uint64 // the number of the first line; 0 before it
+	begins uint64 // that which the first line must have, by the last segment
+	loose  bool   // the hash of the last line is not known
+	plain  bool   // the tree is not asked for
 }
 
 // next returns a line, and why it cannot be the next one. Head says that it is the first of a file.
@@ -42,11 +41,10 @@ func (c *chain) next(text []byte, head bool) (line, error) {
 	return l, err
 }
 
-// count makes a line the last one. After a bad one the tree is not known until the next segment.
-func (c *chain) count(l *line, text []byte, good bool) {
-	c.damaged = c.damaged || !good
-	if c.damaged {
-		c.n, c.edge = max(c.n, l.n), nil
+// count makes a line the last one. A bad one may be counted where the tree is not asked for.
+func (c *chain) count(l *line, text []byte) {
+	if c.plain {
+		c.n = max(c.n, l.n)
 	} else {
 		c.add(text)
 	}
@@ -82,11 +80,8 @@ func (c *chain) segment(l *line) error {
 	if err := json.Unmarshal(l.body, &s); err != nil || s.Version != 1 || !(&tree{l.n - 1, s.Edge}).fits() {
 		return errors.New("it is of a form that this version does not know")
 	}
-	if c.first == 0 || c.damaged {
-		c.tree, c.damaged = tree{l.n - 1, s.Edge}, false
-	}
-	if !slices.Equal(s.Edge, c.edge) {
-		return errors.New("its edge is not that of the lines before it: one of them was replaced")
+	if c.first == 0 {
+		c.tree = tree{l.n - 1, s.Edge}
 	}
 	c.begins = s.Begins
 	return nil
@@ -188,7 +183,7 @@ func (s *snapshot) lock(root *os.Root) (release func(), err error) {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return func() { safefile.Unlock(f); f.Close() }, nil
 }
 
 func (s *snapshot) close() {

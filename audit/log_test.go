@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 func TestMain(m *testing.M) {
@@ -48,10 +50,11 @@ func ended(seq int) event.Event {
 	}
 }
 
+// syncTest has what was taken written.
 func syncTest(t testing.TB, l *Log) {
 	t.Helper()
 	if err := l.Sync(context.Background()); err != nil {
-		t.Fatal(err)
+		t.Error(err) // also from other goroutines
 	}
 }
 
@@ -83,9 +86,10 @@ func verifyTest(t testing.TB, dir string) *Report {
 // removes.
 func TestLog(t *testing.T) {
 	l := openTest(t, Options{Sync: true, Mask: func(e event.Event) event.Event {
-		b := e.Body.(event.Ended)
-		b.Error = strings.ReplaceAll(b.Error, "hunter2", "***")
-		e.Body = b
+		if b, ok := e.Body.(event.Ended); ok {
+			b.Error = strings.ReplaceAll(b.Error, "hunter2", "***")
+			e.Body = b
+		}
 		return e
 	}})
 	dir := l.store.dir.Name()
@@ -220,4 +224,66 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Verify(t.Context(), dir+"/none", VerifyOptions{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nothing there: %v", err)
 	}
+}
+
+// TestSyncWaits: while another process has the lock, Sync waits as long as its context lasts, and nothing is lost.
+func TestSyncWaits(t *testing.T) {
+	l := openTest(t, Options{})
+	l.Emit(ended(0))
+	syncTest(t, l)
+	dir := l.store.dir.Name()
+	other, err := os.OpenFile(filepath.Join(dir, checkpointName), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := safefile.WaitLock(other); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	want := errors.New("enough")
+	done := make(chan error)
+	l.Emit(ended(1))
+	go func() { done <- l.Sync(ctx) }()
+	cancel(want)
+	if err := <-done; !errors.Is(err, want) {
+		t.Errorf("while it is locked: %v", err)
+	}
+	safefile.Unlock(other)
+	syncTest(t, l)
+	if n := len(readAll(t, dir, Filter{Kind: "ended"})); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// TestTogether: goroutines that use one log get what they wrote, in their order.
+func TestTogether(t *testing.T) {
+	l := openTest(t, Options{MaxSegment: 4000})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				e := ended(i)
+				e.Run = fmt.Sprintf("g%d-%d", g, i)
+				l.Emit(e)
+				if i%7 == g%7 {
+					syncTest(t, l)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	syncTest(t, l)
+	next := map[string]int{}
+	for _, r := range readAll(t, l.store.dir.Name(), Filter{Kind: "event"}) {
+		g, i := runOf(t, &r)
+		if next[g] != i {
+			t.Errorf("%s: %d comes after %d", g, i, next[g]-1)
+		}
+		next[g] = i + 1
+	}
+	if len(next) != 8 {
+		t.Errorf("%v", next)
+	}
+	verifyTest(t, l.store.dir.Name())
 }

@@ -43,6 +43,21 @@ type Filter struct {
 	Denied     bool // something was denied
 }
 
+// Files returns the paths of the files of a log, the oldest first, for those who want to [Read] the last ones only. An
+// empty dir means [DefaultDir].
+func Files(dir string) ([]string, error) {
+	s, err := openLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.close()
+	var all []string
+	for _, name := range s.names {
+		all = append(all, filepath.Join(s.dir, name))
+	}
+	return all, nil
+}
+
 // Read calls yield with the records of a log, or of one file of it, that a filter selects, the oldest
 // first. An empty dir means [DefaultDir]. Lines that do not verify are not hidden: Record.Bad says why, and
 // every filter selects them. An error of yield ends it and is returned; [io.EOF] ends it without one.
@@ -52,14 +67,14 @@ func Read(dir string, f Filter, yield func(Record) error) error {
 		return err
 	}
 	defer s.close()
-	r := reader{filter: f, runs: map[string]bool{}}
+	r := reader{filter: f, runs: map[string]bool{}, chain: chain{plain: true}}
 	for i, file := range s.files {
 		n := 0
 		name := filepath.Join(s.dir, s.names[i])
 		_, half, err := scanLines(io.NewSectionReader(file, 0, s.sizes[i]), 0, func(text []byte) error {
 			n++
 			l, err := r.next(text, n == 1)
-			r.count(&l, text, err == nil)
+			r.count(&l, text)
 			rec := Record{N: l.n, File: name, Line: n, Time: l.time, Kind: l.kind, Body: l.body}
 			if err != nil {
 				rec.Bad = err.Error()

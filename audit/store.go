@@ -171,6 +171,7 @@ func (s *store) lock() (*cursor, error) {
 	}
 	c, err := s.locked(ctl)
 	if err != nil {
+		safefile.Unlock(ctl)
 		return nil, errors.Join(err, ctl.Close())
 	}
 	return c, nil
@@ -221,8 +222,9 @@ func (s *store) current() (*os.File, int64, error) {
 	return cur, st.Size(), nil
 }
 
-// unlock closes the files, which ends the lock.
+// unlock ends the lock, and closes the files.
 func (c *cursor) unlock() {
+	safefile.Unlock(c.ctl)
 	if c.cur != nil {
 		c.cur.Close()
 	}

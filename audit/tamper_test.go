@@ -55,9 +55,12 @@ func (f *fake) read() {
 	}
 }
 
+// half is the end of a last line that has no newline.
+const half = "$"
+
 func (f *fake) write() {
 	for i, name := range f.names {
-		f.put(name, strings.Join(f.lines[i], "\n")+"\n")
+		f.put(name, strings.TrimSuffix(strings.Join(f.lines[i], "\n")+"\n", half+"\n"))
 	}
 }
 
@@ -139,61 +142,80 @@ func (f *fake) newKey() (note.Signer, string) {
 	return signer, public
 }
 
+// A tampering is a change of a log, and where it is found.
+type tampering struct {
+	change func(f *fake)
+	file   string // the base of its name, or # and its number; empty where nothing is found
+	line   int    // 0 for # means some line behind the first
+	why    string
+}
+
+const mid = 1 // a file in the middle
+
+var tamperings = map[string]tampering{
+	"untouched": {change: func(*fake) {}},
+	"removed": {func(f *fake) { f.lines[mid] = slices.Delete(f.lines[mid], 2, 3) },
+		"#1", 3, "before it is missing"},
+	"removed at the begin": {func(f *fake) { f.lines[0] = f.lines[0][1:] }, "#0", 1, "a log cannot begin"},
+	"removed at the end of a file": {func(f *fake) { f.lines[mid] = f.lines[mid][:len(f.lines[mid])-1] },
+		"#1", 8, "does not end with a checkpoint"},
+	"reordered": {func(f *fake) { l := f.lines[mid]; l[3], l[4] = l[4], l[3] },
+		"#1", 4, "before it is missing"},
+	"moved to another file": {func(f *fake) {
+		f.lines[3] = append(f.lines[3], f.lines[mid][3])
+		f.lines[mid] = slices.Delete(f.lines[mid], 3, 4)
+	}, "#1", 4, "before it is missing"},
+	"moved back":        {func(f *fake) { f.lines[3] = append(f.lines[3], f.lines[mid][3]) }, "#3", 0, "was moved or is there twice"},
+	"duplicated":        {func(f *fake) { f.lines[mid] = slices.Insert(f.lines[mid], 3, f.lines[mid][2]) }, "#1", 4, "is there twice"},
+	"a file duplicated": {func(f *fake) { f.lines[2] = f.lines[1] }, "#2", 1, "moved or is there twice"},
+	"truncated": {func(f *fake) { f.lines[3] = f.lines[3][:len(f.lines[3])-2] },
+		"#3", 0, "are missing: the checkpoint of"},
+	"the last line truncated": {func(f *fake) {
+		last := &f.lines[3][len(f.lines[3])-1]
+		*last = (*last)[:50] + half
+	}, "#3", 0, "is cut off"},
+	"a file removed":         {func(f *fake) { f.remove(mid) }, "#1", 1, "before it are missing"},
+	"the first file removed": {func(f *fake) { f.remove(0) }, "#0", 1, "the log did not remove them"},
+	"the last file removed":  {func(f *fake) { f.remove(3) }, "#2", 0, "are missing: the checkpoint of"},
+	"files exchanged":        {func(f *fake) { f.lines[1], f.lines[2] = f.lines[2], f.lines[1] }, "#1", 1, "before it are missing"},
+	"a file renamed":         {func(f *fake) { f.remove(0); f.names[0] = f.dir + "/audit-0000000001.jsonl" }, "#0", 1, ""},
+	"the checkpoint removed": {func(f *fake) { os.Remove(filepath.Join(f.dir, checkpointName)) }, checkpointName, 0, "missing"},
+	"the checkpoint overwritten": {func(f *fake) { f.put(filepath.Join(f.dir, checkpointName), "x\n") },
+		checkpointName, 0, "signature"},
+	"empty line":           {func(f *fake) { f.lines[mid] = slices.Insert(f.lines[mid], 3, "") }, "#1", 4, "not a line"},
+	"another form":         {func(f *fake) { f.lines[mid][3] = strings.Replace(f.lines[mid][3], `,"prev"`, `, "prev"`, 1) }, "#1", 4, "not a line"},
+	"made up":              {func(f *fake) { f.lines[3] = append(f.lines[3], `{"n":99}`) }, "#3", 0, "not a line"},
+	"one re-hashed":        {func(f *fake) { f.lines[mid][3] = rehashed(f.t, f.lines[mid][3]) }, "#1", 5, "does not follow line"},
+	"re-hashed to the end": {func(f *fake) { f.forge(mid, 3, nil) }, "#1", 8, "was replaced, and those after it"},
+	"re-hashed at the end": {func(f *fake) { f.forge(3, 2, nil) }, "#3", 0, "was replaced, and those after it"},
+	"re-signed":            {func(f *fake) { key, _ := f.newKey(); f.forge(mid, 3, key) }, checkpointName, 0, "which is not the key"},
+	"signed by another key of the same hash": {func(f *fake) {
+		key, _ := f.newKey()
+		if k, ok := key.(*ecdsaKey); ok {
+			k.hash = f.ownKey().KeyHash()
+		}
+		f.forge(mid, 3, key)
+	}, checkpointName, 0, "signature does not hold"},
+	"an old checkpoint in the place of a new one": {func(f *fake) {
+		f.lines[2][len(f.lines[2])-1] = f.lines[1][len(f.lines[1])-1]
+		f.forge(mid, 3, nil)
+	}, "#1", 8, "was replaced, and those after it"},
+	"half a line behind a file": {func(f *fake) {
+		f.lines[mid] = append(f.lines[mid], "x"+half)
+	}, "#1", 9, "cut off"},
+	"re-signed, the old checkpoint": {func(f *fake) {
+		old, _ := os.ReadFile(filepath.Join(f.dir, checkpointName))
+		key, _ := f.newKey()
+		f.forge(mid, 3, key)
+		f.put(filepath.Join(f.dir, checkpointName), string(old))
+	}, "#0", 8, "which is not the key"},
+}
+
 // TestTampering: each change is found, where it was made.
 func TestTampering(t *testing.T) {
-	const mid = 1 // a file in the middle
-	for name, tc := range map[string]struct {
-		change func(f *fake)
-		file   string // the base of its name
-		line   int
-		why    string
-	}{
-		"untouched": {change: func(*fake) {}},
-		"removed": {func(f *fake) { f.lines[mid] = slices.Delete(f.lines[mid], 2, 3) },
-			"#1", 3, "before it is missing"},
-		"removed at the begin": {func(f *fake) { f.lines[0] = f.lines[0][1:] }, "#0", 1, "a log cannot begin"},
-		"removed at the end of a file": {func(f *fake) { f.lines[mid] = f.lines[mid][:len(f.lines[mid])-1] },
-			"#1", 8, "does not end with a checkpoint"},
-		"reordered": {func(f *fake) { l := f.lines[mid]; l[3], l[4] = l[4], l[3] },
-			"#1", 4, "before it is missing"},
-		"moved to another file": {func(f *fake) {
-			f.lines[3] = append(f.lines[3], f.lines[mid][3])
-			f.lines[mid] = slices.Delete(f.lines[mid], 3, 4)
-		}, "#1", 4, "before it is missing"},
-		"moved back":        {func(f *fake) { f.lines[3] = append(f.lines[3], f.lines[mid][3]) }, "#3", 0, "was moved or is there twice"},
-		"duplicated":        {func(f *fake) { f.lines[mid] = slices.Insert(f.lines[mid], 3, f.lines[mid][2]) }, "#1", 4, "is there twice"},
-		"a file duplicated": {func(f *fake) { f.lines[2] = f.lines[1] }, "#2", 1, "moved or is there twice"},
-		"truncated": {func(f *fake) { f.lines[3] = f.lines[3][:len(f.lines[3])-2] },
-			"#3", 0, "are missing: the checkpoint of"},
-		"the last line truncated": {func(f *fake) {
-			last := &f.lines[3][len(f.lines[3])-1]
-			*last = (*last)[:50] + "\n" + strings.Repeat(" ", 3) // no line
-		}, "#3", 0, "not a line"},
-		"a file removed":         {func(f *fake) { f.remove(mid) }, "#1", 1, "before it are missing"},
-		"the first file removed": {func(f *fake) { f.remove(0) }, "#0", 1, "the log did not remove them"},
-		"the last file removed":  {func(f *fake) { f.remove(3) }, "#2", 0, "are missing: the checkpoint of"},
-		"files exchanged":        {func(f *fake) { f.lines[1], f.lines[2] = f.lines[2], f.lines[1] }, "#1", 1, "before it are missing"},
-		"a file renamed":         {func(f *fake) { f.remove(0); f.names[0] = f.dir + "/audit-0000000001.jsonl" }, "#0", 1, ""},
-		"the checkpoint removed": {func(f *fake) { os.Remove(filepath.Join(f.dir, checkpointName)) }, checkpointName, 0, "missing"},
-		"the checkpoint overwritten": {func(f *fake) { f.put(filepath.Join(f.dir, checkpointName), "x\n") },
-			checkpointName, 0, "signature"},
-		"empty line":           {func(f *fake) { f.lines[mid] = slices.Insert(f.lines[mid], 3, "") }, "#1", 4, "not a line"},
-		"another form":         {func(f *fake) { f.lines[mid][3] = strings.Replace(f.lines[mid][3], `,"prev"`, `, "prev"`, 1) }, "#1", 4, "not a line"},
-		"made up":              {func(f *fake) { f.lines[3] = append(f.lines[3], `{"n":99}`) }, "#3", 0, "not a line"},
-		"one re-hashed":        {func(f *fake) { f.lines[mid][3] = rehashed(t, f.lines[mid][3]) }, "#1", 5, "does not follow line"},
-		"re-hashed to the end": {func(f *fake) { f.forge(mid, 3, nil) }, "#1", 8, "was replaced, and those after it"},
-		"re-hashed at the end": {func(f *fake) { f.forge(3, 2, nil) }, "#3", 0, "was replaced, and those after it"},
-		"re-signed":            {func(f *fake) { key, _ := f.newKey(); f.forge(mid, 3, key) }, checkpointName, 0, "which is not the key"},
-		"re-signed, the old checkpoint": {func(f *fake) {
-			old, _ := os.ReadFile(filepath.Join(f.dir, checkpointName))
-			key, _ := f.newKey()
-			f.forge(mid, 3, key)
-			f.put(filepath.Join(f.dir, checkpointName), string(old))
-		}, "#0", 8, "which is not the key"},
-	} {
+	for name, tc := range tamperings {
 		t.Run(name, func(t *testing.T) {
 			f := makeFake(t)
-			f.t = t
 			names := slices.Clone(f.names)
 			tc.change(f)
 			f.write()
@@ -308,6 +330,29 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 }
 
+// TestPutBack: an older log with its own checkpoint is one that holds. A checkpoint of later finds what is missing.
+func TestPutBack(t *testing.T) {
+	f := makeFake(t)
+	older, err := os.ReadFile(filepath.Join(f.dir, checkpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := openTest(t, Options{Dir: f.dir})
+	l.Emit(ended(100))
+	syncTest(t, l)
+	kept, err := Checkpoint(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write()
+	f.put(filepath.Join(f.dir, checkpointName), string(older))
+	verifyTest(t, f.dir) // the documented limit
+	_, err = Verify(t.Context(), f.dir, VerifyOptions{Checkpoint: string(kept)})
+	if broken := new(BrokenError); !errors.As(err, &broken) || !strings.Contains(broken.Why, "is missing") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCutAndWritten: a writer does not sign away what was cut off before.
 func TestCutAndWritten(t *testing.T) {
 	for name, cut := range map[string]func(f *fake){
@@ -343,6 +388,9 @@ func TestCutAndWritten(t *testing.T) {
 // TestOneFile: a file of a log can be verified alone.
 func TestOneFile(t *testing.T) {
 	f := makeFake(t)
+	if all, err := Files(f.dir); err != nil || !slices.Equal(all, f.names) {
+		t.Errorf("files %q, %v, want %q", all, err, f.names)
+	}
 	for _, name := range f.names {
 		if r, err := Verify(t.Context(), name, VerifyOptions{}); err != nil || r.Files != 1 {
 			t.Errorf("%s: %+v, %v", name, r, err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,7 +109,7 @@ func runOf(t *testing.T, r *Record) (process string, i int) {
 func TestKilled(t *testing.T) {
 	dir := t.TempDir() + "/audit"
 	confirmed := map[string]int{}
-	for round := range testenv.Rounds(6, 60) {
+	for round := range testenv.Rounds(6, 25) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		for p := range 3 {
@@ -125,9 +126,10 @@ func TestKilled(t *testing.T) {
 				lines := bufio.NewScanner(out)
 				for n := 0; lines.Scan(); n++ {
 					mu.Lock()
-					fmt.Sscan(lines.Text(), new(int))
-					var i int
-					_, _ = fmt.Sscan(lines.Text(), &i)
+					i, err := strconv.Atoi(lines.Text())
+					if err != nil {
+						t.Error(err)
+					}
 					confirmed[name] = i
 					mu.Unlock()
 					if n == 2+round*3+p {

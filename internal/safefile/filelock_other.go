@@ -13,6 +13,9 @@ import (
 // WaitLock is an error: no files are shared between processes on this system.
 func WaitLock(*os.File) error { return errors.ErrUnsupported }
 
+// Unlock does nothing.
+func Unlock(*os.File) {}
+
 // A HeldError says that another process held a lock; there are none on this system.
 type HeldError struct{}
 

@@ -40,6 +40,9 @@ func (e *HeldError) Error() string {
 // sees it.
 func WaitLock(f *os.File) error { return waitLock(f, LockPatience, unix.LOCK_EX) }
 
+// Unlock gives a lock back, also where a process that was forked meanwhile has a copy of the descriptor.
+func Unlock(f *os.File) { _ = flock(int(f.Fd()), unix.LOCK_UN) } // it ends with the file at the latest
+
 // Lock is Wait where how is LOCK_EX or LOCK_SH. It does not block where how is LOCK_UN, or has LOCK_NB.
 func Lock(f *os.File, how int) error { return waitLock(f, LockPatience, how) }
 
