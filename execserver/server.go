@@ -54,9 +54,14 @@ var ErrClosed = inside.ErrClosed
 // ErrStuck is returned by Shutdown and Close when a process does not end although it was killed.
 var ErrStuck = inside.ErrStuck
 
-// A Server serves any number of clients. It is made by New. Its methods may be called from several
+// A Server serves any number of clients. What they run is kept in the audit log of this user, as settings in
+// Options.Environ and the managed configuration say; unless these say no, nothing runs that it cannot keep.
+// It is made by New. Its methods may be called from several
 // goroutines at once.
-type Server struct{ server *inside.Server }
+type Server struct {
+	server *inside.Server
+	log    *args.Audit
+}
 
 // New returns a Server. It does not block. The caller must call Shutdown or Close.
 func New(opts Options) *Server {
@@ -68,7 +73,7 @@ func New(opts Options) *Server {
 		o.Environ = os.Environ()
 	}
 	o.Dir, _ = filepath.Abs(opts.Dir) // where there is no directory, clients are told none
-	args.Complete(&o, nil)
+	log := args.Complete(&o, nil)
 	if opts.Approver != nil {
 		prepare := o.Prepare
 		o.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
@@ -77,7 +82,7 @@ func New(opts Options) *Server {
 			return prepare(ctx, &asks)
 		}
 	}
-	return &Server{inside.New(o)}
+	return &Server{inside.New(o), log}
 }
 
 // Serve speaks with one client, which sends and gets one message a line, until the connection ends, and
@@ -109,16 +114,16 @@ func (s *Server) Dial(ctx context.Context) (io.ReadWriteCloser, error) { return 
 // Shutdown ends all processes and runs, and waits until none is left and the connections have ended.
 // Clients get the output that is left, exits, and answers to requests that wait, for at most 2 seconds and
 // the longest time that a run has between SIGTERM and SIGKILL, or until ctx ends. The error is nil or
-// [ErrStuck].
+// [ErrStuck], or that of the audit log.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := strict.CheckContext(ctx); err != nil {
 		return err
 	}
-	return s.server.Shutdown(ctx)
+	return errors.Join(s.server.Shutdown(ctx), s.log.Close())
 }
 
 // Close is Shutdown without waiting for clients. It may be called more than once, and after Shutdown.
-func (s *Server) Close() error { return s.server.Close() }
+func (s *Server) Close() error { return errors.Join(s.server.Close(), s.log.Close()) }
 
 // ServeFiles performs requests about files that come in, and answers them. It is for the program of
 // Options.FileHelper, and returns when in ends.

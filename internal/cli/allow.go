@@ -66,7 +66,7 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	case o.noConfig:
 		return explain.NewError("--no-config reads no settings that could be changed; leave it out")
 	case o.user:
-		return allowUser(env, o, dir, settings)
+		return cmp.Or(allowUser(env, o, dir, settings), noteAllowed(env, settings, ""))
 	}
 	// The terminal gets its modes back before a signal ends this process.
 	ctx, stop := tty.UntilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -77,11 +77,22 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused, "not allowed: "+
 			explain.OneLine(err),
 			"run this on a terminal, or add --user to allow it for you in every project")
+	case yes && err == nil:
+		return noteAllowed(env, settings, dir)
 	case yes || err != nil && ctx.Err() == nil:
 		return err
 	}
 	return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused,
 		"not allowed: nothing was changed", "")
+}
+
+// noteAllowed keeps what was added to the settings of a project, or for "" of the user.
+func noteAllowed(env *Env, settings []trust.Setting, project string) error {
+	added := make([]string, len(settings))
+	for i, s := range settings {
+		added[i] = strings.Join(s.Path, ".") + "=" + s.Value
+	}
+	return env.note("rules", map[string]any{"action": "allowed", "dir": project, "settings": added})
 }
 
 // keepHosts adds hosts that a person wants open in this project from now on to its settings, after the

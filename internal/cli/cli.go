@@ -34,6 +34,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
@@ -175,7 +176,7 @@ type options struct {
 	sessions sessions.Options
 	stages   stages.Options
 	mcp      mcpOptions
-	audit    auditOptions
+	audit    audits.Options
 
 	run     args.Options // of check, mcp and net
 	runFlag string       // one of run that was given to check
@@ -186,7 +187,8 @@ func commands() []command {
 	run := command{name: "run", short: "run a program in the sandbox", run: runCommand}
 	return slices.Concat([]command{run}, sessionCommands(), stageCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
-		{name: "audit", short: "check, show and export the audit log", help: auditHelp, words: 2, flags: auditFlags, run: auditCommand, offer: auditWords},
+		{name: "audit", short: "check, show and export the audit log", help: audits.Help, words: 2,
+			flags: auditFlags, run: auditCommand, offer: audits.Words},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
 		{name: "patch", short: "apply a patch as models write it, as a whole or not at all", help: patchHelp, words: 1, flags: patchFlags, run: patchCommand, offer: patchWords},
 		{name: "net", short: "show what the network policy says about a host", help: netHelp, words: 2, flags: netFlags, run: netCommand, offer: netWords},

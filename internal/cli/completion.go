@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/linux/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/names/protect"
@@ -133,7 +134,7 @@ func cacheWords(before []string) (syntax.FlagKind, []candidate) {
 // recordedRuns are the IDs of the last runs, the very last one first.
 func recordedRuns([]string) (syntax.FlagKind, []candidate) {
 	const most = 20
-	log, _ := readRuns(&System().Env) // what cannot be read is not offered
+	log, _ := audits.ReadRuns(&System().Env, true) // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
 		all = append(all, candidate{r.Run, explain.Summary(r)})

@@ -93,7 +93,8 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s := o.serve
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
 	s.Server.Environ, s.Server.Dir, s.Server.Managed = env.Environ, env.Dir, env.Managed
-	args.Complete(&s.Server, env.Telemetry)
+	log := args.Complete(&s.Server, env.Telemetry)
+	defer log.Close()                                //nolint:errcheck // each process that was not kept said so
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}

@@ -82,7 +82,8 @@ type mcpOptions struct {
 
 func mcpCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	m := &o.mcp
-	server, err := env.mcpServer(o)
+	server, log, err := env.mcpServer(o)
+	defer log.Close() //nolint:errcheck // each command that was not kept said so
 	switch {
 	case err != nil:
 		return err
@@ -149,11 +150,11 @@ func (e *Env) tokenFile(name string) (string, error) {
 }
 
 // mcpServer returns the options of the server. What is wrong with the flags of run is said before it starts.
-func (e *Env) mcpServer(o *options) (mcp.Options, error) {
+func (e *Env) mcpServer(o *options) (mcp.Options, *args.Audit, error) {
 	none := mcp.Options{}
 	root, err := o.run.Directory(&e.Env)
 	if err != nil {
-		return none, err
+		return none, nil, err
 	}
 	words := o.run.Words(nil)
 	made := mcp.Options{
@@ -170,18 +171,18 @@ func (e *Env) mcpServer(o *options) (mcp.Options, error) {
 	var trial args.Options
 	defer trial.Close()
 	if _, err := syntax.ParseFlags(trial.Flags(), made.Args); err != nil {
-		return none, err
+		return none, nil, err
 	}
 	if len(o.run.Local) > 0 {
 		f := o.run.Local[0]
-		return none, explain.NewError("--%s is not supported by mcp", f.Long)
+		return none, nil, explain.NewError("--%s is not supported by mcp", f.Long)
 	}
 	_, err = trial.Configure(&e.Env, root)
-	made.Prepare = args.Prepare(e.Managed, e.Environ, args.NewAudit(trial.Run.Audit, o.mcp.http != ""),
-		e.Telemetry)
+	log := args.NewAudit(trial.Run.Audit, o.mcp.http != "")
+	made.Prepare = args.Prepare(e.Managed, e.Environ, log, e.Telemetry)
 	if stage := trial.Cmd.Stage; err == nil && stage != nil {
 		// One for the whole conversation: commands without a name would each make another one.
 		made.Stage = cmp.Or(stage.Name, "mcp-"+strings.ToLower(rand.Text()[:8]))
 	}
-	return made, err
+	return made, log, err
 }

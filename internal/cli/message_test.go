@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -67,6 +68,24 @@ func makers() []maker {
 			r.Attempts = nil
 			_ = env.print(explain.Explain(r, "/home/a", "/"))
 		}},
+		{"audit show", func(env *Env, word string) {
+			body, _ := foreignRecord(word).Body()
+			_ = env.print(explain.AuditLine(audit.Record{Kind: "run", Body: body}, "/home/a"))
+			for _, b := range []event.Body{event.Judged{Args: []string{"n" + word}, Decision: word},
+				event.Ended{End: word, Error: word}, event.Denied{Denial: sandbox.Denial{
+					Access: sandbox.Access{Op: sandbox.Write, Path: "/" + word}}}} {
+				body, _ := event.Event{Run: "n" + word, Body: b}.MarshalJSON()
+				_ = env.print(explain.AuditLine(audit.Record{Kind: "event", Body: body}, "/home/a"))
+			}
+			_ = env.print(explain.AuditLine(audit.Record{Kind: "n" + word,
+				Body: []byte(`{"a":"` + word + `"}`)}, "/"))
+			_ = env.print(explain.AuditLine(audit.Record{File: "/n" + word, Bad: word}, "/"))
+		}},
+		{"audit verify", func(env *Env, word string) {
+			_ = env.print((&audits.Check{File: "/" + word, Line: 1, Why: word}).String())
+			_ = env.print((&audits.Check{OK: true, Path: "/" + word, Report: &audit.Report{Last: 1,
+				Notes: []string{word}}}).String())
+		}},
 		{"why --list", func(env *Env, word string) {
 			_ = env.print(explain.ListRuns(explain.Log{Records: []explain.Record{foreignRecord(word)}}))
 		}},
@@ -76,7 +95,7 @@ func makers() []maker {
 			env.say(explain.Offline(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
-			_, err := findRun(explain.Log{}, "n"+word)
+			_, err := audits.FindRun(explain.Log{}, "n"+word)
 			env.say(explain.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {

@@ -36,7 +36,7 @@ func stageCommands() []command {
 // stages returns the environment of verbs about stages.
 func (e *Env) stages(r *sallyport.Runner) *stages.Env {
 	return &stages.Env{Runner: r, Dir: e.Dir, Home: e.Variable("HOME"), Terminal: tty.Is(e.Stdout),
-		Print: e.print, PrintJSON: e.printJSON, Printing: e.printing, Tell: e.say}
+		Print: e.print, PrintJSON: e.printJSON, Printing: e.printing, Tell: e.say, Note: e.note}
 }
 
 // stageWords complete an ID, and then paths.

@@ -58,6 +58,9 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 		return askTrust(ctx, env, dir)
 	}
 	found, err := trust.Revoke(dir)
+	if err == nil && found {
+		err = env.note("trust", map[string]any{"action": "revoked", "dir": dir})
+	}
 	if err == nil && !found {
 		err = explain.ErrorWith(explain.CodeNo, sallyport.EndFailed, text.Word(dir)+" was not trusted",
 			"sallyport trust --list shows trusted projects")
@@ -88,7 +91,11 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 		return explain.ErrorWith(explain.CodeRefused, sallyport.EndRefused,
 			"not trusted: nothing was recorded", "")
 	}
-	if err := p.Trust(); err != nil {
+	err = p.Trust()
+	if err == nil {
+		err = env.note("trust", map[string]any{"action": "trusted", "dir": p.Dir})
+	}
+	if err != nil {
 		return err
 	}
 	return env.print("Trusted " + text.Word(p.Dir) + ".\n")

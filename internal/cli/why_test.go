@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 )
 
@@ -21,7 +22,7 @@ func TestFindRun(t *testing.T) {
 		{"", "cd", ""}, {"ab1", "ab1", ""}, {"ab", "ab", ""}, {"c", "cd", ""}, {"a", "", "is ambiguous (3 runs)"}, {"x", "", "unknown run"},
 	} {
 		t.Run(test.id, func(t *testing.T) {
-			got, err := findRun(log, test.id)
+			got, err := audits.FindRun(log, test.id)
 			if got.Run != test.want || (err == nil) != (test.err == "") || err != nil &&
 				!strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v", got.Run, err)
@@ -40,7 +41,7 @@ func TestRecordedFlags(t *testing.T) {
 		"--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key",
 		"--remote-tls-ca", "--timeout", "--kill-after",
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
-		"--approved",
+		"--approved", "--record", "--no-record",
 	}
 	for _, f := range new(args.Options).Flags() {
 		if slices.Contains(ignored, f.Name()) {

@@ -51,8 +51,8 @@ func NewAudit(set config.Audit, required bool) *Audit {
 	return a
 }
 
-// ServerAudit returns the log of a server, which is required unless settings say no. They are those of its own
-// environment: what its clients set for their runs does not count.
+// ServerAudit returns the log of a server, which is required unless settings say no. They are those of its
+// own environment: what its clients set for their runs does not count.
 func ServerAudit(env *Env) *Audit {
 	set, err := AuditSettings(env)
 	a := NewAudit(set, true)
@@ -159,7 +159,8 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 		return a.needed(err)
 	}
 	if !a.own() || a.set.KeyFile != "" {
-		for by, name := range map[string]string{"audit.path": a.dir, "audit.checkpoint_key_file": a.set.KeyFile} {
+		for by, name := range map[string]string{"audit.path": a.dir,
+			"audit.checkpoint_key_file": a.set.KeyFile} {
 			if name = config.Expand(name, os.Getenv("HOME")); name == "" {
 				continue
 			}
@@ -172,6 +173,16 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 		}
 	}
 	r.Audit, r.AuditRequired = &runLog{Log: log}, a.required
+	if remember := r.Remember; remember != nil {
+		r.Remember = func(prefix []string, line string) error {
+			err := remember(prefix, line)
+			if err == nil {
+				body, _ := json.Marshal(map[string]string{"action": "remembered", "rule": line})
+				_ = log.Append("rules", body) // neither fails: a word, and an object of strings
+			}
+			return err
+		}
+	}
 	return nil
 }
 
@@ -186,7 +197,7 @@ func (a *Audit) hidden() []string {
 	return []string{a.dir}
 }
 
-// Required implements execserver.Audit.
+// Required implements records.ServerLog.
 func (a *Audit) Required() bool { return a.required }
 
 // Emit implements event.Log. What comes before the log can be opened is missing, and Sync says so.
@@ -238,6 +249,20 @@ func (a *Audit) Record(r explain.Record) (failed bool, err error) {
 		return true, need
 	}
 	return false, err
+}
+
+// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and
+// the user name: the kind is a word, and the body an object. It is called once it is done; the error is that
+// of a required log.
+func Note(env *Env, kind string, body any) error {
+	set, err := AuditSettings(env)
+	a := NewAudit(set, false)
+	a.err = err
+	text, err := json.Marshal(body)
+	if err == nil {
+		err = a.keep(kind, text)
+	}
+	return a.needed(errors.Join(err, a.Close()))
 }
 
 // keep appends a record and waits until it is kept.

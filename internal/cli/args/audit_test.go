@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -27,8 +28,9 @@ func auditEnv(t *testing.T, user, managed string) *Env {
 	t.Helper()
 	home, etc := t.TempDir(), t.TempDir()
 	dir := filepath.Join(home, ".config", "sallyport")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(user),
-		0o600), os.WriteFile(filepath.Join(etc, "managed.toml"), []byte(managed), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "config.toml"), []byte(user), 0o600),
+		os.WriteFile(filepath.Join(etc, "managed.toml"), []byte(managed), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -188,7 +190,7 @@ func TestAuditDirs(t *testing.T) {
 	if len(got) != 1 || filepath.Base(got[0]) != "audit" {
 		t.Fatalf("%q", got)
 	}
-	log, err := explain.ReadLog(got[0])
+	log, err := explain.ReadLog(got[0], true)
 	if err != nil || len(log.Records) != 1 {
 		t.Errorf("%+v, %v", log, err)
 	}
@@ -197,5 +199,24 @@ func TestAuditDirs(t *testing.T) {
 	}
 	if got := AuditDirs(auditEnv(t, "audit.path = '/x/log'", "")); len(got) != 1 || got[0] != "/x/log" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestAuditFollowsNoLink: what has taken the place of the log's directory is not written to.
+func TestAuditFollowsNoLink(t *testing.T) {
+	a := ServerAudit(auditEnv(t, "", ""))
+	defer a.Close()
+	state, err := dirs.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(state, auditName)); err != nil {
+		t.Fatal(err)
+	}
+	failed, err := a.Record(explain.Record{Result: sallyport.Result{Run: "r"}})
+	names, _ := os.ReadDir(outside)
+	if !failed || err == nil || len(names) > 0 {
+		t.Errorf("%v, %v, %v", failed, err, names)
 	}
 }

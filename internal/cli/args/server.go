@@ -14,8 +14,9 @@ import (
 )
 
 // Complete adds to the options of an exec-server, whose Environ and Managed are set, what every one of this
-// user has: judged runs, their numbers, and where output is kept. Telemetry is that of [Env].
-func Complete(o *execserver.Options, telemetry *otel.Process) {
+// user has: judged runs, their numbers, where output is kept, and the audit log, which it returns: it must be
+// closed after the server. Telemetry is that of [Env].
+func Complete(o *execserver.Options, telemetry *otel.Process) *Audit {
 	o.Version = hostfacts.ReadBuild().Version
 	log := ServerAudit(&Env{Environ: o.Environ, Dir: o.Dir, Managed: o.Managed})
 	o.Prepare, o.Audit = Prepare(o.Managed, o.Environ, log, telemetry), log
@@ -27,4 +28,5 @@ func Complete(o *execserver.Options, telemetry *otel.Process) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		o.RunNumber = func(after uint64) (uint64, error) { return dirs.Number("sessions", after) }
 	}
+	return log
 }

@@ -51,7 +51,8 @@ func eventText(b event.Body, home string) string {
 	case event.ApprovalRequested:
 		return text.Line(b.Request.Reason) + ": " + text.Line(b.Request.Action())
 	case event.ApprovalDecided:
-		return fmt.Sprintf("%s by %s after %s", b.Decision, b.Source, time.Duration(b.WaitMS)*time.Millisecond)
+		return fmt.Sprintf("%s by %s after %s", b.Decision, b.Source,
+			time.Duration(b.WaitMS)*time.Millisecond)
 	case event.Started:
 		s := b.Sandbox
 		return fmt.Sprintf("%s, network %s, level %s", text.Word(s.Mode), s.Network, text.Word(s.Level))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/command/programs"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -108,8 +109,7 @@ func Classify(err error) *Error {
 	case errors.As(err, &interrupted):
 		return &Error{128 + interrupted.Signal, sallyport.EndCanceled, OneLine(err), ""}
 	case errors.As(err, &unkept):
-		return &Error{CodeFailed, sallyport.EndFailed, OneLine(unkept), "make room or fix its permissions, set " +
-			"audit.path to another directory, or set audit.required = false"}
+		return unwritten(unkept)
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &words):
@@ -145,6 +145,16 @@ func Classify(err error) *Error {
 		return &Error{CodeFailed, sallyport.EndFailed, text, fix}
 	}
 	return &Error{CodeFailed, sallyport.EndFailed, OneLine(err), ""}
+}
+
+// unwritten is Classify for an audit log.
+func unwritten(err *sallyport.AuditError) *Error {
+	text, fix := OneLine(err), "set audit.required = false to run without"
+	if w := new(audit.WriteError); errors.As(err, &w) {
+		text = OneLine(&sallyport.AuditError{Err: fmt.Errorf("%s: %w", w.Path, SystemCause(w.Err))})
+		fix = "make room or fix its permissions, set audit.path to another directory, or " + fix
+	}
+	return &Error{CodeFailed, sallyport.EndFailed, text, fix}
 }
 
 // unsupportedFix ends with the flag that accepts what the machine has.

@@ -49,9 +49,26 @@ type Log struct {
 	Skipped int      // lines that are no records
 }
 
-// ReadLog reads the records of runs in an audit log: a directory, or a file of one. One that is not there has
-// none.
-func ReadLog(path string) (Log, error) {
+// ReadLog reads the records of runs in the directory of an audit log, or with newest only those of the newest
+// file that has some. A directory that is not there has none.
+func ReadLog(dir string, newest bool) (Log, error) {
+	if !newest {
+		return readLog(dir)
+	}
+	var log Log
+	files, err := audit.Files(dir)
+	for i := len(files) - 1; i >= 0 && err == nil && len(log.Records) == 0; i-- {
+		var one Log
+		one, err = readLog(files[i])
+		log.Records, log.Skipped = one.Records, log.Skipped+one.Skipped
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return log, err
+}
+
+func readLog(path string) (Log, error) {
 	var log Log
 	err := audit.Read(path, audit.Filter{Kind: RecordKind}, func(l audit.Record) error {
 		if r, ok := parse(bytes.Clone(l.Body)); l.Bad == "" && ok {

@@ -29,8 +29,8 @@ const RecordKind = "run"
 // RecordVersion is the member "v" of a record. It changes when a member changes its meaning.
 const RecordVersion = 1
 
-// Body returns the JSON form, at most 256 KiB, for the audit log. What the command printed and values that look
-// like secrets are left out. The record must have a Run.
+// Body returns the JSON form, at most 256 KiB, for the audit log. What the command printed and values that
+// look like secrets are left out. The record must have a Run.
 func (r Record) Body() (json.RawMessage, error) {
 	if r.Run == "" {
 		return nil, errors.New("a run without an identity")

@@ -57,7 +57,10 @@ func kept(t *testing.T, records ...Record) Log {
 	if err := errors.Join(l.Sync(t.Context()), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	log, err := ReadLog(dir)
+	log, err := ReadLog(dir, false)
+	if last, err := ReadLog(dir, true); err != nil || len(last.Records) != len(log.Records) {
+		t.Errorf("%d records in the only file, want %d, %v", len(last.Records), len(log.Records), err)
+	}
 	if err != nil || log.Skipped > 0 || len(log.Records) != len(records) {
 		t.Fatalf("%d records, %d skipped, %v", len(log.Records), log.Skipped, err)
 	}
@@ -100,10 +103,11 @@ func TestBody(t *testing.T) {
 		if _, err := (Record{}).Body(); err == nil {
 			t.Error("a run without an identity has a record")
 		}
-		if log, err := ReadLog(filepath.Join(t.TempDir(), "missing")); err != nil || len(log.Records) > 0 {
+		log, err := ReadLog(filepath.Join(t.TempDir(), "missing"), true)
+		if err != nil || len(log.Records) > 0 {
 			t.Errorf("a log that is not there: %v, %v", log, err)
 		}
-		if _, err := ReadLog("\x00"); err == nil {
+		if _, err := ReadLog("\x00", false); err == nil {
 			t.Error("a directory that cannot be")
 		}
 	})

@@ -32,6 +32,9 @@ func apply(ctx context.Context, env *Env, o *Options, words, after []string) err
 			return err
 		}
 	}
+	if len(done.Applied) > 0 && !o.dryRun {
+		err = errors.Join(err, c.note(env, "applied"))
+	}
 	if isConflict && len(done.Conflicts) == 0 {
 		done.Conflicts = conflict.Conflicts
 	}
@@ -116,6 +119,13 @@ func reason(word string) string {
 	return word
 }
 
+// note keeps what was done with a stage.
+func (c *chosen) note(env *Env, action string) error {
+	info := c.Info()
+	return env.Note("stage", map[string]any{"action": action, "id": info.ID, "workspace": info.Workspace,
+		"paths": c.paths})
+}
+
 // discard is the verb discard.
 func discard(ctx context.Context, env *Env, o *Options, words, after []string) error {
 	c, err := choose(ctx, env, words, after)
@@ -126,5 +136,8 @@ func discard(ctx context.Context, env *Env, o *Options, words, after []string) e
 	if errors.Is(err, executor.ErrStageInUse) {
 		return inUse(err, "wait until it has ended: what it has mounted cannot be discarded, also not with --force")
 	}
-	return c.explained(ctx, env, err)
+	if err != nil {
+		return c.explained(ctx, env, err)
+	}
+	return c.note(env, "discarded")
 }

@@ -42,6 +42,8 @@ type Env struct {
 	PrintJSON func(v any) error
 	Printing  func(write func(io.Writer) error) error
 	Tell      func(lines ...string)
+	// Note keeps in the audit log what was done.
+	Note func(kind string, body map[string]any) error
 }
 
 // Options are the flags of all verbs.

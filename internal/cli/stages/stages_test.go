@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type bench struct {
 	terminal bool
 	out      bytes.Buffer
 	told     []string
+	noted    []string // actions in the audit log
 }
 
 // newBench has a workspace with two stages, and another workspace with one.
@@ -77,6 +79,10 @@ func (b *bench) do(words ...string) int {
 		},
 		Printing: func(write func(io.Writer) error) error { return write(&b.out) },
 		Tell:     func(lines ...string) { b.told = append(b.told, lines...) },
+		Note: func(kind string, body map[string]any) error {
+			b.noted = append(b.noted, fmt.Sprint(kind, " ", body["action"], " ", body["paths"]))
+			return nil
+		},
 	}
 	i := slices.IndexFunc(Verbs(), func(v Verb) bool { return v.Name == words[0] })
 	v := Verbs()[i]
@@ -286,5 +292,18 @@ func TestApply(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 		})
+	}
+}
+
+// TestNoted: what was done is in the audit log, and what was only shown is not.
+func TestNoted(t *testing.T) {
+	b := newBench(t)
+	for _, words := range []string{"apply --dry-run 4f2a", "discard 4f2a none", "discard 4f2a src",
+		"apply 4f2a"} {
+		b.do(strings.Split(words, " ")...)
+	}
+	if len(b.noted) != 2 || !strings.HasPrefix(b.noted[0], "stage discarded [") ||
+		b.noted[1] != "stage applied []" {
+		t.Errorf("%q", b.noted)
 	}
 }

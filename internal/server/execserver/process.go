@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -43,7 +44,7 @@ type process struct {
 	argv    []string
 	tty     bool
 	tells   bool // its outcome
-	audited audited
+	audited records.Audited
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
 
@@ -91,10 +92,9 @@ type chunk struct {
 }
 
 func newProcess(s *session, w *wire.Start) *process {
-	p := &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
-		asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
-	p.audited = s.server.audited(p)
-	return p
+	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
+		asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog(),
+		audited: records.NewAudited(s.server.opts.Audit, s.id+"/"+w.ProcessID)}
 }
 
 // abandon forgets a process that was not started.
@@ -124,7 +124,7 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 	if p.spec, failure = server.spec(s, p); failure == nil {
 		failure = p.launch()
 	} else {
-		p.audited.refused(s, failure)
+		p.audited.Refused(s.Argv, s.CWD, failure.Message)
 	}
 	if failure != nil {
 		server.leave()
@@ -145,7 +145,7 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 		p.stop()
 	}
 	enforced := p.running.Sandbox()
-	p.audited.runs(p.spec, enforced)
+	p.audited.Runs(p.spec, enforced)
 	result := wire.StartResult{ProcessID: p.id, SandboxType: sandboxType(enforced)}
 	if p.tells {
 		result.Sandbox = &enforced
@@ -155,13 +155,13 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 
 // launch has the process run.
 func (p *process) launch() *wire.Error {
-	p.spec.Digest = p.audited.queue != nil
-	if failure := p.audited.begins(p.spec); failure != nil {
-		return failure
+	p.spec.Digest = p.audited.Keeps()
+	err := p.audited.Begins(p.spec)
+	if err != nil {
+		return refuse(err.Error())
 	}
-	var err error
 	if p.running, err = p.session.launch(p.session.server.life, p.spec); err != nil {
-		_ = p.audited.ended(nil, err, 0) // it did not run, and the client hears why
+		_ = p.audited.Ended(nil, err, 0) // it did not run, and the client hears why
 		return startFailure(err)
 	}
 	return nil
@@ -200,7 +200,7 @@ func (p *process) follow() {
 	if p.input != nil {
 		p.input.Close()
 	}
-	err = errors.Join(err, p.audited.ended(exit, err, time.Since(p.asked)))
+	err = errors.Join(err, p.audited.Ended(exit, err, time.Since(p.asked)))
 	if err != nil {
 		p.mu.Lock()
 		p.failure = err.Error()

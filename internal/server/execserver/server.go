@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -69,7 +70,7 @@ type Options struct {
 	// them. Nil means that it serves all methods, these about the questions of runs.
 	Questions *runs.Questions
 	// Audit keeps what happens to processes of clients that are no runs; nil keeps nothing.
-	Audit Audit
+	Audit records.ServerLog
 	// RunNumber gives the runs their numbers; nil means that they count from 1.
 	RunNumber runs.Number
 }

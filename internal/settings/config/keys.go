@@ -178,8 +178,8 @@ func (k *Key) rank(text string) (float64, bool) {
 	return 0, false
 }
 
-// wider reports whether a value is wider than a bound. An empty value is that of a key that nothing sets: of a
-// number none, which is the widest.
+// wider reports whether a value is wider than a bound. An empty value is that of a key that nothing sets: of
+// a number none, which is the widest.
 func (k *Key) wider(text, bound string) bool {
 	switch {
 	case text == "":

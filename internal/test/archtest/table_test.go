@@ -143,6 +143,7 @@ var layers = map[string]int{
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
+	"internal/cli/audits":   layerVerbs,
 
 	"internal/cli": layerCLI,
 
@@ -185,7 +186,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
 			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
-			"internal/cli/sessions", "internal/cli/stages",
+			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",

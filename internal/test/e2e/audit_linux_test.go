@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkAudit guards: the audit log adds at most 5 % to "run -- /bin/true", with the record written before
-// the command returns, and so it is in a Runner. The first is required: nothing starts before its decision is kept.
+// the command returns. The ratios are to no log. A required one is kept before the process starts, too.
 func BenchmarkAudit(b *testing.B) {
 	testenv.NeedUserNS(b)
 	program, ws := release(b), workspace(b)
@@ -57,7 +57,8 @@ func BenchmarkAudit(b *testing.B) {
 		for _, vs := range [][]Variant{
 			{run("off", "path = \"off\""), run("on", ""), run("required", "required = true"),
 				run("on-disk", "sync = true")},
-			{inside("runner", nil, false), inside("runner-on", log, false), inside("runner-required", log, true)},
+			{inside("runner", nil, false), inside("runner-on", log, false),
+				inside("runner-required", log, true)},
 		} {
 			times, err := Rounds(rounds, vs)
 			if err != nil {

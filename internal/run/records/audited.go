@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package execserver
+package records
 
 import (
 	"context"
@@ -10,13 +10,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/run/records"
-	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
-// An Audit keeps what happens to processes that clients start. Its methods may be called from several
-// goroutines at once.
-type Audit interface {
+// A ServerLog keeps what happens to processes that clients of a server start. Its methods may be called from
+// several goroutines at once.
+type ServerLog interface {
 	event.Log
 	// Required says that nothing runs whose start is not kept.
 	Required() bool
@@ -25,23 +23,25 @@ type Audit interface {
 // syncTime is how long a process waits until what happened is kept.
 const syncTime = 10 * time.Second
 
-// audited keeps the events of one process. The zero value keeps nothing.
-type audited struct {
-	queue    *records.Queue // nil for none
+// An Audited keeps the events of one process that has no Runner. The zero Audited keeps nothing.
+type Audited struct {
+	queue    *Queue // nil for none
 	required bool
 	of       event.Event // the process, without a body
 }
 
-// audited returns what keeps the events of a process.
-func (s *Server) audited(p *process) audited {
-	if s.opts.Audit == nil {
-		return audited{}
+// NewAudited returns what keeps the events of a process, which has an ID; a nil log keeps nothing.
+func NewAudited(log ServerLog, id string) Audited {
+	if log == nil {
+		return Audited{}
 	}
-	return audited{&records.Queue{Log: s.opts.Audit}, s.opts.Audit.Required(),
-		event.Event{Run: p.session.id + "/" + p.id, Attempt: 1}}
+	return Audited{&Queue{Log: log}, log.Required(), event.Event{Run: id, Attempt: 1}}
 }
 
-func (a *audited) emit(body event.Body) {
+// Keeps reports whether it keeps anything.
+func (a *Audited) Keeps() bool { return a.queue != nil }
+
+func (a *Audited) emit(body event.Body) {
 	if a.queue != nil {
 		e := a.of
 		e.Body = body
@@ -50,7 +50,7 @@ func (a *audited) emit(body event.Body) {
 }
 
 // sync waits until everything is kept, and returns why it is not where that is required.
-func (a *audited) sync() error {
+func (a *Audited) sync() error {
 	if a.queue == nil {
 		return nil
 	}
@@ -62,33 +62,30 @@ func (a *audited) sync() error {
 	return nil
 }
 
-// begins keeps that a process will be started.
-func (a *audited) begins(spec *executor.Spec) *wire.Error {
+// Begins keeps that a process will be started, and returns why it must not be.
+func (a *Audited) Begins(spec *executor.Spec) error {
 	a.emit(event.Judged{Args: spec.Args, Dir: spec.Dir, Decision: event.DecisionAllow,
 		Reason: "the client decides within the managed configuration"})
 	if !a.required {
 		return nil
 	}
-	if err := a.sync(); err != nil {
-		return refuse(err.Error())
-	}
-	return nil
+	return a.sync()
 }
 
-// refused keeps that a process was not started.
-func (a *audited) refused(w *wire.Start, failure *wire.Error) {
-	a.emit(event.Judged{Args: w.Argv, Dir: w.CWD, Decision: event.DecisionForbid})
-	a.emit(event.Ended{ExitCode: -1, End: "failed", Error: failure.Message})
+// Refused keeps that a process was not started, and why.
+func (a *Audited) Refused(args []string, dir, why string) {
+	a.emit(event.Judged{Args: args, Dir: dir, Decision: event.DecisionForbid})
+	a.emit(event.Ended{ExitCode: -1, End: "failed", Error: why})
 }
 
-// runs keeps that a process was started, and confined by what.
-func (a *audited) runs(spec *executor.Spec, s executor.Sandbox) {
+// Runs keeps that a process was started, and confined by what.
+func (a *Audited) Runs(spec *executor.Spec, s executor.Sandbox) {
 	a.emit(event.Started{Sandbox: event.Sandbox{Mode: spec.Policy.Name(), Network: spec.Policy.Network(),
 		Sandbox: s}})
 }
 
-// ended keeps how a process has ended, and returns why that is not kept where it must be. Exit may be nil.
-func (a *audited) ended(exit *executor.Exit, err error, took time.Duration) error {
+// Ended keeps how a process has ended, and returns why that is not kept where it must be. Exit may be nil.
+func (a *Audited) Ended(exit *executor.Exit, err error, took time.Duration) error {
 	end := event.Ended{ExitCode: -1, End: "failed", Duration: took}
 	if err != nil {
 		end.Error = err.Error()
