@@ -88,7 +88,6 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Grace:  x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop, Stage: x.stage(),
 	}
 	input := x.input(a.spec)
-	x.recordTerminal(a.spec)
 	x.questionsOf(a)
 
 	a.start = time.Now()
@@ -102,7 +101,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		return nil, noSandbox(err)
 	}
 	a.began(p)
-	x.beginRecording(a.spec)
+	x.terminal.Begin(a.spec, x.args)
 	x.emit(event.Started{Sandbox: x.sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	switch {
 	case input == nil:
@@ -234,6 +233,7 @@ func (x *execution) input(spec *executor.Spec) io.Reader {
 	f, isFile := input.(*os.File)
 	if x.cmd.TTY != nil {
 		spec.TTY = x.cmd.TTY
+		x.terminal.Add(spec)
 		if x.session {
 			return nil // the session's owner types it
 		}
@@ -295,20 +295,19 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 		})
 	}
 	if c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { process.Forward(c.Resizes, over, func(s Size) { a.resize(c, s) }) })
+		forwarding.Go(func() {
+			process.Forward(c.Resizes, over, func(s Size) {
+				if a.process.Resize(s) == nil {
+					a.fanout.execution.terminal.Resize(s)
+				}
+			})
+		})
 	}
 	return func() {
 		detach()
 		a.limit.Stop()
 		close(over)
 		forwarding.Wait()
-	}
-}
-
-// resize changes the size of the terminal.
-func (a *attempt) resize(c *Cmd, s Size) {
-	if a.process.Resize(s) == nil && c.Record != nil {
-		c.Record.Resize(s)
 	}
 }
 
@@ -436,9 +435,7 @@ func (f *fanout) write(s executor.Stream, p []byte) {
 			f.execution.onOutput(p, over)
 		}
 	}
-	if r := f.execution.recording(); r != nil && s == executor.Stdout {
-		r.Output(p, f.events.Stopped)
-	}
+	f.execution.terminal.Output(s, p, f.events.Stopped)
 	f.writers.Write(s, p)
 	f.events.Write(s, p)
 }

@@ -102,7 +102,7 @@ type Cmd struct {
 
 	// Record, if not nil, records the terminal of the command, see package recording; without a TTY it gets
 	// nothing. What became of it is in Recording of the Result. Nil records nothing.
-	Record Recorder
+	Record event.Recorder
 
 	// Signals received are sent, by number and in order, to the command's process group
 	// while it runs; 0 is skipped. Nil and closed mean none. It is not read after Run has

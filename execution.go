@@ -90,7 +90,7 @@ type execution struct {
 	keys   *process.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result       // of the attempt before the last
 
-	recorded bool // the recording of the Cmd has begun
+	terminal records.Terminal // that is recorded
 
 	mu        sync.Mutex // guards the rest
 	questions int
@@ -111,6 +111,9 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	}
 	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow,
 		input0: process.InputStartOf(c.Stdin, c.TTY != nil)}
+	if c.TTY != nil {
+		x.terminal.To = c.Record
+	}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
@@ -394,7 +397,7 @@ func (x *execution) privateTmp() bool {
 func (x *execution) emit(b event.Body) {
 	e := x.event(0, b)
 	x.runner.events.Emit(e)
-	x.mark(b)
+	x.terminal.Mark(b)
 	records.Write(x.runner.Logger, x.tool(), &e)
 }
 

@@ -47,7 +47,7 @@ func (x *execution) questionsOf(a *attempt) {
 
 // recorder returns what is told about the command's network; nil where nothing hears of it.
 func (x *execution) recorder() func(network.Record) {
-	if x.runner.events == nil && x.runner.Logger == nil && x.recording() == nil {
+	if x.runner.events == nil && x.runner.Logger == nil && x.terminal.To == nil {
 		return nil
 	}
 	return func(r network.Record) { x.emit(event.Network{Record: r}) }

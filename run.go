@@ -461,7 +461,19 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	case len(x.approvals) > 0:
 		err = &ApprovalError{x.approvals, err}
 	}
-	x.endRecording(res)
+	code := -1
+	if res != nil {
+		code = res.ExitCode
+	}
+	if made, notice := x.terminal.End(code); made != nil {
+		x.emit(*made)
+		if res != nil {
+			res.Recording = made
+		}
+		if res != nil && notice != "" {
+			res.Notices = append(res.Notices, notice)
+		}
+	}
 	x.ended(res, err)
 	return x.kept(res, err)
 }

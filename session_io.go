@@ -111,9 +111,7 @@ func (s *Session) Resize(size Size) error {
 	if err := s.attempt.Load().process.Resize(size); err != nil {
 		return err
 	}
-	if r := s.execution.recording(); r != nil {
-		r.Resize(size)
-	}
+	s.execution.terminal.Resize(size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.screen != nil {

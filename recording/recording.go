@@ -100,7 +100,7 @@ type Recorder struct {
 	last    int64         // the time of the last event, in microseconds from the start
 	whole   text.Splitter // of the output
 	waiting []byte        // lines that the file does not have
-	spare   []byte        // memory for waiting
+	reuse   []byte        // memory for waiting
 	size    int64         // of all lines
 	full    bool          // MaxSize is reached
 	writing bool          // write runs
@@ -331,7 +331,7 @@ func (r *Recorder) write() {
 	for first := true; r.err == nil && len(r.waiting) > 0 &&
 		(first || r.ended || len(r.waiting) >= flushSize); first = false {
 		batch := r.waiting
-		r.waiting, r.spare = r.spare[:0], nil
+		r.waiting, r.reuse = r.reuse[:0], nil
 		if r.room != nil {
 			close(r.room)
 			r.room = nil
@@ -346,7 +346,7 @@ func (r *Recorder) write() {
 		r.written += int64(n)
 		_, _ = r.sum.Write(batch[:n]) // it does not fail
 		r.mu.Lock()
-		r.spare, r.err = batch[:0], cmp.Or(r.err, err)
+		r.reuse, r.err = batch[:0], cmp.Or(r.err, err)
 	}
 	r.writing = false
 	if r.room != nil && r.err != nil {

@@ -34,37 +34,14 @@ func sessionCommands() []command {
 		c.run = func(ctx context.Context, env *Env, o *options, words []string) error {
 			return v.Run(ctx, env.sessions(), &o.sessions, words)
 		}
-		switch {
-		case v.Name == "play":
-			c.offer = recordingFiles
-		case v.Name == "recordings":
-			c.offer = recordingWords
-		case v.Words > 0:
-			c.offer = sessionIDs
+		if v.Words > 0 {
+			c.offer = func(before []string) (syntax.FlagKind, []candidate) {
+				return v.Offer(System().sessions(), before)
+			}
 		}
 		all = append(all, c)
 	}
 	return all
-}
-
-// sessionIDs are the IDs of sessions.
-func sessionIDs([]string) (syntax.FlagKind, []candidate) {
-	return syntax.Words, sessions.IDs(System().sessions())
-}
-
-// recordingFiles complete the argument of play: files, without those of the directory of recordings.
-func recordingFiles([]string) (syntax.FlagKind, []candidate) { return syntax.Files, nil }
-
-// recordingWords complete the arguments of recordings.
-func recordingWords(before []string) (syntax.FlagKind, []candidate) {
-	if len(before) == 0 || before[0] != "rm" {
-		return syntax.Words, []candidate{{"rm"}}
-	}
-	var all []candidate
-	for _, r := range sessions.Recordings(System().sessions()) {
-		all = append(all, candidate{r[0], r[1]})
-	}
-	return syntax.Words, all
 }
 
 // detach starts a run that goes on as a session.

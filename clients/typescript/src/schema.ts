@@ -207,7 +207,7 @@ export interface Environment {
 }
 
 /** Later versions add types; a client ignores those that it does not know. */
-export type Event = ApprovalDecidedEvent | ApprovalRequestedEvent | DeniedEvent | EndedEvent | ExitedEvent | GrantedEvent | JudgedEvent | ListeningEvent | NetworkClosedEvent | NetworkDecidedEvent | OutputEvent | QuarantinedEvent | RetryingEvent | ReviewCompletedEvent | ReviewStartedEvent | SandboxOutcomeEvent | StartedEvent | SurvivedEvent;
+export type Event = ApprovalDecidedEvent | ApprovalRequestedEvent | DeniedEvent | EndedEvent | ExitedEvent | GrantedEvent | JudgedEvent | ListeningEvent | NetworkClosedEvent | NetworkDecidedEvent | OutputEvent | QuarantinedEvent | RecordedEvent | RetryingEvent | ReviewCompletedEvent | ReviewStartedEvent | SandboxOutcomeEvent | StartedEvent | SurvivedEvent;
 
 export interface EventSandbox {
   apart?: string;
@@ -217,6 +217,7 @@ export interface EventSandbox {
   mode: string;
   network: "none" | "proxy" | "host" | "unknown";
   observed: boolean;
+  plan_sha256?: string;
   published?: Publish[];
   replaced?: string[];
   shared?: boolean;
@@ -431,6 +432,16 @@ export interface Question {
   runId?: string;
 }
 
+export interface Recorded {
+  bytes: number;
+  error?: string;
+  format: string;
+  gaps: number;
+  hidden: number;
+  path: string;
+  sha256: string;
+}
+
 /** The data of an error of run/*, stage/*, question/* and sandbox/*. */
 export interface Refusal {
   exitCode?: number;
@@ -466,6 +477,7 @@ export interface Result {
   output: string;
   ownership_ignored?: number;
   quarantined?: Quarantined[];
+  recording?: Recorded;
   rule?: Rule;
   run?: string;
   sandbox: EventSandbox;
@@ -546,6 +558,7 @@ export interface Sandbox {
   level: string;
   mechanism: string[];
   observed: boolean;
+  plan_sha256?: string;
   published?: Publish[];
   replaced?: string[];
   shared?: boolean;
@@ -896,6 +909,23 @@ export interface QuarantinedEvent {
   type: "quarantined";
   v: 1;
   why: string;
+}
+
+export interface RecordedEvent {
+  attempt: number;
+  bytes: number;
+  caller_id?: string;
+  error?: string;
+  format: string;
+  gaps: number;
+  hidden: number;
+  path: string;
+  run: string;
+  seq: number;
+  sha256: string;
+  time: string;
+  type: "recorded";
+  v: 1;
 }
 
 export interface RetryingEvent {
@@ -1713,6 +1743,7 @@ export const eventTypes = [
   "network_decided",
   "output",
   "quarantined",
+  "recorded",
   "retrying",
   "review_completed",
   "review_started",

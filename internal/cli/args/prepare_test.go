@@ -67,6 +67,7 @@ func TestPrepareErrors(t *testing.T) {
 		{"", "-t x", "--tty is not supported in a run of a client; set tty"}, {"", "-t=false x", "--tty is not supported"},
 		{"", "--fd 5 x", "--fd is not supported"}, {"", "-q x", "--quiet is not supported"}, {"", "--remote-tls-ca f x", "--remote-tls-ca is not supported in a run of a client; connect to that server"},
 		{"", "--idle 5 x", "--idle is not supported"}, {"", "--detach x", "--detach is not supported"}, {"", "--help", "--help is not supported"},
+		{"", "--record=/p x", "--record=FILE is not supported in a run of a client; leave FILE out"}, {"", "--record x", "--record records a terminal"},
 		{"", "--unknown x", "unknown flag"}, {"", "--", "command args are empty"}, {"", "-C /nonexistent/dir x", "/nonexistent/dir"},
 		{"x = 1\n", "x", "config.toml"},
 	} {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/recordings"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -34,7 +34,7 @@ func Recordings(r *config.Recordings, home string) *recordings.Store {
 
 // recorder returns what records the terminal of a command, if it gets one; nil for nothing. A file that was
 // named is made here, so that one that cannot be made is known before the command runs.
-func (o *Options) recorder(dir, home string) (sallyport.Recorder, error) {
+func (o *Options) recorder(dir, home string) (event.Recorder, error) {
 	if !o.Record {
 		return nil, nil
 	}

@@ -18,6 +18,7 @@ import (
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -126,9 +127,8 @@ func find(ctx context.Context, c client, id string) (*wire.ListedRun, error) {
 	return nil, unknown(id)
 }
 
-// IDs returns the sessions that a word can name, each with its command. It is for completion, so
-// what cannot be read is left out.
-func IDs(env *Env) [][2]string {
+// ids completes a word that names a session, with its command. What cannot be read is left out.
+func ids(env *Env, _ []string) (syntax.FlagKind, [][2]string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	known, _ := new(Options).runs(ctx, env) // none after an error
@@ -136,7 +136,7 @@ func IDs(env *Env) [][2]string {
 	for _, r := range known {
 		ids = append(ids, [2]string{r.RunID, commandLine(&r)})
 	}
-	return ids
+	return syntax.Words, ids
 }
 
 // table returns the list for people.

@@ -279,6 +279,11 @@ func (p *player) event(ctx context.Context, e recording.Event) error {
 	p.due = p.due.Add(pause)
 	switch e.Code {
 	case 'm':
+		if !p.paused { // a step goes to the next output
+			if err := p.await(ctx); err != nil {
+				return err
+			}
+		}
 		if p.skip {
 			p.skip, p.paused = false, true
 		}

@@ -91,12 +91,15 @@ func describe(list []recordings.Entry) string {
 	return b.String()
 }
 
-// Recordings returns the names of recordings, with their commands, for completion.
-func Recordings(env *Env) [][2]string {
+// recordingNames complete the arguments of recordings.
+func recordingNames(env *Env, before []string) (syntax.FlagKind, [][2]string) {
+	if len(before) == 0 || before[0] != "rm" {
+		return syntax.Words, [][2]string{{"rm"}}
+	}
 	list, _ := new(Options).store(env).List() // what cannot be listed is not offered
 	var all [][2]string
 	for _, e := range list {
 		all = append(all, [2]string{e.Name, e.Command})
 	}
-	return all
+	return syntax.Words, all
 }

@@ -21,6 +21,9 @@ type Verb struct {
 	Words int    // how many words it takes at most
 	Flags func(o *Options) []syntax.Flag
 	Run   func(ctx context.Context, env *Env, o *Options, words []string) error
+	// Offer lists what completes a word after those before it, each with a description. Nil is for a verb
+	// without words.
+	Offer func(env *Env, before []string) (syntax.FlagKind, [][2]string)
 }
 
 // manyIDs is how many sessions one command takes.
@@ -30,17 +33,23 @@ const manyIDs = 1000
 func Verbs() []Verb {
 	return []Verb{
 		{Name: "ps", Short: "list sessions (started by sallyport run --detach)", Help: psHelp, Flags: (*Options).reads, Run: list},
-		{Name: "attach", Short: "connect this terminal to a session", Help: attachHelp, Words: 1, Flags: (*Options).attachFlags, Run: attachTo},
-		{Name: "logs", Short: "print the output of a session", Help: logsHelp, Words: 1, Flags: (*Options).logsFlags, Run: logs},
-		{Name: "send", Short: "type text into a session", Help: sendHelp, Words: 2, Flags: (*Options).sendFlags, Run: send},
-		{Name: "wait", Short: "wait until a session ends or a condition holds", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait},
-		{Name: "screen", Short: "print the terminal screen of a session", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen},
-		{Name: "kill", Short: "end a session, or send it a signal", Help: killHelp, Words: manyIDs, Flags: (*Options).killFlags, Run: kill},
-		{Name: "play", Short: "play a recording of a terminal session", Help: playHelp, Words: 1, Flags: (*Options).playFlags, Run: play},
-		{Name: "recordings", Short: "list or remove recordings of terminal sessions", Help: recordingsHelp, Words: manyIDs, Flags: (*Options).recordingsFlags, Run: listRecordings},
-		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove},
+		{Name: "attach", Short: "connect this terminal to a session", Help: attachHelp, Words: 1, Flags: (*Options).attachFlags, Run: attachTo, Offer: ids},
+		{Name: "logs", Short: "print the output of a session", Help: logsHelp, Words: 1, Flags: (*Options).logsFlags, Run: logs, Offer: ids},
+		{Name: "send", Short: "type text into a session", Help: sendHelp, Words: 2, Flags: (*Options).sendFlags, Run: send, Offer: ids},
+		{Name: "wait", Short: "wait until a session ends or a condition holds", Help: waitHelp, Words: 1, Flags: (*Options).waitFlags, Run: wait, Offer: ids},
+		{Name: "screen", Short: "print the terminal screen of a session", Help: screenHelp, Words: 1, Flags: (*Options).reads, Run: screen, Offer: ids},
+		{Name: "kill", Short: "end a session, or send it a signal", Help: killHelp, Words: manyIDs, Flags: (*Options).killFlags, Run: kill, Offer: ids},
+		{Name: "play", Short: "play a recording of a terminal session", Help: playHelp,
+			Words: 1, Flags: (*Options).playFlags, Run: play, Offer: anyFile},
+		{Name: "recordings", Short: "list or remove recordings of terminal sessions", Help: recordingsHelp,
+			Words: manyIDs, Flags: (*Options).recordingsFlags,
+			Run: listRecordings, Offer: recordingNames},
+		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove, Offer: ids},
 	}
 }
+
+// anyFile completes a path.
+func anyFile(*Env, []string) (syntax.FlagKind, [][2]string) { return syntax.Files, nil }
 
 const (
 	psHelp = `List the sessions of this user, running and ended.

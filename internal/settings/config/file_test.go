@@ -37,6 +37,7 @@ var samples = map[string][2]string{
 	"environment.ignore_default_excludes": {"true", ""},
 	"network.mitm.exclude":                {`["a.b"]`, `["a b"]`}, "network.mitm.extra_ca": {`["/a.pem"]`, `["a.pem"]`},
 	"reviewer.base_url": {`"https://h/v1"`, `"http://h/v1"`}, "reviewer.model": {`"m"`, `""`}, "reviewer.api_key_env": {`"K"`, `""`},
+	"recordings.enabled": {"true", "1"}, "recordings.dir": {`"/p"`, `"p"`}, "recordings.format": {`"asciicast-v2"`, `"v1"`}, "recordings.max_size": {`"1MiB"`, `"0"`}, "recordings.max_total": {`"1MiB"`, `"0"`}, "recordings.retention": {`"1h"`, `"0"`},
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
 	"hooks.approver": {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
 	"audit.path": {`"off"`, `"log"`}, "audit.checkpoint_key_file": {`"/k"`, `"k"`}, "audit.retention": {`"720h"`, `"-1"`},
@@ -60,8 +61,8 @@ var (
 		"limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude " +
 		"network.allow_private network.allow_local_binding network.require_sni environment.inherit " +
 		"environment.exclude environment.ignore_default_excludes reviewer.strict " +
-		"audit.required audit.sync")
-	ceilings = append(words("read write grants allow network.allow network.publish network.upstream "+
+		"audit.required audit.sync recordings.enabled")
+	ceilings = append(words("read write grants allow network.allow network.publish network.upstream recordings.dir "+
 		"environment.pass audit.path audit.checkpoint_key_file audit.retention"), narrowing...)
 )
 

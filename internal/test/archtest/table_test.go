@@ -138,7 +138,8 @@ var layers = map[string]int{
 	"internal/fleet":         layerDoors,
 	"internal/server/listen": layerQuestions,
 
-	"internal/cli/args": layerArgs,
+	"internal/cli/args":       layerArgs,
+	"internal/cli/recordings": layerDoors,
 
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,

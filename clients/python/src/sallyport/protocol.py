@@ -228,6 +228,7 @@ class EventSandbox(TypedDict):
     mode: str
     network: Literal["none", "proxy", "host", "unknown"]
     observed: bool
+    plan_sha256: NotRequired[str]
     published: NotRequired[List[Publish]]
     replaced: NotRequired[List[str]]
     shared: NotRequired[bool]
@@ -442,6 +443,16 @@ class Question(TypedDict):
     runId: NotRequired[str]
 
 
+class Recorded(TypedDict):
+    bytes: int
+    error: NotRequired[str]
+    format: str
+    gaps: int
+    hidden: int
+    path: str
+    sha256: str
+
+
 class Refusal(TypedDict):
     exitCode: NotRequired[int]
     reason: str
@@ -476,6 +487,7 @@ class Result(TypedDict):
     output: str
     ownership_ignored: NotRequired[int]
     quarantined: NotRequired[List[Quarantined]]
+    recording: NotRequired[Recorded]
     rule: NotRequired[Rule]
     run: NotRequired[str]
     sandbox: EventSandbox
@@ -553,6 +565,7 @@ class Sandbox(TypedDict):
     level: str
     mechanism: List[str]
     observed: bool
+    plan_sha256: NotRequired[str]
     published: NotRequired[List[Publish]]
     replaced: NotRequired[List[str]]
     shared: NotRequired[bool]
@@ -898,6 +911,23 @@ class QuarantinedEvent(TypedDict):
     type: Literal["quarantined"]
     v: Literal[1]
     why: str
+
+
+class RecordedEvent(TypedDict):
+    attempt: int
+    bytes: int
+    caller_id: NotRequired[str]
+    error: NotRequired[str]
+    format: str
+    gaps: int
+    hidden: int
+    path: str
+    run: str
+    seq: int
+    sha256: str
+    time: str
+    type: Literal["recorded"]
+    v: Literal[1]
 
 
 class RetryingEvent(TypedDict):
@@ -1571,7 +1601,7 @@ class StageListResult(TypedDict):
     warning: NotRequired[str]
 
 
-Event = Union[ApprovalDecidedEvent, ApprovalRequestedEvent, DeniedEvent, EndedEvent, ExitedEvent, GrantedEvent, JudgedEvent, ListeningEvent, NetworkClosedEvent, NetworkDecidedEvent, OutputEvent, QuarantinedEvent, RetryingEvent, ReviewCompletedEvent, ReviewStartedEvent, SandboxOutcomeEvent, StartedEvent, SurvivedEvent]
+Event = Union[ApprovalDecidedEvent, ApprovalRequestedEvent, DeniedEvent, EndedEvent, ExitedEvent, GrantedEvent, JudgedEvent, ListeningEvent, NetworkClosedEvent, NetworkDecidedEvent, OutputEvent, QuarantinedEvent, RecordedEvent, RetryingEvent, ReviewCompletedEvent, ReviewStartedEvent, SandboxOutcomeEvent, StartedEvent, SurvivedEvent]
 EnvironmentInfoParams = Union[Dict[str, Any], None]
 EnvironmentStatusParams = Union[Dict[str, Any], None]
 FsAppendResult = Dict[str, Any]
