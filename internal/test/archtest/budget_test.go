@@ -149,7 +149,7 @@ var budgets = map[string]budget{
 	"internal/strict":            {705, "the decoder of all messages; new: JSON that decides, from sandbox/wire; connections of callers; new: contexts that are nil, and panics of the caller, as errors, from internal/caller"},
 	"execserver":                 {75, "new: the exec-server in the process of a caller"},
 	"telemetry":                  {190, "new: spans, metrics and log records by the API of OpenTelemetry"},
-	"internal/run/tracing":       {376, "new: what spans, metrics and log records are made of events"},
+	"internal/run/tracing":       {380, "new: what spans, metrics and log records are made of events"},
 	"internal/cli/otel":          {1115, "new: exporters of the command: OTLP over HTTP by hand, Prometheus, the OTEL_ variables"},
 	"unified":                    {1755, "one shared sandbox for each conversation; single permissions that calls ask for"},
 	"internal/linux/layers":      {67, "new: directories of overlays, from internal/linux/caches"},
