@@ -47,8 +47,8 @@ type StartError = executor.StartError
 // A DirError is a working directory that cannot be used.
 type DirError = executor.DirError
 
-// An AuditError says that Runner.Audit did not keep what happened, where that is required. Beside a Result the
-// command ran; without one it did not.
+// An AuditError says that Runner.Audit did not keep what happened, where that is required. Beside a Result
+// the command ran; without one it did not.
 type AuditError struct{ Err error }
 
 // Error returns one sentence.

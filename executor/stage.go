@@ -117,7 +117,8 @@ type Stager interface {
 // workspace; they name changes at and below them, and none names all. A path with no change is an error
 // that matches ErrNoChange. The methods may be called concurrently.
 type Stage interface {
-	// Info says what was true when it was called first; it reads the stage then.
+	// Info says what was true when it was called first, or when all changes were listed before that. It may
+	// read the whole stage.
 	Info() StageInfo
 	// Changes lists the difference, by root and path.
 	Changes(ctx context.Context, paths ...string) ([]Change, error)

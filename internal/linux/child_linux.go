@@ -42,7 +42,8 @@ type Child struct {
 	outgrown error          // why the tree could not be killed
 }
 
-func (h *Host) newChild(p *plan.Plan, spec *executor.Spec, proc *launch.Process, monitor *BubblewrapMonitor) *Child {
+func (h *Host) newChild(p *plan.Plan, spec *executor.Spec, proc *launch.Process,
+	monitor *BubblewrapMonitor) *Child {
 	c := &Child{
 		host: h, proc: proc, monitor: monitor,
 		sandbox: p.Sandbox(spec), ownPIDs: p.Script.Namespaces&launch.NewPID != 0,

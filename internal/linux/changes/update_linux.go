@@ -261,11 +261,3 @@ func (u *updater) keep() {
 		}
 	}
 }
-
-// split returns the directory of a path relative to a root, and the name in it.
-func split(at string) (dir, name string) {
-	if i := strings.LastIndexByte(at, '/'); i >= 0 {
-		return at[:i], at[i+1:]
-	}
-	return ".", at
-}

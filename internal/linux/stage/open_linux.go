@@ -50,10 +50,15 @@ func All(ctx context.Context) ([]executor.StageInfo, error) {
 	return out, failed
 }
 
+// info describes a stage but for its changes.
+func (st *Stage) info() executor.StageInfo {
+	return executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
+		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
+}
+
 // describe describes a stage, with 0 changes beside an error.
 func describe(ctx context.Context, st *Stage) (executor.StageInfo, error) {
-	info := executor.StageInfo{ID: st.ID, Name: st.Name, Owner: st.Owner, Workspace: st.Workspace,
-		Commands: st.Commands, Bytes: st.Bytes(), Created: st.Time()}
+	info := st.info()
 	entries, _, err := read(ctx, st, nil)
 	info.Changes, info.Moved = len(only(entries)), errors.Is(err, apply.ErrMoved)
 	return info, err
@@ -107,13 +112,11 @@ func Find(ctx context.Context, judge Judge, workspace, id string) (executor.Stag
 	for _, store := range stores() {
 		var st *Stage
 		if st, err = store.Open(workspace, id); err == nil {
-			return newOpened(judge, store, st), nil
+			return &openedStage{judge: judge, store: store, id: st.ID, workspace: st.Workspace,
+				record: st}, nil
 		}
 		if st == nil && validID(id) && !errors.Is(err, executor.ErrNoStage) { // it can be discarded
-			return &openedStage{judge: judge, store: store, id: id, workspace: workspace,
-				info: func() executor.StageInfo {
-					return executor.StageInfo{ID: id, Workspace: workspace}
-				}}, nil
+			return &openedStage{judge: judge, store: store, id: id, workspace: workspace}, nil
 		}
 		if !errors.Is(err, executor.ErrNoStage) {
 			break
@@ -127,19 +130,36 @@ type openedStage struct {
 	judge         Judge
 	store         Store
 	id, workspace string
-	info          func() executor.StageInfo // reads the stage once
+	record        *Stage // as it was when it was opened; nil if it cannot be read
+
+	mu   sync.Mutex          // guards info
+	info *executor.StageInfo // nil before it is needed
 }
 
-func newOpened(judge Judge, store Store, st *Stage) *openedStage {
-	return &openedStage{judge: judge, store: store, id: st.ID, workspace: st.Workspace,
-		info: sync.OnceValue(func() executor.StageInfo {
-			info, _ := describe(context.Background(), st) // who asks for changes is told
-			return info
-		})}
+// Info implements [executor.Stage].
+func (s *openedStage) Info() executor.StageInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.info == nil {
+		info := executor.StageInfo{ID: s.id, Workspace: s.workspace}
+		if s.record != nil {
+			info, _ = describe(context.Background(), s.record) // who asks for changes is told why
+		}
+		s.info = &info
+	}
+	return *s.info
 }
 
-// Info implements [executor.Stage]: it says what was true when it was called first.
-func (s *openedStage) Info() executor.StageInfo { return s.info() }
+// listed notes how many changes the stage has, so that Info need not read it once more.
+func (s *openedStage) listed(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.info == nil && s.record != nil {
+		info := s.record.info()
+		info.Changes = n
+		s.info = &info
+	}
+}
 
 // paths makes paths absolute.
 func (s *openedStage) paths(names []string) []string {
@@ -157,7 +177,11 @@ func (s *openedStage) paths(names []string) []string {
 // Changes implements [executor.Stage].
 func (s *openedStage) Changes(ctx context.Context, paths ...string) ([]executor.Change, error) {
 	entries, _, err := s.read(ctx, paths)
-	return only(entries), err
+	out := only(entries)
+	if err == nil && len(paths) == 0 {
+		s.listed(len(out))
+	}
+	return out, err
 }
 
 // Diff implements [executor.Stage].
