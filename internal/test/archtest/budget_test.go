@@ -131,7 +131,6 @@ var budgets = map[string]budget{
 	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
 	"internal/cli/recordings":    {150, "new: the directory of recordings: files, retention, the list"},
 	"recording":                  {560, "new: recordings of terminals: the writer with its limits, the reader, both versions of the format"},
-	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
 	"internal/cli/stages":        {504, "new: the verbs of stages: which stage and paths words name, lists, diffs, conflicts"},
 	"internal/settings/trust":    {1087, "hosts of a project; new: the first settings of a project, and what is allowed from now on; files that changed or are gone; new: the files of a project, and the records of what the user has trusted"},
 	"network/inspect":            {45, "new: TLS is opened for programs that use the library"},
