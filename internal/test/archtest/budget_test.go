@@ -96,7 +96,7 @@ var budgets = map[string]budget{
 	"internal/server/files":      {1576, "new: HTTP requests for clients of the exec-server; holes; names of ours; renames, permissions, links and appending; watches for missing files; new: operations on files for clients of the exec-server; new: requests about files, from internal/server/execserver"},
 	"internal/run/questions":     {282, "what stands still while a question is open; new: questions while a command runs, and times that stand still meanwhile, from internal/net/access"},
 	"internal/run/accesses":      {261, "questions about accesses; new: what is asked about accesses that wait, and what answers open"},
-	"internal/run/records":       {630, "recordings; lists that are seldom there, from internal/lazyjson; new: the JSON form of results, from the root; the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry, from internal/run/eventlog"},
+	"internal/run/records":       {710, "recordings; lists that are seldom there, from internal/lazyjson; new: the JSON form of results, from the root; the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry, from internal/run/eventlog"},
 	"internal/run/tty":           {1475, "signals that a caller ignores are tried; background jobs, ends by a signal, questions that erase nothing; output waits while a question is on the terminal; a question takes the terminal; descriptors that this process was started with; what a program left on the terminal is undone before a question; new: a question on the controlling terminal; keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is given"},
 	"internal/settings/syntax":   {900, "tables of TOML by their place; a command line without some flags; new: from internal/cli; new: from internal/cli; adding to a text without changing the rest of it; new: keys and values of TOML with their places, from internal/settings/toml"},
 	"internal/names/git":         {2480, "GIT_CONFIG_COUNT; settings that name programs; bare repositories beside a broken one; less: what git writes has a package of its own; the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
@@ -151,7 +151,7 @@ var budgets = map[string]budget{
 	"telemetry":                  {190, "new: spans, metrics and log records by the API of OpenTelemetry"},
 	"internal/run/tracing":       {380, "new: what spans, metrics and log records are made of events"},
 	"internal/cli/otel":          {1115, "new: exporters of the command: OTLP over HTTP by hand, Prometheus, the OTEL_ variables"},
-	"unified":                    {1755, "one shared sandbox for each conversation; single permissions that calls ask for"},
+	"unified":                    {1760, "one shared sandbox for each conversation; single permissions that calls ask for"},
 	"internal/linux/layers":      {67, "new: directories of overlays, from internal/linux/caches"},
 	"internal/linux/stage":       {1423, "what commands find at a path of a stage; what was synced; names of one file; new: stages: the store and the overlays of a run"},
 }
