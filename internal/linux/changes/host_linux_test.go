@@ -165,6 +165,7 @@ func TestApplied(t *testing.T) {
 // TestOneFile: a layer of one file compares the copy, and nothing beside it.
 func TestOneFile(t *testing.T) {
 	s := newStage(t, op{Do: "write", A: "a", Data: "one\n"}, op{Do: "write", A: "b"})
+	s.tick()
 	s.must(os.WriteFile(filepath.Join(s.upper, "a"), []byte("one\n"), 0o644),
 		os.Chmod(filepath.Join(s.upper, "a"), 0o644))
 	s.layers[0].Name = "a"
