@@ -23,7 +23,7 @@ type Record struct {
 	// recovered, lost. It is empty where it cannot be read.
 	Kind string
 	Body json.RawMessage // a JSON object; nil where it cannot be read. It is valid during the call only
-	Bad  string          // why the line is none of this log, a clause; empty for a good one. Signatures are not looked at
+	Bad  string          // why the line is none of this log; empty for a good one. Signatures do not count
 }
 
 // A Filter selects records. Each member that is not zero must fit; those about events fit no line of the
@@ -43,8 +43,8 @@ type Filter struct {
 	Denied     bool // something was denied
 }
 
-// Files returns the paths of the files of a log, the oldest first, for those who want to [Read] the last ones only. An
-// empty dir means [DefaultDir].
+// Files returns the paths of the files of a log, the oldest first, for those who want to [Read] the last ones
+// only. An empty dir means [DefaultDir].
 func Files(dir string) ([]string, error) {
 	s, err := openLog(dir)
 	if err != nil {

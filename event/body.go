@@ -345,7 +345,7 @@ type Recorded struct {
 	SHA256 string `json:"sha256"` // of the whole file, in hexadecimal
 	Bytes  int64  `json:"bytes"`  // of the file
 	Gaps   int64  `json:"gaps"`   // bytes of output that are not in it
-	Hidden int64  `json:"hidden"` // bytes that were typed and are not in it, because the terminal did not show them
+	Hidden int64  `json:"hidden"` // bytes that were typed and are not in it: the terminal did not show them
 	// Error says why the recording ended before the command; empty when it did not.
 	Error string `json:"error,omitempty"`
 }

@@ -128,17 +128,19 @@ type Log interface {
 // A Recorder records what the terminal of one command shows: *recording.Recorder is one. Its methods may be
 // called from several goroutines at once, also before Begin and after End, and only Output may block.
 type Recorder interface {
-	// Begin is called once, when the first process runs and before its first output. The arguments of the Spec
-	// have no secrets in them; it must not be kept.
+	// Begin is called once, when the first process runs and before its first output. The arguments of the
+	// Spec have no secrets in them; it must not be kept.
 	Begin(spec *executor.Spec)
 	// Output gets what the terminal shows. While it blocks, the command blocks in its writes; it must return
 	// when stopped is closed. It must not keep p.
 	Output(p []byte, stopped <-chan struct{})
-	// Input gets what was typed, where the executor knows whether the terminal has shown it. It must not keep p.
+	// Input gets what was typed, where the executor knows whether the terminal has shown it. It must not keep
+	// p.
 	Input(p []byte, echo executor.Echo)
 	// Resize gets a new size of the terminal.
 	Resize(size executor.Size)
-	// Mark gets one line about something that is not on the terminal: a denial, an approval, a second attempt.
+	// Mark gets one line about something that is not on the terminal: a denial, an approval, a second
+	// attempt.
 	Mark(label string)
 	// End is called once after Begin, with the exit code of the result, or -1, and returns what was recorded.
 	End(exitCode int) Recorded

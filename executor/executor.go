@@ -156,8 +156,8 @@ type Spec struct {
 	// blocks in its writes; it may wait for the return of Start. Nil discards.
 	OnOutput func(s Stream, p []byte)
 	// OnTyped is called with what was typed on the terminal of TTY, in order and once the terminal has taken
-	// it, and whether the terminal shows it. It must not keep p, and must not block. Nil is not called, and an
-	// executor that cannot know does not call it.
+	// it, and whether the terminal shows it. It must not keep p, and must not block. Nil is not called, and
+	// an executor that cannot know does not call it.
 	OnTyped func(p []byte, echo Echo)
 	// OnDenied is called with each different denial when it happens first, where an observer
 	// sees it, from any goroutine and while the process waits: it must not block. Rule and

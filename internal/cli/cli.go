@@ -15,8 +15,6 @@
 //
 // It has a flag parser of its own: a command line library costs a third of a
 // millisecond at every start, through its imports alone.
-//
-// [ManPage] writes manual pages in the macros of man(7), which every man program reads.
 package cli
 
 import (

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/roff"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
@@ -17,7 +18,7 @@ func manual(c *command) string {
 	if c == nil {
 		return programManual()
 	}
-	p := new(ManPage)
+	p := new(roff.Page)
 	p.Title("sallyport-"+c.name, "sallyport "+hostfacts.ReadBuild().Version)
 	p.Section("NAME")
 	p.Text("sallyport-" + c.name + " - " + c.short)
@@ -57,7 +58,7 @@ func manual(c *command) string {
 }
 
 func programManual() string {
-	p := new(ManPage)
+	p := new(roff.Page)
 	p.Title("sallyport", "sallyport "+hostfacts.ReadBuild().Version)
 	p.Section("NAME")
 	p.Text("sallyport - run a program in the narrowest sandbox and report what happened")

@@ -145,6 +145,7 @@ var layers = map[string]int{
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
 	"internal/cli/audits":   layerVerbs,
+	"internal/cli/roff":     layerWords,
 
 	"internal/cli": layerCLI,
 

@@ -1,39 +1,40 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package roff writes manual pages in the macros of man(7), which every man program reads.
+package roff
 
 import (
 	"fmt"
 	"strings"
 )
 
-// A ManPage is a manual page that is being written. The zero Page is empty; begin with Title.
-type ManPage struct{ text strings.Builder }
+// A Page is a manual page that is being written. The zero Page is empty; begin with Title.
+type Page struct{ text strings.Builder }
 
 // String returns the page so far.
-func (p *ManPage) String() string { return p.text.String() }
+func (p *Page) String() string { return p.text.String() }
 
-func (p *ManPage) line(text string) { p.text.WriteString(text + "\n") }
+func (p *Page) line(text string) { p.text.WriteString(text + "\n") }
 
 // Title begins a page of section 1. It has no date: the same program prints the same page.
-func (p *ManPage) Title(name, version string) {
-	p.line(fmt.Sprintf(`.TH %s 1 "" "%s" "User Commands"`, ManEscape(strings.ToUpper(name)),
-		ManEscape(version)))
+func (p *Page) Title(name, version string) {
+	p.line(fmt.Sprintf(`.TH %s 1 "" "%s" "User Commands"`, Escape(strings.ToUpper(name)),
+		Escape(version)))
 }
 
 // Section begins a section, in capital letters.
-func (p *ManPage) Section(name string) { p.line(`.SH "` + ManEscape(name) + `"`) }
+func (p *Page) Section(name string) { p.line(`.SH "` + Escape(name) + `"`) }
 
 // Subsection begins a part of a section.
-func (p *ManPage) Subsection(name string) { p.line(`.SS "` + ManEscape(name) + `"`) }
+func (p *Page) Subsection(name string) { p.line(`.SS "` + Escape(name) + `"`) }
 
 // Text writes words that are filled like a paragraph.
-func (p *ManPage) Text(text string) { p.line(ManEscape(text)) }
+func (p *Page) Text(text string) { p.line(Escape(text)) }
 
 // Body writes a help text: blocks with an empty line between them. Indented ones stay as
 // they are, others become paragraphs.
-func (p *ManPage) Body(text string) {
+func (p *Page) Body(text string) {
 	for i, part := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
 		if i > 0 {
 			p.line(".PP")
@@ -52,13 +53,13 @@ func (p *ManPage) Body(text string) {
 
 // Entry writes a term and what it means. The value, unless it is empty, follows the names
 // in italics.
-func (p *ManPage) Entry(names []string, value, meaning string) {
+func (p *Page) Entry(names []string, value, meaning string) {
 	for i, n := range names {
-		names[i] = `\fB` + ManEscape(n) + `\fR`
+		names[i] = `\fB` + Escape(n) + `\fR`
 	}
 	head := strings.Join(names, ", ")
 	if value != "" {
-		head += ` \fI` + ManEscape(value) + `\fR`
+		head += ` \fI` + Escape(value) + `\fR`
 	}
 	p.line(".TP")
 	p.line(head)
@@ -66,11 +67,11 @@ func (p *ManPage) Entry(names []string, value, meaning string) {
 }
 
 // See writes the name of another page of section 1.
-func (p *ManPage) See(name string) { p.line(`\fB` + ManEscape(name) + `\fR(1)`) }
+func (p *Page) See(name string) { p.line(`\fB` + Escape(name) + `\fR(1)`) }
 
-// ManEscape returns text in which nothing is a request or an escape, dashes can be copied out
+// Escape returns text in which nothing is a request or an escape, dashes can be copied out
 // of the page, and quotation marks stay what they are.
-func ManEscape(text string) string {
+func Escape(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`,
 		`\(dq`).Replace(text)
 	lines := strings.Split(text, "\n")

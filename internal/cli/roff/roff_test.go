@@ -1,18 +1,18 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package roff
 
 import "testing"
 
 func TestEscape(t *testing.T) {
-	if got, want := ManEscape(".x\n'y\n\\fB -z\na.b"), "\\&.x\n\\(aqy\n\\efB \\-z\na.b"; got != want {
+	if got, want := Escape(".x\n'y\n\\fB -z\na.b"), "\\&.x\n\\(aqy\n\\efB \\-z\na.b"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestPage(t *testing.T) {
-	var p ManPage
+	var p Page
 	p.Title("a-b", "a (devel)")
 	p.Section("DESCRIPTION")
 	p.Body("First\nline.\n\n  verbatim\n    more\n\n.Last.\n")
