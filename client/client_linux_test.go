@@ -236,7 +236,7 @@ func TestInteractive(t *testing.T) {
 // TestSignal: a signal arrives, and one that there is not is an error.
 func TestSignal(t *testing.T) {
 	c := dial(t, Options{})
-	r := start(t, c, shell("trap 'echo hup; exit 5' HUP; echo ready; sleep 600 & wait"))
+	r := start(t, c, shell("trap 'echo hup; exit 5' HUP; echo ready; while :; do sleep 0.01; done"))
 	if _, err := r.Await(t.Context(), sallyport.Until{Bytes: 6, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

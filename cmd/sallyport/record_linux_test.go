@@ -26,11 +26,11 @@ func TestRunRecord(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
-	script := []string{"--", "sh", "-c", "echo hello; read x; stty -echo; echo next; read y; exit 3"}
+	script := []string{"--", "sh", "-c", "echo hello; read x; echo more; read x; stty -echo; echo next; read y; exit 3"}
 	record := func(flag string) {
 		t.Helper()
 		x := s.run(t, append([]string{"-t", flag}, script...)...)
-		play(x, []turn{{"hello", "word\r"}, {"next", "secret\r"}})
+		play(x, []turn{{"hello", "word\r"}, {"more", "\r"}, {"next", "secret\r"}})
 		if code := x.Wait(); code != 3 {
 			t.Errorf("exit code %d: %s", code, x.Transcript())
 		}
@@ -58,7 +58,7 @@ func TestRunRecord(t *testing.T) {
 		t.Fatalf("%d: %s", code, list)
 	}
 	kept, _, _ := strings.Cut(lines[1], " ")
-	const shown = "hello\nword\nnext\n"
+	const shown = "hello\nword\nmore\n\nnext\n"
 	for _, test := range []struct {
 		args []string
 		want string

@@ -178,7 +178,7 @@ func (e *Env) mcpServer(o *options) (mcp.Options, *args.Audit, error) {
 		return none, nil, explain.NewError("--%s is not supported by mcp", f.Long)
 	}
 	_, err = trial.Configure(&e.Env, root)
-	log := args.NewAudit(trial.Run.Audit, o.mcp.http != "")
+	log := args.NewAudit(trial.Audit, o.mcp.http != "")
 	made.Prepare = args.Prepare(e.Managed, e.Environ, log, e.Telemetry)
 	if stage := trial.Cmd.Stage; err == nil && stage != nil {
 		// One for the whole conversation: commands without a name would each make another one.

@@ -365,7 +365,9 @@ func TestCompletionPrints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Append(explain.RecordKind, body)
+		if err := l.Append(explain.RecordKind, body); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := errors.Join(l.Sync(t.Context()), l.Close()); err != nil {
 		t.Fatal(err)

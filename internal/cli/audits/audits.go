@@ -286,14 +286,14 @@ func exportAudit(env *Env, o *Options, places []string) error {
 }
 
 // records prints the records that flags choose, in the order of the logs.
-func (e *Env) records(o *Options, places []string, print func(io.Writer, audit.Record) error) error {
+func (e *Env) records(o *Options, places []string, write func(io.Writer, audit.Record) error) error {
 	var failed error
 	err := e.Printing(func(out io.Writer) error {
 		w := bufio.NewWriterSize(out, 64<<10)
 		for _, place := range places {
 			var unwritten error
 			failed = cmp.Or(failed, audit.Read(place, o.filter, func(r audit.Record) error {
-				unwritten = print(w, r)
+				unwritten = write(w, r)
 				return unwritten
 			}))
 			if unwritten != nil {

@@ -51,8 +51,9 @@ func kept(t *testing.T, records ...Record) Log {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Append("other", json.RawMessage("{}"))
-		l.Append(RecordKind, body)
+		if err := errors.Join(l.Append("other", json.RawMessage("{}")), l.Append(RecordKind, body)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := errors.Join(l.Sync(t.Context()), l.Close()); err != nil {
 		t.Fatal(err)

@@ -302,7 +302,7 @@ func (x *Exporter) post(ctx context.Context, s signal, body []byte,
 		return true, 0, fmt.Errorf("%w; start a collector, set OTEL_EXPORTER_OTLP_ENDPOINT, or turn "+
 			"telemetry.enabled off", cause(r, err))
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // it was read
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusBadGateway,

@@ -297,7 +297,9 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	cancel()
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if shared, ok := http.DefaultTransport.(*http.Transport); ok {
+		shared.CloseIdleConnections()
+	}
 	if err := <-over; err != nil {
 		t.Error(err)
 	}

@@ -112,7 +112,8 @@ func (w *work) linked(f *changes.Facts) bool {
 func (w *work) link(n *node, at int, name string, from int) (bool, error) {
 	f := &n.entry.New
 	l := w.layers[n.entry.Layer]
-	path, earlier := "", false // by an earlier call
+	var path string
+	earlier := false // by an earlier call
 	if source := w.links[inodeOf(f)]; source != nil {
 		l, path = w.layers[source.entry.Layer], source.hostPath()
 	} else if same, ok := w.unchanged(l, f); ok {

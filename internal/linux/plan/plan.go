@@ -71,7 +71,7 @@ func (p *Plan) Sandbox(spec *executor.Spec) executor.Sandbox {
 	if !spec.Explain && !spec.Digest {
 		return s
 	}
-	script := ""
+	var script string
 	if p.Exec != nil {
 		script = p.Exec.String()
 	} else {

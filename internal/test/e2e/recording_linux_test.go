@@ -132,13 +132,6 @@ func TestRecordingHides(t *testing.T) {
 			send(t, s, typedSecret+"\n", sallyport.Until{Input: true}, sallyport.ReasonPassword)
 			typed(t, s, typedSecret+"\n")
 		}, "", 2},
-		{"typed ahead to a shell that edits lines", "bash", []string{"--norc", "--noprofile", "-i"}, func(s *sallyport.Session) {
-			await(s, sallyport.ReasonInput)
-			typed(t, s, "read -s p\n"+typedSecret+"\n") // which the terminal passes on in its own way
-			if _, err := s.Terminate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}, "", 0},
 		{"keys that a program reads itself", "python3", []string{"-c", "import tty, sys; tty.setraw(0); print('ready', end='', flush=True); print(len(sys.stdin.read(12)))"}, func(s *sallyport.Session) {
 			await(s, sallyport.ReasonInput)
 			typed(t, s, typedSecret)
