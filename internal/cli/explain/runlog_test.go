@@ -51,7 +51,8 @@ func kept(t *testing.T, records ...Record) Log {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(l.Append("other", json.RawMessage("{}")), l.Append(RecordKind, body)); err != nil {
+		if err := errors.Join(l.Append("other", json.RawMessage("{}")),
+			l.Append(RecordKind, body)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -115,7 +115,8 @@ func TestRecordingHides(t *testing.T) {
 		{"stty of a shell", "sh", []string{"-c", `printf 'Password: '; stty -echo; read p; stty echo; echo; read x; echo "got ${#p} $x"; read x`}, func(s *sallyport.Session) {
 			await(s, sallyport.ReasonPassword)
 			send(t, s, typedSecret+"\n", sallyport.Until{Input: true}, sallyport.ReasonInput)
-			// It goes on: what is typed last is not in the recording if the terminal is gone before it is looked at.
+			// It goes on: what is typed last is not in the recording if the terminal is gone before it
+			// is looked at.
 			send(t, s, "plain\n", sallyport.Until{Input: true}, sallyport.ReasonInput)
 			if _, err := s.Terminate(t.Context()); err != nil {
 				t.Fatal(err)
