@@ -236,18 +236,18 @@ func TestInteractive(t *testing.T) {
 // TestSignal: a signal arrives, and one that there is not is an error.
 func TestSignal(t *testing.T) {
 	c := dial(t, Options{})
-	r := start(t, c, shell("trap 'echo hup; exit 5' HUP; echo ready; while :; do sleep 0.01; done"))
+	r := start(t, c, shell("trap 'echo usr1; exit 5' USR1; echo ready; while :; do sleep 0.01; done"))
 	if _, err := r.Await(t.Context(), sallyport.Until{Bytes: 6, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Signal(t.Context(), 4000); err == nil {
 		t.Error("a signal that there is not")
 	}
-	if err := r.Signal(t.Context(), int(syscall.SIGHUP)); err != nil {
+	if err := r.Signal(t.Context(), int(syscall.SIGUSR1)); err != nil {
 		t.Error(err)
 	}
 	if res, err := r.Wait(t.Context()); err != nil || res.ExitCode != 5 ||
-		res.Stdout.String() != "ready\nhup\n" {
+		res.Stdout.String() != "ready\nusr1\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
