@@ -188,7 +188,7 @@ func TestAskNetScreen(t *testing.T) {
 	act := placeAct(t) + "/act"
 	// Bash performs no trap while it reads, and the refused program may have ended before the screen is
 	// given back.
-	script := `trap 'drawn=1; printf "REDRAWN $(stty size)"' WINCH; printf '\033[?1049h\033[?25l\033[?2004hDRAWN'; ` + tunnels(act, 1) + ` >/dev/null & while kill -0 $! 2>/dev/null; do wait $!; done; sleep 100 & until [ "$drawn" ]; do wait $!; done; kill $!; read x; printf '\033[?1049l\033[?25h\033[?2004l'`
+	script := `trap 'drawn=1; printf "REDRAWN $(stty size)"' WINCH; printf '\033[?1049h\033[?25l\033[?2004hDRAWN'; ` + tunnels(act, 1) + ` >/dev/null & while kill -0 $! 2>/dev/null; do sleep 0.01; done; until [ "$drawn" ]; do sleep 0.01; done; read x; printf '\033[?1049l\033[?25h\033[?2004l'`
 	x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--ask-net", "-t", "-c", script),
 		viewCols, viewRows)
 	x.Expect(choicesHost)

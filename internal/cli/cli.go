@@ -298,7 +298,9 @@ func Main(args []string, env *Env) int {
 		env.Telemetry.Say = env.Say
 	}
 	err := dispatch(context.Background(), env, args)
-	env.Telemetry.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), otel.CloseTime)
+	defer cancel()
+	env.Telemetry.Close(ctx)
 	var done explain.ExitCode
 	var by explain.SignalExit
 	if errors.As(err, &by) {

@@ -112,7 +112,7 @@ func TestFailures(t *testing.T) {
 			c := newCollector(t, test.answer)
 			p, said := process(c.URL)
 			run(p.Tracer(true), "r")
-			p.Close()
+			p.Close(t.Context())
 			if test.said == "" && len(*said) == 0 {
 				return
 			}
@@ -135,7 +135,7 @@ func TestNoCollector(t *testing.T) {
 	l.Close()
 	p, said := process("http://user:s3cret@" + l.Addr().String())
 	run(p.Tracer(true), "r")
-	p.Close()
+	p.Close(t.Context())
 	if text := strings.Join(*said, "\n"); len(*said) != 1 || !strings.Contains(text, "connection refused; start a collector") ||
 		strings.Contains(text, "s3cret") {
 		t.Errorf("it says %q", text)
@@ -169,7 +169,7 @@ func TestAgain(t *testing.T) {
 	run(p.Tracer(true), "r")
 	<-c.seen
 	<-c.seen
-	p.Close()
+	p.Close(t.Context())
 	got := c.got("/v1/traces")
 	if len(*said) > 0 || len(got) < 2 || got[0] != got[1] || !strings.HasSuffix(got[0], "k") {
 		t.Errorf("%d requests, it says %q", len(got), *said)
@@ -188,7 +188,7 @@ func TestRoom(t *testing.T) {
 	if n := len(p.exporter.spans.waiting); n != 10 {
 		t.Errorf("%d wait", n)
 	}
-	p.Close()
+	p.Close(t.Context())
 	if len(*said) != 1 || !strings.Contains((*said)[0], "30 were dropped, because too many waited") {
 		t.Errorf("it says %q", *said)
 	}
@@ -198,14 +198,14 @@ func TestRoom(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	var none *Process
 	none.Quiet()
-	none.Close()
+	none.Close(t.Context())
 	p, said := process("http://127.0.0.1:1")
 	if none.Tracer(true) != nil || p.Tracer(false) != nil || p.exporter != nil {
 		t.Error("there is telemetry")
 	}
 	p.Quiet()
 	run(p.Tracer(true), "r")
-	p.Close()
+	p.Close(t.Context())
 	if len(*said) > 0 {
 		t.Errorf("it says %q", *said)
 	}
@@ -306,7 +306,7 @@ func TestPrometheus(t *testing.T) {
 	if len(p.exporter.spans.waiting)+len(p.exporter.records.waiting) > 0 {
 		t.Error("something would be sent")
 	}
-	p.Close()
+	p.Close(t.Context())
 	if len(*said) > 0 { // nothing is sent
 		t.Errorf("it says %q", *said)
 	}
@@ -360,5 +360,5 @@ func BenchmarkRun(b *testing.B) {
 		run(tracer, "r")
 	}
 	b.StopTimer()
-	p.Close()
+	p.Close(b.Context())
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/tracing"
 )
 
-// CloseTime is how long the end of a process waits for telemetry that was not sent.
+// CloseTime is how long the end of a process waits for telemetry that was not sent: what Close is called
+// with there.
 const CloseTime = 2 * time.Second
 
 // A Process is the telemetry of this process. Nothing is made before it is first needed. The nil Process has
@@ -94,13 +95,11 @@ func (p *Process) say(sentence string) {
 	}
 }
 
-// Close sends what was not sent, within a limited time. No run goes on.
-func (p *Process) Close() {
+// Close sends what was not sent, within the time of ctx. No run goes on.
+func (p *Process) Close(ctx context.Context) {
 	if p == nil || p.exporter == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), CloseTime)
-	defer cancel()
 	p.exporter.Close(ctx)
 }
 

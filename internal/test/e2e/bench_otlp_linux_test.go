@@ -38,7 +38,7 @@ const runsOfRound = 20
 func BenchmarkTelemetry(b *testing.B) {
 	testenv.NeedUserNS(b)
 	p := &otel.Process{Environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + drain(b)}, Say: func(s string) { b.Error(s) }}
-	defer p.Close()
+	defer p.Close(context.Background())
 	runs := func(tracer event.Tracer) func() error {
 		r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(workspace(b)), Tracer: tracer}
 		b.Cleanup(func() { r.Close() })
