@@ -109,6 +109,22 @@ func (s seat) must(t *testing.T, words ...string) string {
 	return out
 }
 
+// noted returns what the audit log has about rules and approvals: what was done with which.
+func (s seat) noted(t *testing.T) (all []string) {
+	t.Helper()
+	s.must(t, "audit", "verify")
+	for line := range strings.Lines(s.must(t, "audit", "show", "--json", "--kind", "rules")) {
+		var r struct {
+			Body struct{ Action, Rule, Approval string }
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.Body.Action+" "+r.Body.Rule+r.Body.Approval)
+	}
+	return all
+}
+
 func (s seat) sockets(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(s.home, "sallyport/approvals/*"))
@@ -195,6 +211,10 @@ func TestRememberedElsewhere(t *testing.T) {
 	if code, out := s.says(t, "approvals", "revoke", list.Rules[0].ID); code != 1 {
 		t.Errorf("revoked twice: exit code %d, %s", code, out)
 	}
+	if got, want := s.noted(t), []string{"remembered " + list.Rules[0].Rule,
+		"revoked " + list.Rules[0].Rule}; !slices.Equal(got, want) {
+		t.Errorf("the audit log has %q, want %q", got, want)
+	}
 	if code, out := s.says(t, "run", "-a", "untrusted", "--", "touch", "made"); code != 123 {
 		t.Errorf("exit code %d, %s", code, out)
 	}
@@ -232,6 +252,9 @@ func TestSessionElsewhere(t *testing.T) {
 	}
 	if text := s.must(t, "approvals"); strings.Contains(text, id) {
 		t.Errorf("%s", text)
+	}
+	if got := s.noted(t); !slices.Equal(got, []string{"revoked " + id}) {
+		t.Errorf("the audit log has %q", got)
 	}
 	_, _ = io.WriteString(out, "x\n")
 	if result := a.until("result"); result.ExitCode != 0 {

@@ -92,7 +92,7 @@ func noteAllowed(env *Env, settings []trust.Setting, project string) error {
 	for i, s := range settings {
 		added[i] = strings.Join(s.Path, ".") + "=" + s.Value
 	}
-	return env.note("rules", map[string]any{"action": "allowed", "dir": project, "settings": added})
+	return env.note(args.RulesKind, map[string]any{"action": "allowed", "dir": project, "settings": added})
 }
 
 // keepHosts adds hosts that a person wants open in this project from now on to its settings, after the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
@@ -76,7 +77,11 @@ func approvalsCommand(_ context.Context, env *Env, o *options, words []string) e
 	if len(words) == 0 {
 		return env.answer(list, o.json, true)
 	}
-	return unanswered(words[1], list.Forget(words[1]))
+	rule, err := list.Forget(words[1])
+	if rule == "" {
+		return unanswered(words[1], err)
+	}
+	return env.note(args.RulesKind, map[string]any{"action": "revoked", "rule": rule})
 }
 
 // answering returns the function that gives an answer, or the one that flags choose.

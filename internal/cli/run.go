@@ -101,7 +101,7 @@ func runParsed(ctx context.Context, report *report) error {
 	}
 	report.announce = post.Announce
 	report.audit = args.NewAudit(o.Audit, false)
-	if err := report.audit.Attach(runner, o.Area(e, policy, cmd.Dir)); err != nil {
+	if err := report.audit.Attach(runner, post, o.Area(e, policy, cmd.Dir)); err != nil {
 		return report.failed(err)
 	}
 	return execute(ctx, runner, cmd, report, console)

@@ -4,6 +4,7 @@
 package args
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -152,8 +154,9 @@ func (a *Audit) needed(err error) error {
 }
 
 // Attach has a Runner keep what happens, and its commands neither see nor change the log. In is what commands
-// can change. The end of a run is kept by [Audit.Record], not before.
-func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
+// can change. What was approved for the session, and is revoked by post, is kept as well. The end of a run is
+// kept by [Audit.Record], not before.
+func (a *Audit) Attach(r *sallyport.Runner, post *listen.QuestionServer, in reach.Area) error {
 	log, err := a.open()
 	if err != nil || log == nil {
 		return a.needed(err)
@@ -178,10 +181,18 @@ func (a *Audit) Attach(r *sallyport.Runner, in reach.Area) error {
 			err := remember(prefix, line)
 			if err == nil {
 				body, _ := json.Marshal(map[string]string{"action": "remembered", "rule": line})
-				_ = log.Append("rules", body) // neither fails: a word, and an object of strings
+				_ = log.Append(RulesKind, body) // neither fails: a word, and an object of strings
 			}
 			return err
 		}
+	}
+	revoke := post.Revoke
+	post.Revoke = func(id string) error {
+		err := revoke(id)
+		if err == nil {
+			err = a.Note(RulesKind, map[string]any{"action": "revoked", "approval": id})
+		}
+		return err
 	}
 	return nil
 }
@@ -251,18 +262,26 @@ func (a *Audit) Record(r explain.Record) (failed bool, err error) {
 	return false, err
 }
 
-// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and
-// the user name: the kind is a word, and the body an object. It is called once it is done; the error is that
-// of a required log.
-func Note(env *Env, kind string, body any) error {
-	set, err := AuditSettings(env)
-	a := NewAudit(set, false)
-	a.err = err
+// RulesKind is the kind of records about what is allowed from now on, or no more.
+const RulesKind = "rules"
+
+// Note implements records.ServerLog: it keeps what was done that is no run. The kind is a word. The error is
+// that of a required log.
+func (a *Audit) Note(kind string, body map[string]any) error {
 	text, err := json.Marshal(body)
 	if err == nil {
 		err = a.keep(kind, text)
 	}
-	return a.needed(errors.Join(err, a.Close()))
+	return a.needed(err)
+}
+
+// Note keeps what a command of the user did that is no run, in the log that the settings of the machine and
+// the user name: see [Audit.Note]. It is called once it is done.
+func Note(env *Env, kind string, body map[string]any) error {
+	set, err := AuditSettings(env)
+	a := NewAudit(set, false)
+	a.err = err
+	return cmp.Or(a.Note(kind, body), a.needed(a.Close()))
 }
 
 // keep appends a record and waits until it is kept.

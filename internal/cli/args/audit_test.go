@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -129,7 +130,8 @@ func TestAuditHidden(t *testing.T) {
 	a := NewAudit(config.Audit{Path: filepath.Join(dir, "log"), KeyFile: filepath.Join(dir, "k")}, false)
 	defer a.Close()
 	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite()}
-	if err := a.Attach(r, reach.Area{Policy: r.Policy, Workspace: workspace}); err != nil {
+	post := &listen.QuestionServer{}
+	if err := a.Attach(r, post, reach.Area{Policy: r.Policy, Workspace: workspace}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"log/audit.jsonl", "log", "k"} {
@@ -140,7 +142,7 @@ func TestAuditHidden(t *testing.T) {
 	}
 	a = NewAudit(config.Audit{Path: filepath.Join(workspace, "log")}, false)
 	defer a.Close()
-	err := a.Attach(r, reach.Area{Policy: r.Policy, Workspace: workspace})
+	err := a.Attach(r, post, reach.Area{Policy: r.Policy, Workspace: workspace})
 	if in := new(reach.Error); !errors.As(err, &in) {
 		t.Errorf("a log where commands write: %v", err)
 	}

@@ -88,7 +88,7 @@ func (o *Options) prepare(env *Env, r *runs.Request, words []string,
 	if err != nil {
 		return nil, err
 	}
-	if err := log.Attach(runner, o.Area(e, policy, cmd.Dir)); err != nil {
+	if err := log.Attach(runner, post, o.Area(e, policy, cmd.Dir)); err != nil {
 		post.Close()
 		return nil, err
 	}

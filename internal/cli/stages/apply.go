@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/server/stages"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -121,9 +122,7 @@ func reason(word string) string {
 
 // note keeps what was done with a stage.
 func (c *chosen) note(env *Env, action string) error {
-	info := c.Info()
-	return env.Note("stage", map[string]any{"action": action, "id": info.ID, "workspace": info.Workspace,
-		"paths": c.paths})
+	return env.Note(stages.NoteKind, stages.NoteOf(action, c.Info(), c.paths))
 }
 
 // discard is the verb discard.

@@ -18,6 +18,9 @@ type ServerLog interface {
 	event.Log
 	// Required says that nothing runs whose start is not kept.
 	Required() bool
+	// Note keeps what was done that is no run: kind is a word of lower case letters. It blocks until it is
+	// kept; the error is that of a required log.
+	Note(kind string, body map[string]any) error
 }
 
 // syncTime is how long a process waits until what happened is kept.

@@ -6,6 +6,7 @@ package execserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,13 @@ func (a *auditTrail) Sync(context.Context) error {
 		return errors.New("no space left")
 	}
 	a.kept = slices.Clone(a.emitted)
+	return nil
+}
+
+func (a *auditTrail) Note(kind string, body map[string]any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept = append(a.kept, fmt.Sprint(kind, " ", body["action"], " ", body["id"], " ", body["paths"]))
 	return nil
 }
 

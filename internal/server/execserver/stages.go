@@ -24,7 +24,11 @@ var stageMethods = sync.OnceValue(func() map[string]method {
 				return func(c *connection, id wire.ID) {
 					c.beside(id, func(ctx context.Context) (any, error) {
 						stager, _ := any(&c.server.exec).(executor.Stager) // not on every system
-						return perform(ctx, &stages.Server{Stager: stager, Owner: c.credential})
+						by := &stages.Server{Stager: stager, Owner: c.credential}
+						if log := c.server.opts.Audit; log != nil {
+							by.Note = log.Note
+						}
+						return perform(ctx, by)
 					})
 				}, err
 			}}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +60,9 @@ func stagedRun(d *driver, dir string, stage any, text string) string {
 func TestStages(t *testing.T) {
 	testenv.NeedUserNS(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	s := run(t, runOptions())
+	o, kept := runOptions(), new(auditTrail)
+	o.Audit = kept
+	s := run(t, o)
 	d, dir := drive(t, s.as("me"), nil), t.TempDir()
 	first := stagedRun(d, dir, "both", "echo one >a")
 	second := stagedRun(d, dir, "both", "cat a && echo two >b")
@@ -96,6 +99,7 @@ func TestStages(t *testing.T) {
 	if d.result(&got, "stage/diff", of); !strings.Contains(string(got.Part), "+two\n") {
 		t.Errorf("%s", got.Part)
 	}
+	d.result(&got, "stage/apply", map[string]any{"stageId": first, "dryRun": true})
 	d.result(&got, "stage/apply", map[string]any{"stageId": first, "paths": []string{"a"}})
 	if text, _ := os.ReadFile(filepath.Join(dir, "a")); string(text) != "one\n" || len(got.Applied) != 1 ||
 		got.Left != 1 {
@@ -106,6 +110,10 @@ func TestStages(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "b")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was discarded: %v", err)
+	}
+	want := []string{"stage applied " + first + " [a]", "stage discarded " + first + " []"}
+	if !slices.Equal(kept.kept, want) {
+		t.Errorf("the audit log has %q, want %q", kept.kept, want)
 	}
 }
 

@@ -179,27 +179,31 @@ func (l *QuestionListing) Answer(id string, answer approval.Answer, message, pat
 		Decision: answer.String(), Message: message, Path: path}, nil)
 }
 
-// Forget has a process forget an approval for the session, or removes a rule from the file; its ID
-// may be shortened. The error is as that of Answer.
-func (l *QuestionListing) Forget(id string) error {
+// Forget has a process forget an approval for the session, which keeps that in its audit log, or removes a
+// rule from the file and returns it, for the log of the caller. The ID may be shortened. The error is as that
+// of Answer.
+func (l *QuestionListing) Forget(id string) (rule string, err error) {
 	at, err := pick(l.Remembered(), id)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case at >= len(l.Rules):
 		s := l.Session[at-len(l.Rules)]
-		return s.socket.call("question/forget", map[string]any{"id": s.ID}, nil)
+		return "", s.socket.call("question/forget", map[string]any{"id": s.ID}, nil)
 	}
 	lock, err := dirs.Lock("rules")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer lock.Close()
 	found, err := files.Remove(l.file, l.Rules[at].Rule)
 	if err == nil && !found {
 		err = ErrUnknownQuestion
 	}
-	return err
+	if err != nil {
+		return "", err
+	}
+	return l.Rules[at].Rule, nil
 }
 
 // Open returns the IDs of the questions, each with what is asked.

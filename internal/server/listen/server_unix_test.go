@@ -292,10 +292,10 @@ func TestSession(t *testing.T) {
 		l.Session[0].Time.IsZero() {
 		t.Fatalf("%+v", l)
 	}
-	if err := l.Forget("abc"); err != nil || len(memory.List()) != 0 {
+	if rule, err := l.Forget("abc"); err != nil || rule != "" || len(memory.List()) != 0 {
 		t.Errorf("%v, %v", err, memory.List())
 	}
-	if err := l.Forget("abc"); !errors.Is(err, ErrUnknownQuestion) {
+	if _, err := l.Forget("abc"); !errors.Is(err, ErrUnknownQuestion) {
 		t.Errorf("forgotten twice: %v", err)
 	}
 }
@@ -312,10 +312,10 @@ func TestForgetRule(t *testing.T) {
 	if err != nil || len(l.Rules) != 1 {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	if err := l.Forget("rule-"); err != nil {
+	if rule, err := l.Forget("rule-"); err != nil || rule != line {
 		t.Error(err)
 	}
-	if err := l.Forget("rule-"); !errors.Is(err, ErrUnknownQuestion) {
+	if _, err := l.Forget("rule-"); !errors.Is(err, ErrUnknownQuestion) {
 		t.Errorf("forgotten twice: %v", err)
 	}
 	if text, err := os.ReadFile(file); string(text) != "# mine\n" || err != nil {

@@ -20,6 +20,24 @@ import (
 type Server struct {
 	Stager executor.Stager // nil where there are none
 	Owner  string
+	// Note keeps in the audit log what was done with a stage. Nil keeps nothing.
+	Note func(kind string, body map[string]any) error
+}
+
+// NoteKind is the kind of records about stages.
+const NoteKind = "stage"
+
+// NoteOf is the record of what was done with a stage: the action is "applied" or "discarded". No paths mean
+// all.
+func NoteOf(action string, info executor.StageInfo, paths []string) map[string]any {
+	return map[string]any{"action": action, "id": info.ID, "workspace": info.Workspace, "paths": paths}
+}
+
+func (s *Server) note(action string, stage executor.Stage, paths []string) error {
+	if s.Note == nil {
+		return nil
+	}
+	return s.Note(NoteKind, NoteOf(action, stage.Info(), paths))
 }
 
 // A Request is a decoded request. The error is a *wire.Error.
@@ -32,21 +50,19 @@ func Methods() map[string]func(json.RawMessage) (Request, error) {
 			_, err := wire.DecodeNothing(params)
 			return func(ctx context.Context, s *Server) (any, error) { return s.list(ctx) }, err
 		},
-		methodChanges: on(func(ctx context.Context, s executor.Stage, p *ChangesOf) (any, error) {
+		methodChanges: on(func(ctx context.Context, _ *Server, s executor.Stage, p *ChangesOf) (any, error) {
 			all, err := s.Changes(ctx, p.Paths...)
 			list, _ := wire.Fit(all[min(p.After, uint64(len(all))):], maxAnswer)
 			return Changes{Total: len(all), Changes: list}, err
 		}),
-		methodDiff: on(diff),
-		methodApply: on(func(ctx context.Context, s executor.Stage, p *Apply) (any, error) {
-			done, err := s.Apply(ctx, executor.ApplyOptions{Paths: p.Paths, DryRun: p.DryRun, Force: p.Force})
-			if conflict := new(executor.ConflictError); errors.As(err, &conflict) {
-				err = nil // the result says so
+		methodDiff:  on(diff),
+		methodApply: on(apply),
+		methodDiscard: on(func(ctx context.Context, by *Server, s executor.Stage, p *Discard) (any, error) {
+			err := s.Discard(ctx, p.Force, p.Paths...)
+			if err == nil {
+				err = by.note("discarded", s, p.Paths)
 			}
-			return applied(done), err
-		}),
-		methodDiscard: on(func(ctx context.Context, s executor.Stage, p *Discard) (any, error) {
-			return struct{}{}, s.Discard(ctx, p.Force, p.Paths...)
+			return struct{}{}, err
 		}),
 	}
 }
@@ -55,7 +71,8 @@ func Methods() map[string]func(json.RawMessage) (Request, error) {
 func on[P any, Q interface {
 	*P
 	of() *Of
-}](perform func(context.Context, executor.Stage, *P) (any, error)) func(json.RawMessage) (Request, error) {
+}](perform func(context.Context, *Server, executor.Stage, *P) (any, error),
+) func(json.RawMessage) (Request, error) {
 	return func(params json.RawMessage) (Request, error) {
 		p, err := wire.Decode[P](params)
 		return func(ctx context.Context, s *Server) (any, error) {
@@ -63,7 +80,7 @@ func on[P any, Q interface {
 			if err != nil {
 				return nil, failure(err)
 			}
-			result, err := perform(ctx, stage, p)
+			result, err := perform(ctx, s, stage, p)
 			return result, failure(err)
 		}, err
 	}
@@ -131,10 +148,22 @@ func (w *window) Write(p []byte) (int, error) {
 
 // diff makes the diff for each part again, which keeps nothing between requests: the digest tells the client
 // whether it is still the same one.
-func diff(ctx context.Context, s executor.Stage, p *DiffOf) (any, error) {
+func diff(ctx context.Context, _ *Server, s executor.Stage, p *DiffOf) (any, error) {
 	w, sum := &window{from: p.From, part: []byte{}}, sha256.New()
 	err := s.Diff(ctx, io.MultiWriter(w, sum), p.Paths...)
 	return Diff{Part: w.part, Total: w.at, Digest: hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// apply applies changes, and keeps that it did, also where it ended early.
+func apply(ctx context.Context, by *Server, s executor.Stage, p *Apply) (any, error) {
+	done, err := s.Apply(ctx, executor.ApplyOptions{Paths: p.Paths, DryRun: p.DryRun, Force: p.Force})
+	if conflict := new(executor.ConflictError); errors.As(err, &conflict) {
+		err = nil // the result says so
+	}
+	if done != nil && len(done.Applied) > 0 && !p.DryRun {
+		err = errors.Join(err, by.note("applied", s, p.Paths))
+	}
+	return applied(done), err
 }
 
 // applied returns the result for what was applied.
