@@ -97,6 +97,8 @@ type Cmd struct {
 	TTY       *executor.Size
 	Screen    bool // [Run.Screen] shows the terminal; it needs TTY
 	OpenStdin bool // [Run.Write] takes input; without it, and without TTY, the input is empty
+	// Trace is that of [sallyport.Cmd].
+	Trace event.TraceContext
 }
 
 // params returns the parameters of run/start.
@@ -107,6 +109,7 @@ func (c *Client) params(cmd *Cmd) (*wire.RunStart, error) {
 	p := &wire.RunStart{
 		Args: slices.Concat(cmd.Flags, []string{"--"}, cmd.Args), Dir: cmd.Dir,
 		OpenStdin: cmd.OpenStdin, Screen: cmd.Screen, Events: c.opts.Events != nil,
+		Trace: wire.Trace(cmd.Trace.Valid()),
 	}
 	if cmd.Sandbox != "" {
 		p.Sandbox = &wire.RunSandbox{Name: cmd.Sandbox}

@@ -25,17 +25,23 @@ import (
 type collector struct {
 	*httptest.Server
 
+	posted chan struct{} // has one for what was posted since it was taken
+
 	mu     sync.Mutex
 	bodies map[string][]byte
 }
 
 func newCollector(t testing.TB) *collector {
-	c := &collector{bodies: make(map[string][]byte)}
+	c := &collector{posted: make(chan struct{}, 1), bodies: make(map[string][]byte)}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.bodies[r.URL.Path] = append(c.bodies[r.URL.Path], body...)
+		select {
+		case c.posted <- struct{}{}:
+		default:
+		}
 	}))
 	t.Cleanup(c.Close)
 	return c
@@ -194,6 +200,69 @@ func TestTelemetryServers(t *testing.T) {
 			}
 			if !c.has(t, child) {
 				t.Errorf("%s is not in the traces", child)
+			}
+		})
+	}
+}
+
+// TestTelemetryElsewhere: a run of another server, or of the daemon, is in the trace of who started it, and so
+// is its command. What is no trace context is not passed on, also not as a variable of another process.
+func TestTelemetryElsewhere(t *testing.T) {
+	t.Parallel()
+	testenv.NeedUserNS(t)
+	for _, test := range []struct {
+		name, flags string
+		enabled     bool
+		context     []string // variables of the caller
+		want        string   // what the command gets; "child" is a span of its own in the trace
+	}{
+		{"remote", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, traced + " a=b"},
+		{"remote, with telemetry", "--remote URL -C WORK -t=false", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
+		{"remote, no context", "--remote URL -C WORK -t=false", false, nil, ""},
+		{"remote, malformed", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced[1:], "TRACESTATE=a=b"}, ""},
+		{"remote, a malformed state", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a\tb"}, traced},
+		{"detach", "--detach", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, traced + " a=b"},
+		{"detach, with telemetry", "--detach", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
+		{"join, with telemetry", "--join here", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, c := newParlor(t), newCollector(t)
+			if test.enabled {
+				d.enableTelemetry(t)
+			}
+			say := func(variables []string, words ...string) string {
+				t.Helper()
+				cmd := d.command(t, append([]string{"sallyport"}, words...)...)
+				cmd.Env = append(append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL), variables...)
+				var said strings.Builder
+				cmd.Stderr = &said
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%q: %v, %s", words, err, &said)
+				}
+				return strings.TrimSpace(string(out))
+			}
+			say(nil, "run", "--detach", "--", "true")
+			flags := strings.NewReplacer("URL", "unix://"+filepath.Join(d.runtime, "sallyport", "daemon.sock"), "WORK",
+				d.work).Replace(test.flags)
+			words := append(append([]string{"run"}, strings.Fields(flags)...), "-c", `echo "$TRACEPARENT $TRACESTATE"`)
+			got := say(test.context, words...)
+			if test.flags == "--detach" {
+				id := got
+				say(nil, "wait", id)
+				got = say(nil, "logs", id)
+			}
+			if rest, ok := strings.CutPrefix(test.want, "child"); ok {
+				if len(got) < len(traced) || got[:36] != traced[:36] || got[:len(traced)] == traced ||
+					got[len(traced):] != rest {
+					t.Errorf("the command gets %q", got)
+				}
+				endDaemon(d.runtime) // which sends what it has, also when it listens no more
+				for !c.has(t, got[:len(traced)]) {
+					<-c.posted
+				}
+			} else if got != test.want {
+				t.Errorf("the command gets %q, want %q", got, test.want)
 			}
 		})
 	}

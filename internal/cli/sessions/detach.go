@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
@@ -49,7 +50,8 @@ func Detach(ctx context.Context, env *Env, run *args.Options, words []string) er
 // variables count.
 func started(env *Env, run *args.Options, words []string) (*wire.RunStart, error) {
 	words = run.Words(words)
-	params := &wire.RunStart{Args: words}
+	params := &wire.RunStart{Args: words, Trace: wire.Trace(event.TraceContext{
+		Parent: env.Variable("TRACEPARENT"), State: env.Variable("TRACESTATE")}.Valid())}
 	if run.Server.URL == "" {
 		if env.Dir == "" {
 			return nil, explain.NewError("the current directory no longer exists; change to another one")

@@ -81,7 +81,7 @@ func (c *connection) ask(ctx context.Context, method string, params any) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	if text, err = wire.Request(id, method, text); err != nil {
+	if text, err = wire.Request(id, method, text, wire.Trace{}); err != nil {
 		return nil, err
 	}
 	if c.conn.Send(text) != nil {

@@ -101,7 +101,7 @@ func (h *fileProcess) call(r *files.Request) (any, error) {
 	defer context.AfterFunc(h.life, h.stop)()
 	h.next++
 	id := wire.Number(h.next)
-	text, err := wire.Request(id, r.Method, r.Params)
+	text, err := wire.Request(id, r.Method, r.Params, wire.Trace{})
 	if err != nil {
 		return nil, err
 	}

@@ -261,7 +261,11 @@ func (c *Client) enter(method string, params any, repeat bool) (*call, *Conn, er
 	}
 	c.last++
 	k := &call{id: c.last, repeat: repeat, sent: c.conn != nil, answer: make(chan answer, 1)}
-	if k.message, err = Request(Number(k.id), method, text); err != nil {
+	var trace Trace
+	if p, ok := params.(*RunStart); ok {
+		trace = p.Trace
+	}
+	if k.message, err = Request(Number(k.id), method, text, trace); err != nil {
 		return nil, nil, err
 	}
 	if len(k.message) > MaxFrame {

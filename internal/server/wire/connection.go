@@ -236,7 +236,7 @@ func (c *Client) greet(conn *Conn, session string) (*InitializeResult, error) {
 	c.last++
 	id := Number(c.last)
 	c.mu.Unlock()
-	request, err := Request(id, "initialize", params)
+	request, err := Request(id, "initialize", params, Trace{})
 	if err != nil {
 		return nil, err
 	}

@@ -234,13 +234,14 @@ func decodeError(value []byte) (*Error, error) {
 	return e, strict.Decode(value, e)
 }
 
-// Request encodes a request.
-func Request(id ID, method string, params json.RawMessage) ([]byte, error) {
+// Request encodes a request. A zero Trace is none.
+func Request(id ID, method string, params json.RawMessage, trace Trace) ([]byte, error) {
 	return encode(struct {
 		ID     ID              `json:"id"`
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params,omitempty"`
-	}{id, method, params})
+		Trace  Trace           `json:"trace,omitzero"`
+	}{id, method, params, trace})
 }
 
 // Response encodes the result of a request.

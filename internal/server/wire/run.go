@@ -45,6 +45,8 @@ type RunStart struct {
 	Unattended bool `json:"unattended,omitempty"`
 	// Stage takes the place of --stage in args; the zero value asks for none.
 	Stage RunStage `json:"stage,omitzero"`
+	// Trace is that of the request of a Client, beside its parameters. The zero Trace is none.
+	Trace Trace `json:"-" schema:"-"`
 }
 
 // RunSandbox is the named sandbox that a run joins.
