@@ -83,6 +83,35 @@ func TestRunRecord(t *testing.T) {
 	}
 }
 
+// TestRecordElsewhere: --record in the words of run/start has the server record, in its directory, and a client
+// names no file of it.
+func TestRecordElsewhere(t *testing.T) {
+	t.Parallel()
+	d := newParlor(t)
+	d.start(t, "--", "true")
+	remote := []string{"--remote", "unix://" + filepath.Join(d.runtime, "sallyport", "daemon.sock"), "-C", d.work}
+	id := d.start(t, "-t", "--record", "--", "echo", "first")
+	d.expects(t, 0, "", "wait", id)
+	x := testenv.StartTerminal(t, d.command(t, append(append([]string{"sallyport", "run"}, remote...), "--record", "--",
+		"echo", "second")...), 80, 24)
+	if code := x.Wait(); code != 0 {
+		t.Errorf("exit code %d: %s", code, x.Transcript())
+	}
+	list, _, _ := d.run(t, "recordings")
+	if lines := strings.Split(strings.TrimSpace(list), "\n"); len(lines) != 3 ||
+		!strings.HasSuffix(lines[1], "echo second") || !strings.HasSuffix(lines[2], "echo first") {
+		t.Errorf("it has\n%s", list)
+	}
+	words := append(append([]string{"run"}, remote...), "-t", "--record=made.cast", "--", "true")
+	if _, said, code := d.run(t, words...); code != 125 ||
+		!strings.Contains(said, "--record=FILE is not supported in a run of a client") {
+		t.Errorf("%d: %s", code, said)
+	}
+	if _, err := os.Stat(filepath.Join(d.work, "made.cast")); err == nil {
+		t.Error("a client has made a file")
+	}
+}
+
 // TestPlay plays on a terminal, with its keys, and lets nothing through that asks the terminal.
 func TestPlay(t *testing.T) {
 	t.Parallel()
