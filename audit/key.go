@@ -169,7 +169,7 @@ func loadKey(file string) (note.Signer, error) {
 		key, err = makeKey(file)
 	}
 	if err != nil {
-		return nil, &KeyError{file, err}
+		return nil, keyFailed(file, err)
 	}
 	signer, err := newSigner(strings.TrimSpace(string(key)))
 	if err != nil {
@@ -177,10 +177,26 @@ func loadKey(file string) (note.Signer, error) {
 	}
 	if k, ok := signer.(*ecdsaKey); ok {
 		if err := k.publish(file); err != nil {
-			return nil, &KeyError{file + pubExt, err}
+			return nil, keyFailed(file+pubExt, err)
 		}
 	}
 	return signer, nil
+}
+
+// keyFailed returns why a key cannot be used, or made: then it is a [*WriteError].
+func keyFailed(file string, err error) error {
+	if unwritten := new(WriteError); errors.As(err, &unwritten) {
+		return unwritten
+	}
+	return &KeyError{file, err}
+}
+
+// writeKey writes the text of a key.
+func writeKey(file, text string) error {
+	if err := safefile.Replace(file, []byte(text+"\n")); err != nil {
+		return &WriteError{file, err}
+	}
+	return nil
 }
 
 // makeKey makes a key. One whose verifier key is there was removed: a
@@ -202,7 +218,7 @@ func makeKey(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(private), safefile.Replace(file, []byte(private+"\n"))
+	return []byte(private), writeKey(file, private)
 }
 
 // generateKey makes a key of a name, which has no plus sign and no blank.
@@ -220,7 +236,7 @@ func (k *ecdsaKey) publish(file string) error {
 	if err != nil {
 		return err
 	}
-	return safefile.Replace(file+pubExt, []byte(public+"\n"))
+	return writeKey(file+pubExt, public)
 }
 
 // PublicKey returns the verifier key of a log, for [VerifyOptions.Keys] and for people who keep it

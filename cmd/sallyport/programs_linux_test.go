@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,15 @@ import (
 func programs() map[string]func() {
 	return map[string]func(){"sallyport": managed, "sallyport-sh": managed,
 		"act": act, "chaos": chaosMain, "unlocked": unlocked,
-		"lockall": lockAll, "eavesdrop": eavesdrop}
+		"lockall": lockAll, "eavesdrop": eavesdrop, "ontmpfs": onTmpfs}
+}
+
+// onTmpfs runs a program with a small file system at a directory. It must be in a mount namespace of its own.
+func onTmpfs() {
+	check(unix.Mount("tmpfs", os.Args[1], "tmpfs", 0, "size=256k,mode=0700"))
+	program, err := exec.LookPath(os.Args[2])
+	check(err)
+	check(unix.Exec(program, os.Args[2:], os.Environ()))
 }
 
 // unlocked waits until no process has a lock on any of the files.
