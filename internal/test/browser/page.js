@@ -75,5 +75,15 @@
   // controls are what a person can use.
   const controls = () => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex], [role=button]")]
     .filter((el) => shown(el) && !el.disabled && !el.closest("[inert], [aria-hidden=true]"));
-  window.sp = { all, until, where, hold, release, controls, shown, seen: {} };
+  // When an element with a testid was in the document for the first time.
+  const first = {};
+  new MutationObserver(() => {
+    for (const id of ["run"]) {
+      if (!(id in first) && document.querySelector(`[data-testid="${id}"]`)) {
+        first[id] = 0;
+        requestAnimationFrame(() => { first[id] = performance.now(); });
+      }
+    }
+  }).observe(document, { subtree: true, childList: true });
+  window.sp = { all, until, where, hold, release, controls, shown, seen: { first } };
 })();
