@@ -30,6 +30,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/strict"
 )
 
@@ -52,10 +53,17 @@ is started again on the same address. SIGINT and SIGTERM end it.
 type Env struct {
 	*args.Env
 	Sessions *sessions.Env
-	// Print prints for people on standard output.
+	// Print prints for people on standard output, and Say a message on standard error.
 	Print func(text string) error
+	Say   func(lines ...string)
 	// Token reads a token from a file, which it makes if it is missing.
 	Token func(path string) (string, error)
+	// Upstream checks the proxy that the settings name.
+	Upstream func(context.Context) explain.Check
+	// Proposed returns what config allow with flags would write to the settings of a project, and Allowed keeps in the
+	// audit log that it was written.
+	Proposed func(flags []string) (*trust.Proposal, []trust.Setting, error)
+	Allowed  func(settings []trust.Setting, dir string) error
 }
 
 // Options are the flags of console.
@@ -110,11 +118,19 @@ func Run(ctx context.Context, env *Env, o *Options) error {
 		return err
 	}
 	s, err := console.New(set, l.Addr())
-	if err == nil {
-		err = env.Print(address(l.Addr(), o.hosts, encryption != nil) + "/#token=" + s.Token() + "\n")
-	}
 	if err != nil {
 		return errors.Join(err, l.Close())
+	}
+	at := address(l.Addr(), encryption != nil)
+	if err := env.Print(at + "/#token=" + s.Token() + "\n"); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if o.open {
+		forgotten, err := openPage(env, set.Dir, at+"/#token="+s.Token())
+		if err != nil {
+			env.Say("cannot open a browser: " + explain.OneLine(err) + "; open the address above")
+		}
+		defer forgotten()
 	}
 	if err := s.Serve(ctx, l); err != nil {
 		return explain.NewError("cannot serve: %v", err)
@@ -161,7 +177,7 @@ func (o *Options) port(encryption *tls.Config) (net.Listener, error) {
 }
 
 // address returns the URL at which a person opens the page.
-func address(at net.Addr, hosts []string, encrypted bool) string {
+func address(at net.Addr, encrypted bool) string {
 	scheme, host := "http://", at.String()
 	if encrypted {
 		scheme = "https://"
@@ -176,11 +192,13 @@ func address(at net.Addr, hosts []string, encrypted bool) string {
 // methods are those that are answered in this process. With remote they are about another machine, which does not
 // have them.
 func methods(env *Env, remote bool) map[string]console.Method {
-	h := &history{env: env}
+	h, m := &history{env}, &machine{env}
 	var q questions
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
-		"history/list": h.list, "history/read": h.read,
+		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,
+		"recording/list": m.recordings, "recording/read": m.recording,
+		"machine/read": m.read, "approval/revoke": m.revoke,
 	}
 	if remote {
 		for name := range all {

@@ -62,11 +62,16 @@ func (questions) answer(_ context.Context, params json.RawMessage) (any, error) 
 }
 
 func (questions) forget(_ context.Context, params json.RawMessage) (any, error) {
+	return forget("", params)
+}
+
+// forget has a process forget what it remembers, or removes a rule from a file; empty is none.
+func forget(file string, params json.RawMessage) (any, error) {
 	var p wire.QuestionID
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	list, err := listen.ListQuestions("")
+	list, err := listen.ListQuestions(file)
 	if err == nil {
 		err = list.Forget(p.ID)
 	}

@@ -33,7 +33,7 @@ const maxCalls = 64
 var reads = map[string][]string{
 	"initialize": {"clientName", "extensionMethods"}, "environment/info": nil, "environment/status": nil,
 	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes", "waitMs"}, "run/screen": {"runId"},
-	"run/result": {"runId", "output", "from"}, "sandbox/list": nil, "stage/list": nil,
+	"run/result": {"runId", "output", "from"}, "run/wait": {"runId", "timeoutMs"}, "sandbox/list": nil, "stage/list": nil,
 	"stage/changes": {"stageId", "paths", "after"}, "stage/diff": {"stageId", "paths", "from"},
 	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit", "search"}, "history/read": {"id"},
 	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
@@ -204,6 +204,9 @@ func (p *relay) narrowed(m *wire.Message) []byte {
 		if v := given[name]; v != nil {
 			params[name] = v
 		}
+	}
+	if m.Method == "run/wait" { // a wait for output moves where the next one begins
+		params["for"] = json.RawMessage("{}")
 	}
 	m.Params, _ = json.Marshal(params) // it was decoded
 	data, _ := wire.Request(m.ID, m.Method, m.Params)
