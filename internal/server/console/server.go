@@ -105,7 +105,7 @@ func (s *Server) Token() string {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: requestTime, ReadTimeout: requestTime,
-		WriteTimeout: requestTime, IdleTimeout: time.Minute,
+		WriteTimeout: requestTime, IdleTimeout: time.Minute, DisableGeneralOptionsHandler: true,
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.Close() })
 	err := h.Serve(l)
