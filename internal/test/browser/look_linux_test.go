@@ -74,10 +74,10 @@ func (p *tab) show(view string) {
 // TestLook: in every view, light and dark: contrast, names of controls, nothing wider than 360 px.
 func TestLook(t *testing.T) {
 	t.Parallel()
-	_, p := lived(t)
+	s, p := lived(t)
 	for _, view := range views {
 		t.Run(view, func(t *testing.T) {
-			p.t = t
+			p.in(t, s)
 			p.size(1280, 800)
 			p.show(view)
 			for _, scheme := range []string{"light", "dark"} {
@@ -92,7 +92,6 @@ func TestLook(t *testing.T) {
 			}
 		})
 	}
-	p.t = t
 }
 
 // TestLookOfTerminal is TestLook for an open terminal, whose text has colors of its own.
@@ -153,10 +152,10 @@ func (p *tab) wantNames(where string) {
 // TestKeyboard: every view is opened, and every control in it reached, by keys alone, and the focus is seen.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
-	_, p := lived(t)
+	s, p := lived(t)
 	for _, view := range views {
 		t.Run(view, func(t *testing.T) {
-			p.t = t
+			p.in(t, s)
 			p.focus("nav-" + view)
 			p.keys(kb.Enter)
 			p.wait("view-" + view)
@@ -176,7 +175,6 @@ func TestKeyboard(t *testing.T) {
 			}
 		})
 	}
-	p.t = t
 }
 
 // focus presses Tab until an element has the focus.

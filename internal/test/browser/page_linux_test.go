@@ -114,6 +114,13 @@ func (p *tab) verify() {
 	}
 }
 
+// in has the helpers report to a subtest, until its end.
+func (p *tab) in(t *testing.T, s *seat) {
+	before := p.t
+	p.t, s.t = t, t
+	t.Cleanup(func() { p.t, s.t = before, before })
+}
+
 // do runs actions.
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()

@@ -31,6 +31,7 @@ func TestQuestions(t *testing.T) {
 		{"for the session", func() { p.click("question", "answer-approved_for_session") }, "approved_for_session", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			p.in(t, s)
 			a := s.asks("--", "touch", "made-by-"+strings.ReplaceAll(test.name, " ", "-"))
 			p.wait("question~made-by-" + strings.ReplaceAll(test.name, " ", "-"))
 			p.until(`document.title.includes("1")`)

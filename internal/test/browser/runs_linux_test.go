@@ -94,11 +94,11 @@ func TestRunsHostile(t *testing.T) {
 func (s *seat) stageID(script string) string {
 	s.t.Helper()
 	code, out := s.says("run", "--stage", "--json", "--", "sh", "-c", script)
-	var res struct{ Stage string }
-	if i := strings.Index(out, "{"); code != 0 || i < 0 || json.Unmarshal([]byte(out[i:]), &res) != nil || res.Stage == "" {
+	var res struct{ Stage struct{ ID string } }
+	if i := strings.Index(out, "{"); code != 0 || i < 0 || json.Unmarshal([]byte(out[i:]), &res) != nil || res.Stage.ID == "" {
 		s.t.Fatalf("exit code %d, %s", code, out)
 	}
-	return res.Stage
+	return res.Stage.ID
 }
 
 // TestChanges: a stage, its diffs, a part of it applied, the rest discarded.
@@ -194,7 +194,7 @@ func (p *tab) seek(part float64) {
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	s := newSeat(t)
-	s.write(s.home+"/.config/sallyport/config.toml", "[history]\nruns = 9000\n")
+	s.write(s.home+"/.config/sallyport/config.toml", "[recordings]\nretention = \"100h\"\n")
 	a := s.asks("--", "touch", "made")
 	s.must("approve", "--rule", a.id)
 	if _, code := a.decided(); code != 0 {
@@ -203,7 +203,7 @@ func TestMachine(t *testing.T) {
 	p := open(t, s.console())
 	p.view("machine")
 	p.until(`/native|bwrap/.test(sp.all(["view-machine"])[0].innerText)`)
-	p.until(`sp.all(["view-machine"])[0].innerText.includes("history.runs")`)
+	p.until(`sp.all(["view-machine"])[0].innerText.includes("recordings.retention")`)
 	p.click("revoke")
 	if p.count("confirm") > 0 {
 		p.click("confirm")
