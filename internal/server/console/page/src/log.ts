@@ -180,7 +180,7 @@ export class Log {
 
   // end returns the offset after all output so far.
   async #end(signal: AbortSignal): Promise<number> {
-    const params = { runId: this.#id, for: { exit: true }, timeoutMs: 0 };
+    const params = { runId: this.#id, for: {}, timeoutMs: 0 };
     return (await wire.call<{ next: number }>("run/wait", params, signal)).next;
   }
 
