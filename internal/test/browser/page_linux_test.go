@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a tab may take for what takes a moment.
-const patience = 90 * time.Second
+const patience = 20 * time.Second
 
 //go:embed page.js
 var pageScript string

@@ -19,8 +19,10 @@ interface ScreenState {
   modes?: string;
 }
 
-// How much of a log is on the screen at once, apart from what comes meanwhile.
-const span = 1 << 20;
+// How much of a log is on the screen at once, at most, apart from what comes meanwhile.
+const mostSpan = 256 << 10;
+// How far the screen may be behind a log that it follows; it leaves out what is before.
+const mostBehind = 2 << 20;
 // How much one answer has while the log is followed.
 const page = 256 << 10;
 
@@ -58,6 +60,11 @@ export class Log {
     this.#work.abort();
   }
 
+  // span is how much is on the screen at once: no more lines than the emulator keeps.
+  get #span(): number {
+    return Math.min(mostSpan, 2 * (this.#screen.term.options.scrollback ?? 1000));
+  }
+
   #begin(): AbortSignal {
     this.#work.abort();
     this.#work = new AbortController();
@@ -85,7 +92,7 @@ export class Log {
         if (signal.aborted) return;
         this.#set({ to: next, complete: r.complete });
         if (r.complete) return;
-        if (behind && (await this.#end(signal)) - next > 2 * span) next = await this.#tail(signal);
+        if (behind && (await this.#end(signal)) - next > mostBehind) next = await this.#tail(signal);
       } catch (e) {
         if (signal.aborted) return;
         if (e instanceof Cut) continue; // goes on at the offset, with the next connection
@@ -98,7 +105,10 @@ export class Log {
   /** Shows the range before, or after, the one that is shown. */
   async turn(back: boolean): Promise<void> {
     const { from, to } = this.place;
-    await this.at(back ? Math.max(0, from - span) : to, back ? from : to + span);
+    if (back) return this.at(Math.max(0, from - this.#span), from);
+    if (to >= (await this.#end(this.#work.signal))) return this.live();
+    await this.at(to, to + this.#span);
+    this.#screen.term.scrollToTop();
   }
 
   /** Shows a range. */
@@ -125,6 +135,7 @@ export class Log {
   async find(text: string, back: boolean, progress: (offset: number) => void): Promise<boolean> {
     const signal = this.#work.signal;
     const wanted = text.toLowerCase();
+    const span = this.#span;
     let { from, to } = this.place;
     const end = await this.#end(signal);
     while (!signal.aborted && (back ? from > 0 : to < end)) {
@@ -143,7 +154,7 @@ export class Log {
     const decoder = new TextDecoder();
     let text = "";
     while (from < to) {
-      const r = await this.#read(from, Math.min(to - from, span), 0, signal);
+      const r = await this.#read(from, Math.min(to - from, page), 0, signal);
       if (r.next === from) break;
       for (const c of r.chunks) text += decoder.decode(decode(c.chunk), { stream: true });
       from = r.next;
@@ -169,7 +180,7 @@ export class Log {
 
   // end returns the offset after all output so far.
   async #end(signal: AbortSignal): Promise<number> {
-    const params = { runId: this.#id, for: { exit: true }, timeoutMs: 0 };
+    const params = { runId: this.#id, for: {}, timeoutMs: 0 };
     return (await wire.call<{ next: number }>("run/wait", params, signal)).next;
   }
 
@@ -177,7 +188,7 @@ export class Log {
   async #tail(signal: AbortSignal): Promise<number> {
     try {
       const end = await this.#end(signal);
-      const from = Math.max(0, end - span);
+      const from = Math.max(0, end - this.#span);
       this.#screen.term.reset();
       if (from > 0) await this.#before(signal);
       this.#set({ from, to: from, live: true, missing: 0, complete: false });

@@ -147,7 +147,7 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
     <View name="recordings" title="Recording" wide tools={<a class="button" href="#/recordings">All recordings</a>}>
       <p class="dim"><code><Foreign text={name} /></code></p>
       {error !== undefined ? <Failed error={error} /> : p === undefined ? <p class="loading" aria-busy="true">Loading… {Math.round(part * 100)} %</p> : <Controls p={p} />}
-      <div class="term-frame" hidden={error !== undefined}>
+      <div class="term-frame free" hidden={error !== undefined}>
         <div class="term" data-testid="terminal" ref={into} role="region" aria-label="Screen of the recording" />
       </div>
       {p !== undefined && p.cast.beyond > 0 ? <p class="hint">The file is long: the last {bytes(p.cast.beyond)} are not played here. All of it: <code>sallyport play {name}</code></p> : null}

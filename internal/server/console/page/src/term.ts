@@ -67,10 +67,15 @@ function inert(term: Terminal): void {
   term.parser.registerEscHandler({ final: "Z" }, drop);
 }
 
+// How much memory the lines above the screen may have, and how much a cell has.
+const mostLines = 64 << 20;
+const cellBytes = 12;
+
 /** Makes an emulator in an element. */
 export function open(into: HTMLElement, o: { cols: number; rows: number; convertEol: boolean; label: string }): Screen {
   const term = new Terminal({
-    cols: o.cols, rows: o.rows, convertEol: o.convertEol, allowProposedApi: true, disableStdin: true, scrollback: 10_000,
+    cols: o.cols, rows: o.rows, convertEol: o.convertEol, allowProposedApi: true, disableStdin: true,
+    scrollback: Math.floor(mostLines / (o.cols * cellBytes)),
     fontFamily: font, fontSize: 13, lineHeight: 1.25, screenReaderMode: true, cursorInactiveStyle: "outline",
     minimumContrastRatio: 4.5, theme: theme(), macOptionIsMeta: true,
     linkHandler: { activate: () => undefined, allowNonHttpProtocols: false },
@@ -91,8 +96,9 @@ export function open(into: HTMLElement, o: { cols: number; rows: number; convert
     search,
     write: (data) => new Promise((resolve) => term.write(data, resolve)),
     fits: (element) => {
-      const row = into.querySelector<HTMLElement>(".xterm-screen")!;
-      const cell = { width: row.clientWidth / term.cols, height: row.clientHeight / term.rows };
+      const screen = into.querySelector<HTMLElement>(".xterm-screen")!;
+      const cell = { width: screen.clientWidth / term.cols, height: screen.clientHeight / term.rows };
+      if (!(cell.width > 0 && cell.height > 0)) return { cols: term.cols, rows: term.rows }; // it is not shown
       const style = getComputedStyle(element);
       const width = element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 14;
       const height = element.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);

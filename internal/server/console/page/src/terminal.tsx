@@ -65,7 +65,9 @@ async function connect(id: string, into: HTMLElement, signal: AbortSignal, o: {
     if (isDetach(e)) return false; // the view takes it
     if (desk.control) return true;
     const pages = e.type !== "keydown" ? 0 : e.key === "PageUp" ? -1 : e.key === "PageDown" ? 1 : 0;
-    if (pages !== 0) screen.term.scrollPages(pages);
+    const top = screen.term.buffer.active.viewportY === 0;
+    if (pages < 0 && top && log.place.from > 0) log.turn(true).catch(o.fail);
+    else if (pages !== 0) screen.term.scrollPages(pages);
     return false;
   });
   signal.addEventListener("abort", () => {
@@ -238,7 +240,7 @@ function LogTools({ desk, place }: { desk: { current: Desk | undefined }; place:
       }} onEnter={(shift) => void find(!shift)} />
       {busy === "" ? null : <span class="hint">{busy}</span>}
       <span class="group">
-        <button data-testid="log-older" disabled={(place?.from ?? 0) === 0} onClick={() => turn(true)}>Older output</button>
+        <button data-testid="log-older" title="Older output" disabled={(place?.from ?? 0) === 0} onClick={() => turn(true)}>Older</button>
         <button data-testid="log-newer" disabled={place?.live ?? true} onClick={() => turn(false)}>Newer</button>
         <button data-testid="log-live" disabled={place?.live ?? true} onClick={() => void desk.current?.log.live().catch(tellError)}>Live</button>
       </span>
