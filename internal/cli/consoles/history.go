@@ -5,6 +5,7 @@ package consoles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,15 +125,15 @@ func (r *recorded) matches(search string) bool {
 
 // A denied is a denial with what allows it. The member names stay.
 type denied struct {
-	Op       sandbox.Op `json:"op"`
-	Path     string     `json:"path,omitempty"`
-	Host     string     `json:"host,omitempty"`
-	Text     string     `json:"text"` // the line of why
-	Rule     string     `json:"rule,omitempty"`
-	Source   string     `json:"source"`
-	Grant    string     `json:"grant,omitempty"`
-	Harmless string     `json:"harmless,omitempty"`
-	Program  string     `json:"program,omitempty"`
+	Op       sandbox.Op     `json:"op"`
+	Path     string         `json:"path,omitempty"`
+	Host     string         `json:"host,omitempty"`
+	Text     string         `json:"text"` // the line of why
+	Rule     string         `json:"rule,omitempty"`
+	Source   sandbox.Source `json:"source"` // how it is known
+	Grant    string         `json:"grant,omitempty"`
+	Harmless string         `json:"harmless,omitempty"` // why it is known to do no harm
+	Program  string         `json:"program,omitempty"`
 }
 
 // A detail is the result of history/read. The member names stay.
@@ -167,7 +168,7 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
-			Text: explain.Operation(one, home), Rule: one.Rule, Source: string(one.Source), Grant: one.Grant,
+			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant, one.Wider),
 			Harmless: one.Harmless, Program: one.Program})
 	}
 	a := allowing{explain.ShellWords(explain.AllowingCommand(*r, "")),
