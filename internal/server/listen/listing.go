@@ -207,16 +207,6 @@ func (q *Question) Answer(a *wire.QuestionAnswer) error {
 	return q.socket.call("question/answer", a, nil)
 }
 
-// Digest identifies what the question says.
-func (q *Question) Digest() string { return q.digest }
-
-// Decide answers the question, as it was listed; digest is that of what a person was shown. The error is
-// [ErrUnknownQuestion], [ErrNotOffered], [ErrOther] or that of the connection.
-func (q *Question) Decide(digest, decision, message, path string) error {
-	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: digest,
-		Decision: decision, Message: message, Path: path}, nil)
-}
-
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID
 // may be shortened. The error is as that of Answer.
 func (l *QuestionListing) Forget(id string) error {
