@@ -13,15 +13,45 @@ interface Approval {
   scope?: string;
 }
 
+interface Check {
+  name: string;
+  ok: boolean;
+  detail: string;
+  fix: string;
+  needed: boolean;
+}
+
+interface Lack {
+  wall?: string;
+  why?: string;
+}
+
+interface Level {
+  level: string;
+  available: boolean;
+  why?: string;
+  fix?: string;
+  holds?: string[];
+  lacks?: (Lack | string)[];
+}
+
+interface Source {
+  layer: string;
+  file?: string;
+  line?: number;
+}
+
 interface Machine {
   version: string;
   os: string;
-  doctor?: { check: string; ok: boolean | null; detail?: string; fix?: string }[];
-  levels?: unknown[];
-  limits?: unknown[];
-  settings?: { key: string; value: unknown; origin?: string }[];
-  rules?: { file: string; text?: string; lines?: string[] }[];
-  approvals?: Approval[];
+  ok: boolean;
+  level: string;
+  doctor: Check[];
+  levels: Level[];
+  settings: { key: string; value: unknown; origin: Source[] }[];
+  notes: string[];
+  rules: { file: string; text: string }[];
+  approvals: Approval[];
 }
 
 export function MachineView(): JSX.Element {
@@ -32,16 +62,16 @@ export function MachineView(): JSX.Element {
       {got.error !== undefined ? <Failed error={got.error} /> : m === undefined ? <Loading /> : (
         <div class="stack">
           <p class="dim">sallyport <Foreign text={m.version} /> on <Foreign text={m.os} /></p>
+          {m.notes.map((n) => <p class="hint"><Foreign text={n} /></p>)}
           <Doctor m={m} />
-          <Approvals list={m.approvals ?? []} done={got.reload} />
-          <Part title="Levels" list={m.levels ?? []} none="No sandbox level is known for this machine.">{(l) => <Thing of={l} />}</Part>
-          {m.limits === undefined ? null : <Part title="Limits" list={m.limits} none="No limits are set.">{(l) => <Thing of={l} />}</Part>}
+          <Approvals list={m.approvals} done={got.reload} />
+          <Part title="Levels" list={m.levels} none="No sandbox level is known for this machine.">{(l) => <LevelOf l={l} />}</Part>
           <Settings m={m} />
-          <Part title="Rules" list={m.rules ?? []} none="No rules of your own. Add some with sallyport rules, or by an answer that remembers one.">
+          <Part title="Rules" list={m.rules} none="No rules of your own. An answer that remembers a rule makes the first one.">
             {(r) => (
               <details>
                 <summary><code><Foreign text={r.file} /></code></summary>
-                <pre class="command"><code><Foreign text={r.text ?? (r.lines ?? []).join("\n")} lines /></code></pre>
+                <pre class="command"><code><Foreign text={r.text} lines /></code></pre>
               </details>
             )}
           </Part>
@@ -60,25 +90,31 @@ function Part<T>(p: { title: string; list: T[]; none: string; children(of: T): C
   );
 }
 
-// Thing shows a value of a kind that the server decides, such as a level.
-function Thing({ of }: { of: unknown }): JSX.Element {
-  if (typeof of !== "object" || of === null) return <Foreign text={String(of)} />;
-  const parts = Object.entries(of).filter(([, v]) => v !== null && v !== "" && v !== undefined);
-  return <>{parts.map(([k, v]) => <span class="pair"><span class="dim">{k}</span> <Foreign text={typeof v === "string" ? v : JSON.stringify(v)} /></span>)}</>;
+function LevelOf({ l }: { l: Level }): JSX.Element {
+  const lacks = (l.lacks ?? []).map((x) => (typeof x === "string" ? x : `${x.wall ?? ""}${x.why ? ` (${x.why})` : ""}`));
+  return (
+    <>
+      <strong><Foreign text={l.level} /></strong> <span class={`badge ${l.available ? "live" : ""}`}>{l.available ? "available" : "not available"}</span>
+      {l.why ? <p class="dim"><Foreign text={l.why} /></p> : null}
+      {l.available && (l.holds ?? []).length > 0 ? <p class="dim">Enforces: <Foreign text={l.holds!.join(", ")} /></p> : null}
+      {l.available && lacks.length > 0 ? <p class="dim">Lacks: <Foreign text={lacks.join(", ")} /></p> : null}
+      {l.fix ? <p class="hint">Fix: <Foreign text={l.fix} /></p> : null}
+    </>
+  );
 }
 
 function Doctor({ m }: { m: Machine }): JSX.Element {
-  const all = m.doctor ?? [];
-  const bad = all.filter((d) => d.ok === false).length;
+  const bad = m.doctor.filter((d) => !d.ok).length;
+  const all = m.ok ? `the default sandbox is available (level: ${m.level})` : "the default sandbox is not available";
   return (
     <section class="card">
-      <h2>Doctor {bad === 0 ? <span class="badge live">all well</span> : <span class="badge bad">{bad} to fix</span>}</h2>
-      {all.length === 0 ? <p class="dim">No check was made. Run <code>sallyport doctor</code>.</p> : null}
+      <h2>Doctor <span class={`badge ${m.ok ? "live" : "bad"}`}><Foreign text={all} /></span></h2>
+      {bad === 0 ? null : <p class="dim">{bad === 1 ? "One check" : `${bad} checks`} did not pass. Only those that are needed prevent the default sandbox.</p>}
       <ul class="plain doctor">
-        {all.map((d) => (
+        {m.doctor.map((d) => (
           <li>
-            <span class={`mark ${d.ok === false ? "bad" : d.ok ? "good" : ""}`} role="img" aria-label={d.ok === false ? "not well" : d.ok ? "well" : "not known"}>{d.ok === false ? "✗" : d.ok ? "✓" : "–"}</span>
-            <div><strong><Foreign text={d.check} /></strong> <Foreign text={d.detail ?? ""} />{d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
+            <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed" : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
+            <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
           </li>
         ))}
       </ul>
@@ -86,8 +122,14 @@ function Doctor({ m }: { m: Machine }): JSX.Element {
   );
 }
 
+// where says where a setting comes from.
+function where(origin: Source[]): string {
+  const of = (s: Source): string => (s.file ? `${s.file}${s.line ? `:${s.line}` : ""}` : s.layer);
+  return origin.length === 0 ? "default" : [...new Set(origin.map(of))].join(", ");
+}
+
 function Settings({ m }: { m: Machine }): JSX.Element {
-  const all = m.settings ?? [];
+  const all = m.settings;
   return (
     <section class="card">
       <h2>Settings</h2>
@@ -99,7 +141,7 @@ function Settings({ m }: { m: Machine }): JSX.Element {
               <tr>
                 <td><code><Foreign text={s.key} /></code></td>
                 <td><code><Foreign text={typeof s.value === "string" ? s.value : JSON.stringify(s.value)} /></code></td>
-                <td class="dim"><Foreign text={s.origin ?? "default"} /></td>
+                <td class="dim"><Foreign text={where(s.origin)} /></td>
               </tr>
             ))}
           </tbody>

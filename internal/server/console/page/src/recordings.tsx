@@ -11,16 +11,15 @@ import { wire } from "./wire.js";
 
 interface Recording {
   name: string;
-  startedAtMs: number;
+  startedAtMs?: number;
   durationMs?: number;
   bytes: number;
   title?: string;
-  runId?: string;
 }
 
 export function Recordings(): JSX.Element {
   const list = useCall<{ recordings: Recording[] }>("recording/list", {});
-  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a, b) => b.startedAtMs - a.startedAtMs);
+  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a, b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
   return (
     <View name="recordings" title="Recordings" tools={<button onClick={list.reload}>Refresh</button>}>
       {list.error !== undefined ? <Failed error={list.error} /> : all === undefined ? <Loading /> : null}
@@ -34,7 +33,7 @@ export function Recordings(): JSX.Element {
           <li class="row" data-testid="recording" data-name={r.name} key={r.name}>
             <a class="row-link" href={`#/recordings/${encodeURIComponent(r.name)}`}>
               <div class="row-top"><strong class="one-line"><Foreign text={r.title || r.name} /></strong></div>
-              <p class="dim meta"><Ago ms={r.startedAtMs} />{r.durationMs === undefined ? null : <span>{duration(r.durationMs)}</span>}<span>{bytes(r.bytes)}</span><span class="cwd"><Foreign text={r.name} /></span></p>
+              <p class="dim meta">{r.startedAtMs ? <Ago ms={r.startedAtMs} /> : null}{r.durationMs === undefined ? null : <span>{duration(r.durationMs)}</span>}<span>{bytes(r.bytes)}</span><span class="cwd"><Foreign text={r.name} /></span></p>
             </a>
           </li>
         ))}

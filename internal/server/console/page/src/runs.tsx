@@ -33,18 +33,28 @@ interface Denial {
   host?: string;
   rule?: string;
   source?: string;
-  errno?: string;
+  text?: string;
   grant?: string;
+  harmless?: string;
+  program?: string;
+}
+
+// What the page shows of the result of a run.
+interface Result {
+  error?: string;
+  network_hosts?: { host: string; port?: number; bytes_up?: number; bytes_down?: number }[];
+  limits?: { limit: string; value?: number | string; by?: string; hit?: boolean }[];
+  survivors?: number;
+  survivor_list?: { pid?: number; name?: string; command?: string }[];
+  stage?: { id: string; name?: string };
 }
 
 interface History {
   run: Summary;
-  result?: Record<string, unknown>;
+  result?: Result;
+  text?: string;
   denials: Denial[];
-  allow?: { command?: string; config?: string; lines?: string[] | string };
-  hosts?: { host: string; port?: number; bytes_up?: number; bytes_down?: number }[];
-  limits?: { limit: string; value?: number | string; by?: string; hit?: boolean }[];
-  survivors?: { pid?: number; name?: string; command?: string }[] | number;
+  allow?: { command?: string; config?: string };
 }
 
 export function Runs(): JSX.Element {
@@ -132,13 +142,13 @@ export function RunDetail({ id }: { id: string }): JSX.Element {
 function Head({ h }: { h: History }): JSX.Element {
   const r = h.run;
   const e = ending(r.end, r.exitCode, r.signal);
-  const error = h.result?.["error"];
+  const error = h.result?.error;
   return (
     <section class="card">
       <pre class="command"><code><Foreign text={words(r.argv)} /></code></pre>
       <dl class="facts">
         <Fact name="end"><span class={`badge ${e.bad ? "bad" : ""}`}>{e.text}</span></Fact>
-        {error ? <Fact name="error"><Foreign text={String(error)} /></Fact> : null}
+        {error ? <Fact name="error"><Foreign text={error} /></Fact> : null}
         <Fact name="exit code">{r.exitCode ?? "none"}</Fact>
         <Fact name="started">{time(r.startedAtMs)}</Fact>
         <Fact name="duration">{duration(r.durationMs)}</Fact>
@@ -161,7 +171,9 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
           <li class="denial" data-testid="run-denial">
             <div><span class="badge bad">{d.op}</span> <code><Foreign text={d.path ?? d.host ?? ""} /></code></div>
             <p class="dim meta">
-              {[d.errno, d.source].filter(Boolean).map((t) => <span><Foreign text={t!} /></span>)}
+              {d.program ? <span>by <code><Foreign text={d.program} /></code></span> : null}
+              {d.source ? <span><Foreign text={d.source} /></span> : null}
+              {d.harmless ? <span>harmless: <Foreign text={d.harmless} /></span> : null}
               {d.rule ? <span>rule: <code><Foreign text={d.rule} /></code></span> : null}
               {d.grant ? <span>least grant: <code><Foreign text={d.grant} /></code></span> : null}
             </p>
@@ -223,22 +235,27 @@ function Allow({ id, close }: { id: string; close(): void }): JSX.Element | null
 }
 
 function Rest({ h }: { h: History }): JSX.Element {
-  const survivors = typeof h.survivors === "number" ? [] : h.survivors ?? [];
-  const left = typeof h.survivors === "number" ? h.survivors : survivors.length;
+  const { network_hosts: hosts = [], limits = [], survivors: left = 0, survivor_list: survivors = [], stage } = h.result ?? {};
   return (
     <>
+      {stage === undefined ? null : (
+        <section class="card">
+          <h2>Changes</h2>
+          <p>What it changed is in the stage <a href={`#/changes/${encodeURIComponent(stage.id)}`}><Foreign text={stage.name || stage.id} /></a>, until it is applied or discarded.</p>
+        </section>
+      )}
       <section class="card">
         <h2>Hosts</h2>
-        {(h.hosts ?? []).length === 0 ? <p class="dim">It reached no host by the managed network.</p> : (
-          <ul class="plain">{h.hosts!.map((o) => (
+        {hosts.length === 0 ? <p class="dim">It reached no host by the managed network.</p> : (
+          <ul class="plain">{hosts.map((o) => (
             <li><code><Foreign text={o.host} />{o.port ? `:${o.port}` : ""}</code> <span class="dim">{bytes(o.bytes_up ?? 0)} up, {bytes(o.bytes_down ?? 0)} down</span></li>
           ))}</ul>
         )}
       </section>
       <section class="card">
         <h2>Limits</h2>
-        {(h.limits ?? []).length === 0 ? <p class="dim">It ran without limits. Set them with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.</p> : (
-          <ul class="plain">{h.limits!.map((l) => (
+        {limits.length === 0 ? <p class="dim">It ran without limits. Set them with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.</p> : (
+          <ul class="plain">{limits.map((l) => (
             <li><code><Foreign text={l.limit} /></code> {String(l.value ?? "")} <span class="dim"><Foreign text={l.by ? `by ${l.by}` : ""} /></span>{l.hit ? <span class="badge bad">exceeded</span> : null}</li>
           ))}</ul>
         )}
@@ -248,6 +265,12 @@ function Rest({ h }: { h: History }): JSX.Element {
         {left === 0 ? <p class="dim">No process was left when it ended.</p> : <p>{plural(left, "process").replace("processs", "processes")} had to be ended after it.</p>}
         <ul class="plain">{survivors.map((s) => <li><code>{s.pid} <Foreign text={s.command ?? s.name ?? ""} /></code></li>)}</ul>
       </section>
+      {h.text ? (
+        <details>
+          <summary>As <code>sallyport why</code> prints it</summary>
+          <pre class="command"><code><Foreign text={h.text} lines /></code></pre>
+        </details>
+      ) : null}
     </>
   );
 }
