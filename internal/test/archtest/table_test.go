@@ -33,6 +33,7 @@ const (
 	layerQuestions // what other processes of the user answer
 	layerArgs      // the words of a command line
 	layerVerbs     // what they do
+	layerPages     // what a page of them does
 	layerCLI
 	layerMain
 )
@@ -131,10 +132,10 @@ var layers = map[string]int{
 	"internal/cli/otel":          layerServers,
 	"internal/server/execserver": layerServers,
 	"internal/server/mcp":        layerServers,
+	"internal/server/console":    layerServers,
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
-	"internal/console":       layerDoors,
 	"internal/fleet":         layerDoors,
 	"internal/server/listen": layerQuestions,
 
@@ -145,12 +146,14 @@ var layers = map[string]int{
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
 	"internal/cli/audits":   layerVerbs,
+	"internal/cli/consoles": layerPages,
 	"internal/cli/roff":     layerWords,
 
 	"internal/cli": layerCLI,
 
 	"cmd/sallyport":          layerMain,
 	"internal/test/archtest": layerMain,
+	"internal/test/browser":  layerMain,
 	"internal/test/e2e":      layerMain,
 	"internal/test/suites":   layerMain,
 }
@@ -158,6 +161,7 @@ var layers = map[string]int{
 // testOnly are rooms that only test files may import.
 var testOnly = map[string]bool{
 	"internal/test/archtest": true,
+	"internal/test/browser":  true,
 	"internal/test/suites":   true,
 	"internal/test/e2e":      true,
 	"internal/test/testenv":  true,
@@ -165,7 +169,7 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/server/mcp",
+	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet", "internal/server/mcp",
 		"internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
@@ -187,8 +191,8 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
-			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits",
+			"internal/server/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
+			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits", "internal/cli/consoles",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
@@ -264,6 +268,8 @@ var sharedModules = map[string]string{
 
 // testModules may be imported by every test file and by nothing else.
 var testModules = map[string]string{
+	"github.com/chromedp/cdproto":     "the words of the browser's protocol",
+	"github.com/chromedp/chromedp":    "the console in a real browser",
 	"github.com/google/go-cmp":        "differences between values, in words",
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
 	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",

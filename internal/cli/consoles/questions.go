@@ -1,0 +1,99 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package consoles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/server/console"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+)
+
+// questions answers the methods about open questions of all processes of this user.
+type questions struct{ watch *listen.QuestionWatch }
+
+// An asked is an open question. The member names stay.
+type asked struct {
+	ID      string          `json:"id"`
+	Digest  string          `json:"digest"`
+	Request json.RawMessage `json:"request"` // what an approver program gets
+	Source  string          `json:"source"`  // which process asks
+	RunID   string          `json:"runId,omitempty"`
+	Expires int64           `json:"expiresAtMs,omitempty"`
+}
+
+// maxWait is how long a request waits for a change at most, in milliseconds.
+const maxWait = 600_000
+
+// list is question/list. With since it waits for a change.
+func (q questions) list(ctx context.Context, params json.RawMessage) (any, error) {
+	var p wire.ListWait
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(min(p.WaitMs, maxWait))*time.Millisecond)
+	defer cancel()
+	list, version := q.watch.Listing(ctx, p.Since)
+	answer := struct {
+		Questions []asked                  `json:"questions"`
+		Approved  []listen.QuestionSession `json:"approved"`
+		Silent    []string                 `json:"silent"`
+		Version   string                   `json:"version"`
+	}{[]asked{}, list.Session, list.Silent, version}
+	for _, one := range list.Pending {
+		answer.Questions = append(answer.Questions, asked{ID: one.Request.ID, Digest: one.Digest, Request: one.Text,
+			Source: "process " + strconv.Itoa(one.PID), RunID: one.RunID})
+	}
+	return answer, nil
+}
+
+// answer is question/answer.
+func (q questions) answer(ctx context.Context, params json.RawMessage) (any, error) {
+	var p wire.QuestionAnswer
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	list, _ := q.watch.Listing(ctx, "")
+	for _, one := range list.Pending {
+		if one.Request.ID == p.ID {
+			return struct{}{}, refused(one.Answer(&p))
+		}
+	}
+	return nil, refused(listen.ErrUnknownQuestion)
+}
+
+// forget is question/forget.
+func (q questions) forget(_ context.Context, params json.RawMessage) (any, error) {
+	return forget("", params)
+}
+
+// forget has a process forget what it remembers, or removes a rule from a file; empty is none.
+func forget(file string, params json.RawMessage) (any, error) {
+	var p wire.QuestionID
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	list, err := listen.ListQuestions(file)
+	if err == nil {
+		err = list.Forget(p.ID)
+	}
+	return struct{}{}, refused(err)
+}
+
+// refused turns an error of a process that asks into one for the page.
+func refused(err error) error {
+	for known, reason := range map[error]runs.Reason{listen.ErrUnknownQuestion: runs.UnknownQuestion,
+		listen.ErrNotOffered: runs.NotOffered, listen.ErrOther: runs.OtherQuestion} {
+		if errors.Is(err, known) {
+			return console.Refused(wire.CodeInvalidRequest, err.Error(), string(reason))
+		}
+	}
+	return err
+}

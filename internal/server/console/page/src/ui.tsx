@@ -1,0 +1,261 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { ago, line, pieces } from "./text.js";
+import { Refusal, wire } from "./wire.js";
+
+/** Shows words of others: what does not show itself is escaped, and marked. */
+export function Foreign({ text, lines = false }: { text: string; lines?: boolean }): JSX.Element {
+  return (
+    <bdi>
+      {pieces(text, lines).map((p) =>
+        p.hidden ? <span class="hidden-char" title="a character that does not show itself">{p.text}</span> : p.text,
+      )}
+    </bdi>
+  );
+}
+
+/** Renders its user again when the state of the connection changes, and returns the connection. */
+export function useWire(): typeof wire {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => wire.listen(() => again(undefined as never)), []);
+  return wire;
+}
+
+/** What was loaded, or why it was not. */
+export interface Loaded<T> {
+  value?: T;
+  error?: Error;
+}
+
+/** Watches a method while its user is shown, with the parameters that `key` stands for. */
+export function useWatch<T extends { version?: string }>(method: string, params: object, key = ""): Loaded<T> {
+  const [got, set] = useState<Loaded<T>>({});
+  useEffect(() => {
+    const end = new AbortController();
+    void wire.watch<T>(method, params, end.signal, (value, error) =>
+      set((old) => (error === undefined ? { value: value! } : { ...old, error })),
+    );
+    return () => end.abort();
+  }, [method, key]);
+  return got;
+}
+
+/** Calls a method now, after each new connection, when the window is looked at again, and by `reload`. */
+export function useCall<T>(method: string, params: object, key = ""): Loaded<T> & { reload(): void } {
+  const [got, set] = useState<Loaded<T>>({});
+  const [count, again] = useReducer((n: number) => n + 1, 0);
+  const reload = (): void => again(undefined as never);
+  useEffect(() => {
+    set({});
+    reload();
+  }, [method, key]);
+  useEffect(() => {
+    let times = wire.times;
+    const connected = wire.listen(() => {
+      if (wire.times !== times) reload();
+      times = wire.times;
+    });
+    addEventListener("focus", reload);
+    return () => {
+      connected();
+      removeEventListener("focus", reload);
+    };
+  }, []);
+  useEffect(() => {
+    const end = new AbortController();
+    void wire.ready(end.signal).then(async () => {
+      try {
+        const value = await wire.call<T>(method, params, end.signal);
+        if (!end.signal.aborted) set({ value });
+      } catch (e) {
+        if (e instanceof Refusal && !end.signal.aborted) set((old) => ({ ...old, error: e }));
+      }
+    });
+    return () => end.abort();
+  }, [count]);
+  return { ...got, reload };
+}
+
+/** Something to tell, until it is dismissed. */
+export interface Note {
+  id: number;
+  text: string;
+  bad: boolean;
+}
+
+let notes: Note[] = [];
+let lastNote = 0;
+const noteListeners = new Set<() => void>();
+
+function setNotes(all: Note[]): void {
+  notes = all.slice(-3);
+  for (const f of noteListeners) f();
+}
+
+/** Tells something. Words of others in it are escaped. */
+export function tell(text: string, bad = false): void {
+  setNotes([...notes.filter((n) => n.text !== text), { id: ++lastNote, text, bad }]);
+}
+
+/** Tells an error. */
+export function tellError(e: unknown): void {
+  tell(e instanceof Error ? e.message : String(e), true);
+}
+
+export function Notes(): JSX.Element {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    const f = (): void => again(undefined as never);
+    noteListeners.add(f);
+    return () => noteListeners.delete(f) as unknown as void;
+  }, []);
+  return (
+    <div class="notes" role="status" aria-live="polite">
+      {notes.map((n) => (
+        <div class={n.bad ? "note bad" : "note"} data-testid="notice" key={n.id}>
+          <span><Foreign text={n.text} /></span>
+          <button class="quiet" aria-label="Dismiss" onClick={() => setNotes(notes.filter((o) => o !== n))}>×</button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A view: a heading, and what is below it. */
+export function View(p: { name: string; title: string; tools?: ComponentChildren; wide?: boolean; children: ComponentChildren }): JSX.Element {
+  return (
+    <section class={p.wide ? "view wide" : "view"} data-testid={`view-${p.name}`} aria-labelledby="view-title">
+      <header class="view-head">
+        <h1 id="view-title" tabIndex={-1}>{p.title}</h1>
+        {p.tools === undefined ? null : <div class="tools">{p.tools}</div>}
+      </header>
+      {p.children}
+    </section>
+  );
+}
+
+/** What a view says when it has nothing to show: how it is filled. */
+export function Empty(p: { title: string; command?: string; children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="empty">
+      <p class="empty-title">{p.title}</p>
+      {p.children}
+      {p.command === undefined ? null : <pre class="command"><code>{p.command}</code></pre>}
+    </div>
+  );
+}
+
+/** Says why something is not shown. */
+export function Failed({ error }: { error: Error }): JSX.Element {
+  const here = error instanceof Refusal && error.reason === "notHere";
+  return (
+    <div class="empty" role="alert">
+      <p class="empty-title">{here ? "Not available for another machine" : "This cannot be shown"}</p>
+      <p><Foreign text={error.message} /></p>
+      {here ? <p>This console shows an exec-server of another machine. Run <code>sallyport console</code> there.</p> : null}
+    </div>
+  );
+}
+
+export function Loading(): JSX.Element {
+  return <p class="loading" aria-busy="true">Loading…</p>;
+}
+
+/** Shows how long ago a time was, and keeps it right. */
+export function Ago({ ms }: { ms: number }): JSX.Element {
+  useSeconds(ms > 0);
+  return <time dateTime={new Date(ms).toISOString()} title={new Date(ms).toLocaleString()}>{ago(ms)}</time>;
+}
+
+/** Renders its user again each second, while `on`. */
+export function useSeconds(on: boolean): void {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    if (!on) return undefined;
+    const timer = setInterval(() => again(undefined as never), 1000);
+    return () => clearInterval(timer);
+  }, [on]);
+}
+
+/** Copies a text, and says so. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell("Copied.");
+  } catch {
+    tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
+  }
+}
+
+/** Asks before something is done. The first button that has the focus is the one that does nothing. */
+export function Confirm(p: {
+  title: string;
+  action: string;
+  children?: ComponentChildren;
+  danger?: boolean;
+  onClose(yes: boolean): void;
+}): JSX.Element {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    ref.current?.querySelector<HTMLElement>("[data-testid=cancel]")?.focus();
+    return () => (before instanceof HTMLElement ? before.focus() : undefined);
+  }, []);
+  const cancel = (e: Event): void => {
+    e.preventDefault();
+    p.onClose(false);
+  };
+  return (
+    <dialog ref={ref} aria-labelledby="dialog-title" onCancel={cancel}>
+      <h2 id="dialog-title">{p.title}</h2>
+      {p.children}
+      <div class="buttons end">
+        <button data-testid="cancel" onClick={() => p.onClose(false)}>Cancel</button>
+        <button data-testid="confirm" class={p.danger ? "danger" : "accent"} onClick={() => p.onClose(true)}>{p.action}</button>
+      </div>
+    </dialog>
+  );
+}
+
+/** A search box. */
+export function Search(p: { value: string; label: string; onInput(text: string): void; onEnter?(back: boolean): void }): JSX.Element {
+  return (
+    <input type="search" class="search" data-testid="search" aria-label={p.label} placeholder={p.label} value={p.value}
+      spellcheck={false} autocomplete="off" onInput={(e) => p.onInput(e.currentTarget.value)}
+      onKeyDown={(e) => {
+        if (e.key !== "Enter") return;
+        e.preventDefault();
+        p.onEnter?.(e.shiftKey);
+      }} />
+  );
+}
+
+/** A name and what it stands for, in a list of them. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** Returns how something ended, in a word, and whether that is well. */
+export function ending(end: string | null | undefined, exitCode: number | null | undefined, signal?: number | string): { text: string; bad: boolean } {
+  switch (end) {
+    case "exited":
+      return { text: `exit ${exitCode ?? "?"}`, bad: exitCode !== 0 };
+    case "signaled":
+      return { text: signal ? `signal ${signal}` : `exit ${exitCode ?? "?"}`, bad: true };
+    case null:
+    case undefined:
+    case "":
+      return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`, bad: exitCode !== 0 };
+    default:
+      return { text: line(end).replaceAll("_", " "), bad: true };
+  }
+}
