@@ -99,7 +99,11 @@ func (m *machine) read(ctx context.Context, _ json.RawMessage) (any, error) {
 
 // revoke is approval/revoke.
 func (m *machine) revoke(_ context.Context, params json.RawMessage) (any, error) {
-	return forget(dirs.DefaultRules(m.env.Variable), params)
+	rule, err := forget(dirs.DefaultRules(m.env.Variable), params)
+	if rule != "" {
+		err = args.Note(m.env.Env, args.RulesKind, map[string]any{"action": "revoked", "rule": rule})
+	}
+	return struct{}{}, err
 }
 
 // A shownRecording is a recording in a list. The member names stay.

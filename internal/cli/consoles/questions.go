@@ -71,20 +71,22 @@ func (q questions) answer(ctx context.Context, params json.RawMessage) (any, err
 
 // forget is question/forget.
 func (q questions) forget(_ context.Context, params json.RawMessage) (any, error) {
-	return forget("", params)
+	_, err := forget("", params)
+	return struct{}{}, err
 }
 
-// forget has a process forget what it remembers, or removes a rule from a file; empty is none.
-func forget(file string, params json.RawMessage) (any, error) {
+// forget has a process forget what it remembers, or removes a rule from a file; empty is none. It returns
+// the rule.
+func forget(file string, params json.RawMessage) (rule string, err error) {
 	var p wire.QuestionID
 	if err := decode(params, &p); err != nil {
-		return nil, err
+		return "", err
 	}
 	list, err := listen.ListQuestions(file)
 	if err == nil {
-		err = list.Forget(p.ID)
+		rule, err = list.Forget(p.ID)
 	}
-	return struct{}{}, refused(err)
+	return rule, refused(err)
 }
 
 // refused turns an error of a process that asks into one for the page.

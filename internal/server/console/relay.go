@@ -209,7 +209,7 @@ func (p *relay) narrowed(m *wire.Message) []byte {
 		params["for"] = json.RawMessage("{}")
 	}
 	m.Params, _ = json.Marshal(params) // it was decoded
-	data, _ := wire.Request(m.ID, m.Method, m.Params)
+	data, _ := wire.Request(m.ID, m.Method, m.Params, wire.Trace{})
 	return data
 }
 
