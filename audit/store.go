@@ -139,6 +139,12 @@ func (s *store) append(batch []entry) (kept int, err error) {
 		return 0, err
 	}
 	defer c.unlock()
+	const most = 320 // of a line without its body
+	size := 0
+	for i := range batch {
+		size += len(batch[i].body) + most
+	}
+	c.buf = make([]byte, 0, min(size, 1<<20))
 	for kept < len(batch) {
 		now := batch[kept].time
 		if c.cur != nil && s.full(c, &batch[kept]) {
@@ -476,8 +482,8 @@ func writeState(f file, state []byte) error {
 	if len(state) >= stateSize {
 		return errors.New("it is too long")
 	}
-	b := append(slices.Clone(state), '\n')
-	b = append(b, bytes.Repeat([]byte(" "), stateSize-len(b))...)
+	b := bytes.Repeat([]byte(" "), stateSize)
+	b[copy(b, state)] = '\n'
 	_, err := f.WriteAt(b, 0)
 	return err
 }
