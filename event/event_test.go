@@ -99,7 +99,8 @@ func TestCallerIDUnknown(t *testing.T) {
 // TestHead: the envelope is what encoding/json makes of it, whatever its texts are.
 func TestHead(t *testing.T) {
 	at := time.Date(2026, 11, 29, 1, 2, 3, 40, time.FixedZone("x", 3600))
-	for _, word := range []string{"", "plain", "<&>", `a "quote"`, `\`, "a\nline", "\x00\x1f\x7f", "é\u2028", "\xff"} {
+	for _, word := range []string{"", "plain", "<&>", `a "quote"`, `\`, "a\nline", "\x00\x1f\x7f",
+		"é\u2028", "\xff"} {
 		for _, e := range []Event{
 			{Time: at, Seq: 1<<64 - 1, Run: word, Attempt: -1, CallerID: word, Body: Ended{}},
 			{Time: at, Body: Unknown{Type: word}},
