@@ -22,8 +22,8 @@ func contextOf(parent, state string) (c event.TraceContext) {
 	return event.TraceContext{Parent: parent, State: state}
 }
 
-// TestTraceVariables: a command gets a trace context where there is a valid one, that of its run before that of
-// the caller, and in the place of what its environment has; else its environment stays as it is.
+// TestTraceVariables: a command gets a trace context where there is a valid one, that of its run before that
+// of the caller, and in the place of what its environment has; else its environment stays as it is.
 func TestTraceVariables(t *testing.T) {
 	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	const own = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00"
@@ -36,7 +36,8 @@ func TestTraceVariables(t *testing.T) {
 	}{
 		{"nothing", "", event.TraceContext{}, nil, ""},
 		{"the environment", "of the environment", event.TraceContext{}, nil, "TRACEPARENT=of the environment"},
-		{"the caller", "of the environment", contextOf(caller, "a=b"), nil, "TRACEPARENT=" + caller + " TRACESTATE=a=b"},
+		{"the caller", "of the environment", contextOf(caller, "a=b"), nil,
+			"TRACEPARENT=" + caller + " TRACESTATE=a=b"},
 		{"the caller, without a state", "", contextOf(caller, ""), nil, "TRACEPARENT=" + caller},
 		{"the run", "of the environment", contextOf(caller, "a=b"), fixedTracer{contextOf(own, "a=b")},
 			"TRACEPARENT=" + own + " TRACESTATE=a=b"},

@@ -87,6 +87,9 @@ type Log struct {
 	next    *round // that it writes next; nil if nothing waits
 	lost    uint64 // records that there was no room for, and no line says so yet
 	untold  uint64 // likewise, and Sync has not said so yet
+	ready   bool   // what the end of a run needs was used once
+
+	more chan struct{} // has one for records that came since it was taken
 }
 
 // A record is what waits to be written: an event, or an entry where that has no body.
@@ -145,7 +148,7 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, &WriteError{dir, err}
 	}
-	return &Log{mask: o.Mask, store: &store{
+	return &Log{mask: o.Mask, more: make(chan struct{}, 1), store: &store{
 		dir: root, keyFile: cmp.Or(o.KeyFile, filepath.Join(dir, keyName)),
 		maxSegment: cmp.Or(o.MaxSegment, DefaultMaxSegment), maxTotal: cmp.Or(o.MaxTotal, DefaultMaxTotal),
 		maxAge: o.MaxAge, sync: o.Sync,
@@ -179,6 +182,10 @@ func (l *Log) take(r record) {
 	l.bytes += len(r.body)
 	l.waiting = append(l.waiting, r)
 	l.roundLocked()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
 }
 
 // roundLocked returns the write that has all that waits.
@@ -237,7 +244,6 @@ func (l *Log) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.next != nil {
-		l.encodeLocked()
 		l.lingerLocked()
 		l.encodeLocked()
 		batch, lost := make([]entry, 0, len(l.waiting)+1), l.lost
@@ -259,17 +265,37 @@ func (l *Log) write() {
 	l.writes = false
 }
 
-// lingerLocked waits for more records, or until a Sync waits.
+// lingerLocked encodes records as they come, until a Sync waits or the first one has waited long enough.
 func (l *Log) lingerLocked() {
 	r := l.next
-	l.mu.Unlock()
-	defer l.mu.Lock()
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	select {
-	case <-r.due:
-	case <-timer.C:
+	for waits := true; waits && !r.hurry; {
+		l.encodeLocked()
+		first := !l.ready && !r.hurry
+		l.ready = l.ready || first
+		l.mu.Unlock()
+		if first {
+			makeReady()
+		}
+		select {
+		case <-l.more:
+		case <-r.due:
+		case <-timer.C:
+			waits = false
+		}
+		l.mu.Lock()
 	}
+}
+
+// makeReady encodes and reads once what is so at the end of a run. The first time takes as long as a
+// signature; now the command runs meanwhile.
+func makeReady() {
+	for _, b := range []event.Body{event.Exited{}, event.Ended{}} {
+		_, _ = event.Event{Body: b}.MarshalJSON() // it goes nowhere
+	}
+	text, _ := json.Marshal(new(cursor))
+	splitState(text)
 }
 
 // encodeLocked encodes what waits. Only the goroutine that writes takes records away, so those that come

@@ -55,6 +55,8 @@ type store struct {
 	wrap       func(*os.File) file // of tests; nil does nothing
 
 	signer note.Signer // nil before it is used
+	known  []byte      // what the file of the checkpoint had when this process wrote it; nil before
+	left   cursor      // that this was made of
 }
 
 // prepare reads the key and makes a first signature, which takes longer than later ones. There is nothing
@@ -137,6 +139,12 @@ func (s *store) append(batch []entry) (kept int, err error) {
 		return 0, err
 	}
 	defer c.unlock()
+	const most = 320 // of a line without its body
+	size := 0
+	for i := range batch {
+		size += len(batch[i].body) + most
+	}
+	c.buf = make([]byte, 0, min(size, 1<<20))
 	for kept < len(batch) {
 		now := batch[kept].time
 		if c.cur != nil && s.full(c, &batch[kept]) {
@@ -189,7 +197,7 @@ func (s *store) locked(ctl *os.File) (*cursor, error) {
 	if err != nil {
 		return nil, s.failed(currentName, err)
 	}
-	_, c := splitState(old)
+	c := s.cursorOf(old)
 	if c == nil || c.Offset != size {
 		c, err = s.recover(c, cur, len(old) > 0)
 	}
@@ -250,6 +258,18 @@ func splitState(text []byte) (signed string, c *cursor) {
 		c = nil
 	}
 	return string(text[:i]), c
+}
+
+// cursorOf is the end of the log that the file of the checkpoint tells; nil if it cannot be read. What this
+// process has written need not be read again.
+func (s *store) cursorOf(text []byte) *cursor {
+	if s.known == nil || !bytes.Equal(text, s.known) {
+		_, c := splitState(text)
+		return c
+	}
+	c := s.left
+	c.Edge = slices.Clone(c.Edge)
+	return &c
 }
 
 // full reports whether an entry belongs into a new file. One line is always taken.
@@ -449,6 +469,8 @@ func (s *store) commit(c *cursor) error {
 		return s.failed(name, err)
 	}
 	c.buf, c.old = c.buf[:0], state
+	s.known, s.left = state, cursor{First: c.First, Began: c.Began, Offset: c.Offset, N: c.N, Prev: c.Prev,
+		Edge: slices.Clone(c.Edge)}
 	if s.sync {
 		return s.failed(name, ctl.Sync())
 	}
@@ -460,8 +482,8 @@ func writeState(f file, state []byte) error {
 	if len(state) >= stateSize {
 		return errors.New("it is too long")
 	}
-	b := append(slices.Clone(state), '\n')
-	b = append(b, bytes.Repeat([]byte(" "), stateSize-len(b))...)
+	b := bytes.Repeat([]byte(" "), stateSize)
+	b[copy(b, state)] = '\n'
 	_, err := f.WriteAt(b, 0)
 	return err
 }

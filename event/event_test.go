@@ -95,3 +95,27 @@ func TestCallerIDUnknown(t *testing.T) {
 		t.Errorf("%s, %v", back, err)
 	}
 }
+
+// TestHead: the envelope is what encoding/json makes of it, whatever its texts are.
+func TestHead(t *testing.T) {
+	at := time.Date(2026, 11, 29, 1, 2, 3, 40, time.FixedZone("x", 3600))
+	for _, word := range []string{"", "plain", "<&>", `a "quote"`, `\`, "a\nline", "\x00\x1f\x7f",
+		"é\u2028", "\xff"} {
+		for _, e := range []Event{
+			{Time: at, Seq: 1<<64 - 1, Run: word, Attempt: -1, CallerID: word, Body: Ended{}},
+			{Time: at, Body: Unknown{Type: word}},
+		} {
+			want, err := encode(envelope{Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq,
+				Run: e.Run, Attempt: e.Attempt, CallerID: e.CallerID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := e.head(); err != nil || string(got) != string(want) {
+				t.Errorf("%s %v, want %s", got, err, want)
+			}
+		}
+	}
+	if _, err := (Event{Time: at.AddDate(9000, 0, 0), Body: Ended{}}).MarshalJSON(); err == nil {
+		t.Error("a year of five digits has a form")
+	}
+}

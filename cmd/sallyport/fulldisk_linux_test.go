@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// fullDisk is a script that fills the disk of a required log: before it exists, and again while it does, up to the
-// last byte. $disk is the file system, $log the log, and $flags are those of run.
+// fullDisk is a script that fills the disk of a required log: before it exists, and again while it does, up
+// to the last byte. $disk is the file system, $log the log, and $flags are those of run.
 const fullDisk = `
 fill() { cat /dev/zero >"$disk/fill" 2>&-; true; }
 try() { sallyport run $flags -- sh -c 'echo >ran'; }
@@ -52,8 +52,8 @@ test "$flags" || test $(wc -l <runs) -ge $kept || exit 12
 echo "room again: $?"
 `
 
-// TestFullDisk: on a disk that is really full nothing runs where the log is required, one sentence says why and
-// what to do, and once there is room the log goes on and verifies.
+// TestFullDisk: on a disk that is really full nothing runs where the log is required, one sentence says why
+// and what to do, and once there is room the log goes on and verifies.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
@@ -77,16 +77,19 @@ func TestFullDisk(t *testing.T) {
 			}
 			cmd := d.command(t, "ontmpfs", disk, "sh", "-c", fullDisk)
 			cmd.Env = append(cmd.Env, "disk="+disk, "flags="+test.flags)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Unshareflags: unix.CLONE_NEWNS,
-				UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
+				Unshareflags: unix.CLONE_NEWNS,
+				UidMappings:  []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+				GidMappings:  []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
 			out, err := cmd.CombinedOutput()
 			says := func(file string) string {
-				return "sallyport: the audit log is required and cannot be written: " + filepath.Join(disk, "log", file) +
-					": no space left on device; make room or fix its permissions, set audit.path to another directory, " +
-					"or set audit.required = false to run without\n"
+				return "sallyport: the audit log is required and cannot be written: " +
+					filepath.Join(disk, "log", file) +
+					": no space left on device; make room or fix its permissions, " +
+					"set audit.path to another directory, or set audit.required = false to run without\n"
 			}
-			want := says("key") + "full: 125, 1\nroom: 0\nfull again: 125\n" + says("audit.jsonl") + "room again: 0\n"
+			want := says("key") + "full: 125, 1\nroom: 0\nfull again: 125\n" + says("audit.jsonl") +
+				"room again: 0\n"
 			if err != nil || string(out) != want {
 				t.Errorf("%v\n%s, want\n%s", err, out, want)
 			}

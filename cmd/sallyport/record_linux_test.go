@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,17 +84,16 @@ func TestRunRecord(t *testing.T) {
 	}
 }
 
-// TestRecordElsewhere: --record in the words of run/start has the server record, in its directory, and a client
-// names no file of it.
+// TestRecordElsewhere: --record in the words of run/start has the server record, in its directory, and a
+// client names no file of it.
 func TestRecordElsewhere(t *testing.T) {
 	t.Parallel()
 	d := newParlor(t)
-	d.start(t, "--", "true")
-	remote := []string{"--remote", "unix://" + filepath.Join(d.runtime, "sallyport", "daemon.sock"), "-C", d.work}
+	remote := []string{"--remote", d.server(t), "-C", d.work}
 	id := d.start(t, "-t", "--record", "--", "echo", "first")
 	d.expects(t, 0, "", "wait", id)
-	x := testenv.StartTerminal(t, d.command(t, append(append([]string{"sallyport", "run"}, remote...), "--record", "--",
-		"echo", "second")...), 80, 24)
+	x := testenv.StartTerminal(t, d.command(t, slices.Concat([]string{"sallyport", "run"}, remote,
+		[]string{"--record", "--", "echo", "second"})...), 80, 24)
 	if code := x.Wait(); code != 0 {
 		t.Errorf("exit code %d: %s", code, x.Transcript())
 	}

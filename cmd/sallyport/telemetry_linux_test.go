@@ -205,25 +205,29 @@ func TestTelemetryServers(t *testing.T) {
 	}
 }
 
-// TestTelemetryElsewhere: a run of another server, or of the daemon, is in the trace of who started it, and so
-// is its command. What is no trace context is not passed on, also not as a variable of another process.
+// TestTelemetryElsewhere: a run of another server, or of the daemon, is in the trace of who started it, and
+// so is its command. What is no trace context is not passed on, also not as a variable of another process.
 func TestTelemetryElsewhere(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
+	const remote = "--remote URL -C WORK -t=false"
+	both := []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}
 	for _, test := range []struct {
 		name, flags string
 		enabled     bool
 		context     []string // variables of the caller
 		want        string   // what the command gets; "child" is a span of its own in the trace
 	}{
-		{"remote", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, traced + " a=b"},
-		{"remote, with telemetry", "--remote URL -C WORK -t=false", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
-		{"remote, no context", "--remote URL -C WORK -t=false", false, nil, ""},
-		{"remote, malformed", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced[1:], "TRACESTATE=a=b"}, ""},
-		{"remote, a malformed state", "--remote URL -C WORK -t=false", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a\tb"}, traced},
-		{"detach", "--detach", false, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, traced + " a=b"},
-		{"detach, with telemetry", "--detach", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
-		{"join, with telemetry", "--join here", true, []string{"TRACEPARENT=" + traced, "TRACESTATE=a=b"}, "child a=b"},
+		{"remote", remote, false, both, traced + " a=b"},
+		{"remote, with telemetry", remote, true, both, "child a=b"},
+		{"remote, no context", remote, false, nil, ""},
+		{"remote, malformed", remote, false, []string{"TRACEPARENT=" + traced[1:], "TRACESTATE=a=b"},
+			""},
+		{"remote, a malformed state", remote, false, []string{"TRACEPARENT=" + traced,
+			"TRACESTATE=a\tb"}, traced},
+		{"detach", "--detach", false, both, traced + " a=b"},
+		{"detach, with telemetry", "--detach", true, both, "child a=b"},
+		{"join, with telemetry", "--join here", true, both, "child a=b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, c := newParlor(t), newCollector(t)
@@ -243,9 +247,10 @@ func TestTelemetryElsewhere(t *testing.T) {
 				return strings.TrimSpace(string(out))
 			}
 			say(nil, "run", "--detach", "--", "true")
-			flags := strings.NewReplacer("URL", "unix://"+filepath.Join(d.runtime, "sallyport", "daemon.sock"), "WORK",
-				d.work).Replace(test.flags)
-			words := append(append([]string{"run"}, strings.Fields(flags)...), "-c", `echo "$TRACEPARENT $TRACESTATE"`)
+			socket := filepath.Join(d.runtime, "sallyport", "daemon.sock")
+			flags := strings.NewReplacer("URL", "unix://"+socket, "WORK", d.work).Replace(test.flags)
+			words := append([]string{"run"}, strings.Fields(flags)...)
+			words = append(words, "-c", `echo "$TRACEPARENT $TRACESTATE"`)
 			got := say(test.context, words...)
 			if test.flags == "--detach" {
 				id := got

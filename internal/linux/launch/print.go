@@ -5,6 +5,7 @@ package launch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -39,40 +40,51 @@ func (o Op) String() string {
 // "#", what it is for.
 func (s Step) String() string {
 	var b strings.Builder
-	add := func(format string, a ...any) { fmt.Fprintf(&b, format, a...) }
-	add("%s", s.Op)
+	s.print(&b)
+	return b.String()
+}
+
+// print is String. Every run whose events are kept prints its script, so the usual parts need no fmt.
+func (s *Step) print(b *strings.Builder) {
+	b.WriteString(s.Op.String())
 	if s.Tree != 0 {
-		add(" %d", s.Tree)
+		b.WriteByte(' ')
+		b.WriteString(strconv.Itoa(s.Tree))
 	}
 	if s.From != 0 {
-		add(" from %d", s.From)
+		b.WriteString(" from ")
+		b.WriteString(strconv.Itoa(s.From))
 	}
 	if s.Path != "" {
-		add(" %s", quote(s.Path))
+		b.WriteByte(' ')
+		b.WriteString(quote(s.Path))
 	}
 	if s.Dest != "" {
-		add(" -> %s", quote(s.Dest))
+		b.WriteString(" -> ")
+		b.WriteString(quote(s.Dest))
 	}
 	if s.Recursive {
-		add(" recursive")
+		b.WriteString(" recursive")
 	}
 	if s.Private {
-		add(" private")
+		b.WriteString(" private")
 	}
 	if s.Set != 0 {
-		add(" +%s", attributes.names(s.Set, ","))
+		b.WriteString(" +")
+		b.WriteString(attributes.names(s.Set, ","))
 	}
 	if s.Clear != 0 {
-		add(" -%s", attributes.names(s.Clear, ","))
+		b.WriteString(" -")
+		b.WriteString(attributes.names(s.Clear, ","))
 	}
-	add("%s", s.details())
+	b.WriteString(s.details())
 	if s.ID != (ID{}) {
-		add(" checked")
+		b.WriteString(" checked")
 	}
 	if s.Label != "" {
-		add("  # %s", strings.Map(printable, s.Label))
+		b.WriteString("  # ")
+		b.WriteString(strings.Map(printable, s.Label))
 	}
-	return b.String()
 }
 
 // details prints the fields that belong to single operations.
@@ -161,7 +173,10 @@ func (r *Ruleset) String() string {
 			fmt.Fprintf(&b, "; descriptor %d %#x", u.Stdio-1, u.Access)
 			continue
 		}
-		fmt.Fprintf(&b, "; %s %#x", quote(u.Path), u.Access)
+		b.WriteString("; ")
+		b.WriteString(quote(u.Path))
+		b.WriteString(" 0x")
+		b.WriteString(strconv.FormatUint(u.Access, 16))
 	}
 	return b.String()
 }
@@ -169,14 +184,23 @@ func (r *Ruleset) String() string {
 // String prints the whole script, a line per step, numbered as error reports
 // number them. The steps of the second task are indented.
 func (s *Script) String() string {
+	const usual = 96 // bytes of a step
 	var b strings.Builder
+	b.Grow(usual * len(s.Steps))
 	if s.Enter {
 		b.WriteString("in a shared sandbox, ")
 	}
 	fmt.Fprintf(&b, "namespaces %s\n", s.Namespaces)
 	indent := ""
 	for i := range s.Steps {
-		fmt.Fprintf(&b, "%3d %s%s\n", i+1, indent, s.Steps[i])
+		for below := 100; below > i+1 && below > 1; below /= 10 { // three columns
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.Itoa(i + 1))
+		b.WriteByte(' ')
+		b.WriteString(indent)
+		s.Steps[i].print(&b)
+		b.WriteByte('\n')
 		if s.Steps[i].Op == OpStartCommand {
 			indent = "  "
 		}

@@ -56,7 +56,8 @@ func TestParse(t *testing.T) {
 
 // FuzzParse: what is read is written as a context that is read the same way, and nothing else is read.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{parent, parent[:53] + "00", "01" + parent[2:] + "-x", "ff" + parent[2:], ""} {
+	for _, seed := range []string{parent, parent[:53] + "00", "01" + parent[2:] + "-x",
+		"ff" + parent[2:], ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -174,25 +175,29 @@ func TestBuilder(t *testing.T) {
 			"start run in -; start judge in run; end judge; end run forbidden"},
 		{"not found", []event.Body{event.Ended{End: "not_found", ExitCode: 127, Error: "no"}},
 			"start run in -; start start in run; end start not_found; end run not_found"},
-		{"a question", []event.Body{event.ApprovalRequested{Request: q}, event.ApprovalDecided{ID: "q"}, ended},
-			"start run in -; start approval in run; end approval; end run"},
+		{"a question", []event.Body{event.ApprovalRequested{Request: q}, event.ApprovalDecided{ID: "q"},
+			ended}, "start run in -; start approval in run; end approval; end run"},
 		{"a question that stays open", []event.Body{event.ApprovalRequested{Request: q}, ended},
 			"start run in -; start approval in run; end approval; end run"},
 		{"a host", []event.Body{event.Started{}, event.ApprovalRequested{Request: &approval.Request{ID: "q",
 			Kind: approval.KindNetwork}}, event.ApprovalDecided{ID: "q"}, event.Exited{Code: 3},
 			event.Ended{End: "exited", ExitCode: 3}},
-			"start run in -; start start in run; end start; start attempt in run; start network_approval in attempt; " +
-				"end network_approval; end attempt exit code 3; end run exited"},
+			"start run in -; start start in run; end start; start attempt in run; " +
+				"start network_approval in attempt; end network_approval; " +
+				"end attempt exit code 3; end run exited"},
 		{"a review", []event.Body{event.ApprovalRequested{Request: q},
 			event.ReviewStarted{Review: approval.Review{ID: "v", Request: q}},
-			event.ReviewCompleted{Review: approval.Review{ID: "v", Request: q}}, event.ApprovalDecided{ID: "q"}, ended},
-			"start run in -; start approval in run; start review in approval; end review; end approval; end run"},
+			event.ReviewCompleted{Review: approval.Review{ID: "v", Request: q}},
+			event.ApprovalDecided{ID: "q"}, ended}, "start run in -; start approval in run; start review in approval; end review; " +
+			"end approval; end run"},
 		{"a retry", []event.Body{event.Started{}, event.Exited{Code: 1}, event.Retrying{}, event.Started{},
 			event.Exited{}, ended},
 			"start run in -; start start in run; end start; start attempt in run; end attempt exit code 1; " +
-				"start retry in run; start start in retry; end start; start attempt in retry; end attempt; end retry; end run"},
+				"start retry in run; start start in retry; end start; start attempt in retry; end attempt; " +
+				"end retry; end run"},
 		{"an end without an exit", []event.Body{event.Started{}, event.Ended{End: "timed_out", ExitCode: 124}},
-			"start run in -; start start in run; end start; start attempt in run; end attempt timed_out; end run timed_out"},
+			"start run in -; start start in run; end start; start attempt in run; " +
+				"end attempt timed_out; end run timed_out"},
 		{"output is nothing", []event.Body{event.Output{}}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -211,20 +216,25 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// TestBuilderCounts: sessions that run are as many less as they were more, and denials are events and counted.
+// TestBuilderCounts: sessions that run are as many less as they were more; denials are events and counted.
 func TestBuilderCounts(t *testing.T) {
 	s := new(story)
 	b := New(s)
 	b.Begin(event.Run{ID: "r", Tool: sessionTool, TTY: true})
-	for _, body := range []event.Body{event.Started{}, event.Denied{}, event.Network{Record: network.Record{Decision: network.Deny}},
+	denied := network.Record{Decision: network.Deny}
+	for _, body := range []event.Body{event.Started{}, event.Denied{}, event.Network{Record: denied},
 		event.Granted{}, event.Quarantined{}, event.Survived{}, event.Exited{}, event.Ended{End: "exited"}} {
 		b.Emit(event.Event{Run: "r", Attempt: 1, Body: body})
 	}
-	for _, want := range []string{"add sallyport.tool.unified_exec 1", "add sallyport.tool.unified_exec.running 1",
-		"add sallyport.tool.unified_exec.running -1", "add sallyport.denied 1", "event sallyport.denied in sallyport.attempt",
-		"event sallyport.network_proxy.policy_decision in sallyport.attempt", "event sallyport.granted in sallyport.attempt",
+	for _, want := range []string{"add sallyport.tool.unified_exec 1",
+		"add sallyport.tool.unified_exec.running 1",
+		"add sallyport.tool.unified_exec.running -1", "add sallyport.denied 1",
+		"event sallyport.denied in sallyport.attempt",
+		"event sallyport.network_proxy.policy_decision in sallyport.attempt",
+		"event sallyport.granted in sallyport.attempt",
 		"event sallyport.quarantined in sallyport.attempt", "event sallyport.survived in sallyport.attempt"} {
-		if n := len(slices.DeleteFunc(slices.Clone(s.lines), func(l string) bool { return l != want })); n != 1 {
+		others := func(l string) bool { return l != want }
+		if n := len(slices.DeleteFunc(slices.Clone(s.lines), others)); n != 1 {
 			t.Errorf("%q is there %d times in %q", want, n, s.lines)
 		}
 	}
