@@ -95,9 +95,14 @@ function setNotes(all: Note[]): void {
   for (const f of noteListeners) f();
 }
 
-/** Tells something. Words of others in it are escaped. */
+// How long good news stay.
+const noteTime = 10_000;
+
+/** Tells something. Words of others in it are escaped. What is bad stays until it is dismissed. */
 export function tell(text: string, bad = false): void {
-  setNotes([...notes.filter((n) => n.text !== text), { id: ++lastNote, text, bad }]);
+  const id = ++lastNote;
+  setNotes([...notes.filter((n) => n.text !== text), { id, text, bad }]);
+  if (!bad) setTimeout(() => setNotes(notes.filter((n) => n.id !== id)), noteTime);
 }
 
 /** Tells an error. */
@@ -182,12 +187,22 @@ export function useSeconds(on: boolean): void {
 
 /** Copies a text, and says so. */
 export async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    tell("Copied.");
-  } catch {
-    tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
-  }
+  const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  if (copied || copyByHand(text)) tell("Copied.");
+  else tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
+}
+
+// copyByHand copies where the page may not use the clipboard, such as without TLS on another address.
+function copyByHand(text: string): boolean {
+  const before = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return copied;
 }
 
 /** Asks before something is done. The first button that has the focus is the one that does nothing. */
