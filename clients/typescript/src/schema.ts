@@ -1426,12 +1426,16 @@ export interface QuestionForgetParams {
 
 export type QuestionForgetResult = { [name: string]: unknown };
 
-export type QuestionListParams = { [name: string]: unknown } | null;
+export interface QuestionListParams {
+  since?: string | null;
+  waitMs?: number | null;
+} | null
 
 export interface QuestionListResult {
   approved: Approved[];
   omitted: number;
   questions: Question[];
+  version?: string;
 }
 
 export interface RequestCancelParams {
@@ -1460,10 +1464,14 @@ export interface RunEventParams {
   runId: string;
 }
 
-export type RunListParams = { [name: string]: unknown } | null;
+export interface RunListParams {
+  since?: string | null;
+  waitMs?: number | null;
+} | null
 
 export interface RunListResult {
   runs: ListedRun[];
+  version?: string;
 }
 
 export interface RunReadParams {

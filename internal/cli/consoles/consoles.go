@@ -25,6 +25,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
@@ -32,6 +34,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/strict"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // Help is the help text above the flags.
@@ -92,7 +95,7 @@ func Flags(o *Options) []syntax.Flag {
 
 // Run performs console.
 func Run(ctx context.Context, env *Env, o *Options) error {
-	url, err := o.server.Check(env.Sessions)
+	set, err := o.settings(env)
 	if err != nil {
 		return err
 	}
@@ -100,16 +103,16 @@ func Run(ctx context.Context, env *Env, o *Options) error {
 	if err != nil {
 		return explain.NewError("%v", err)
 	}
-	set := console.Options{Hosts: o.hosts, TLS: encryption != nil, ViewOnly: o.viewOnly, Scope: url,
-		Dial:    func(ctx context.Context) (wire.Stream, error) { return o.server.Open(ctx, env.Sessions) },
-		Methods: methods(env, url != "")}
-	if o.tokenFile != "" {
-		if set.FixedToken, err = env.Token(args.Absolute(o.tokenFile, env.Dir, env.Variable("HOME"))); err != nil {
-			return explain.NewError("%v", err)
+	set.TLS = encryption != nil
+	if set.Scope == "" {
+		watch, err := listen.WatchQuestions()
+		if err != nil {
+			return explain.NewError("cannot follow questions: %v", err)
 		}
-	}
-	if set.Dir, err = stateDir(); err != nil {
-		return err
+		defer watch.Close()
+		set.Methods = methods(env, watch)
+	} else {
+		set.Methods = methods(env, nil)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -121,21 +124,56 @@ func Run(ctx context.Context, env *Env, o *Options) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	at := address(l.Addr(), encryption != nil)
-	if err := env.Print(at + "/#token=" + s.Token() + "\n"); err != nil {
+	at := address(l.Addr(), set.TLS) + "/#token="
+	if err := env.Print(at + s.Token() + "\n"); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	if o.open {
-		forgotten, err := openPage(env, set.Dir, at+"/#token="+s.Token())
+		remove, err := openPage(env, set.Dir, at+s.Token())
 		if err != nil {
-			env.Say("cannot open a browser: " + explain.OneLine(err) + "; open the address above")
+			env.Say("cannot open a browser: " + explain.OneLine(err) + "; open the address that was printed")
 		}
-		defer forgotten()
+		defer remove()
 	}
 	if err := s.Serve(ctx, l); err != nil {
 		return explain.NewError("cannot serve: %v", err)
 	}
 	return nil
+}
+
+// settings returns what a console serves, without its methods and its encryption.
+func (o *Options) settings(env *Env) (set console.Options, err error) {
+	set = console.Options{Hosts: o.hosts, ViewOnly: o.viewOnly,
+		Dial: func(ctx context.Context) (wire.Stream, error) { return o.server.Open(ctx, env.Sessions) }}
+	if set.Scope, err = o.server.Check(env.Sessions); err != nil {
+		return set, err
+	}
+	if set.Dir, err = stateDir(); err != nil || o.tokenFile == "" {
+		return set, err
+	}
+	name := args.Absolute(o.tokenFile, env.Dir, env.Variable("HOME"))
+	if err := checkToken(name, env.Dir, set.Dir); err != nil {
+		return set, err
+	}
+	if set.FixedToken, err = env.Token(name); err != nil {
+		return set, explain.NewError("%v", err)
+	}
+	return set, nil
+}
+
+// checkToken refuses a file for a token that commands in a sandbox could change or read: one that reaches the
+// network of this machine could open the page, and leave its sandbox. They do not see the state directory and the
+// host's /tmp, but for what is in their workspace.
+func checkToken(name, workspace, hidden string) error {
+	if err := reach.New(reach.Area{Workspace: workspace}).Decides("--token-file", name); err != nil {
+		return err
+	}
+	real := hostfacts.RealPath(name)
+	if safefile.Within(real, hostfacts.RealPath(filepath.Dir(hidden))) || safefile.Within(real, "/tmp") {
+		return nil
+	}
+	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a file in %s",
+		syntax.QuoteFlag(name), text.Word(hidden))
 }
 
 // stateDir makes the directory for the secrets; empty on a system without a state directory.
@@ -189,18 +227,18 @@ func address(at net.Addr, encrypted bool) string {
 	return scheme + host
 }
 
-// methods are those that are answered in this process. With remote they are about another machine, which does not
-// have them.
-func methods(env *Env, remote bool) map[string]console.Method {
+// methods are those that are answered in this process. Without a watch the console is about another machine, which does
+// not have them.
+func methods(env *Env, watch *listen.QuestionWatch) map[string]console.Method {
 	h, m := &history{env}, &machine{env}
-	var q questions
+	q := questions{watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
 		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,
 		"recording/list": m.recordings, "recording/read": m.recording,
 		"machine/read": m.read, "approval/revoke": m.revoke,
 	}
-	if remote {
+	if watch == nil {
 		for name := range all {
 			all[name] = notHere
 		}

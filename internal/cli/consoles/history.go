@@ -4,13 +4,20 @@
 package consoles
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"slices"
 	"strings"
+	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/cli/audits"
+	"github.com/sallyport-dev/sallyport/audit"
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -34,71 +41,99 @@ type recorded struct {
 	Staged   int      `json:"staged,omitempty"`
 }
 
-func recordedOf(r *explain.Record) recorded {
-	out := recorded{ID: r.Run, Started: r.Start.UnixMilli(), Args: r.Args, Dir: r.Dir, End: string(r.End),
-		ExitCode: r.ExitCode, Signal: r.Signal, Duration: r.Duration.Milliseconds(),
-		Denials: len(r.Denials()) + r.DenialsOmitted}
-	if r.Stage != nil {
-		out.Staged = r.Stage.Total
+// recordedOf reads what a list has of the body of a record; false for what is none. Results as a whole take a
+// hundred times as long.
+func recordedOf(body []byte) (recorded, bool) {
+	var r struct {
+		Version  int               `json:"v"`
+		Start    time.Time         `json:"start"`
+		Run      string            `json:"run"`
+		Args     []string          `json:"argv"`
+		Dir      string            `json:"cwd"`
+		End      string            `json:"end"`
+		ExitCode int               `json:"exit_code"`
+		Signal   int               `json:"signal"`
+		Duration int64             `json:"duration_ms"`
+		Denials  []json.RawMessage `json:"denials"`
+		Omitted  int               `json:"denials_omitted"`
+		Staged   int               `json:"changes_total"`
 	}
-	return out
+	if json.Unmarshal(body, &r) != nil || r.Version < 1 || r.Run == "" {
+		return recorded{}, false
+	}
+	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode, r.Signal,
+		r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
-// list is history/list: the newest runs first, from behind a run on.
-func (h *history) list(_ context.Context, params json.RawMessage) (any, error) {
+// list is history/list: the runs that ended last first, from behind a place on. There may be several logs, one
+// after the other.
+func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
-		Before, Search string
-		Limit          int
+		Before string `json:"before"` // as the number of a log, and of a line in it
+		Search string `json:"search"`
+		Limit  int    `json:"limit"`
 	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	from, before := 0, uint64(0)
+	if _, err := fmt.Sscanf(p.Before, "%d.%d", &from, &before); p.Before != "" && err != nil {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "before is not that of an answer"}
 	}
 	const usual, most = 100, 500
 	limit := limited(p.Limit, usual, most)
-	log, err := audits.ReadRuns(h.env.Env, false)
-	if err != nil {
-		return nil, err
-	}
 	answer := struct {
-		Runs  []recorded `json:"runs"`
-		Next  string     `json:"next,omitempty"`
-		Total int        `json:"total"`
-	}{Runs: []recorded{}, Total: len(log.Records)}
-	passed := p.Before == ""
-	for _, r := range slices.Backward(log.Records) {
-		switch {
-		case !passed:
-			passed = r.Run == p.Before
+		Runs []recorded `json:"runs"`
+		Next string     `json:"next,omitempty"` // for before; empty at the end
+	}{Runs: []recorded{}}
+	last := ""
+	for i, dir := range args.AuditDirs(h.env.Env) {
+		if i < from || answer.Next != "" {
 			continue
-		case !matches(&r, p.Search):
-			continue
-		case len(answer.Runs) == limit:
-			answer.Next = answer.Runs[limit-1].ID
-			return answer, nil
 		}
-		answer.Runs = append(answer.Runs, recordedOf(&r))
+		if i > from {
+			before = 0
+		}
+		err := audit.ReadBack(dir, explain.RecordKind, before, func(l audit.Record) error {
+			r, ok := recordedOf(l.Body)
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case l.Bad != "" || !ok || !r.matches(p.Search):
+				return nil
+			case len(answer.Runs) == limit:
+				answer.Next = last
+				return io.EOF
+			}
+			answer.Runs = append(answer.Runs, r)
+			last = fmt.Sprintf("%d.%d", i, l.N)
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 	return answer, nil
 }
 
-// matches reports whether a run has a text in its command line, its directory or its ID; every run has the empty one.
-func matches(r *explain.Record, search string) bool {
+// matches reports whether a run has a text in its command line or its directory, or an ID that begins with it.
+func (r *recorded) matches(search string) bool {
 	search = strings.ToLower(search)
-	return strings.Contains(strings.ToLower(strings.Join(r.Args, " ")), search) ||
-		strings.Contains(strings.ToLower(r.Dir), search) || strings.HasPrefix(r.Run, search)
+	return search == "" || strings.Contains(strings.ToLower(strings.Join(r.Args, " ")), search) ||
+		strings.Contains(strings.ToLower(r.Dir), search) || strings.HasPrefix(r.ID, search)
 }
 
 // A denied is a denial with what allows it. The member names stay.
 type denied struct {
-	Op       sandbox.Op `json:"op"`
-	Path     string     `json:"path,omitempty"`
-	Host     string     `json:"host,omitempty"`
-	Text     string     `json:"text"` // the line of why
-	Rule     string     `json:"rule,omitempty"`
-	Source   string     `json:"source"`
-	Grant    string     `json:"grant,omitempty"`
-	Harmless string     `json:"harmless,omitempty"`
-	Program  string     `json:"program,omitempty"`
+	Op       sandbox.Op     `json:"op"`
+	Path     string         `json:"path,omitempty"`
+	Host     string         `json:"host,omitempty"`
+	Text     string         `json:"text"` // the line of why
+	Rule     string         `json:"rule,omitempty"`
+	Source   sandbox.Source `json:"source"` // how it is known
+	Grant    string         `json:"grant,omitempty"`
+	Harmless string         `json:"harmless,omitempty"` // why it is known to do no harm
+	Program  string         `json:"program,omitempty"`
 }
 
 // A detail is the result of history/read. The member names stay.
@@ -128,11 +163,12 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, _ := os.UserHomeDir() // empty when it is not known
-	d := detail{Run: recordedOf(r), Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
+	home, _ := os.UserHomeDir()  // empty when it is not known
+	run, _ := recordedOf(r.Line) // it was read
+	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
-			Text: explain.Operation(one, home), Rule: one.Rule, Source: string(one.Source), Grant: one.Grant,
+			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant, one.Wider),
 			Harmless: one.Harmless, Program: one.Program})
 	}
 	a := allowing{explain.ShellWords(explain.AllowingCommand(*r, "")),
@@ -145,13 +181,24 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 
 // find returns a recorded run.
 func (h *history) find(id string) (*explain.Record, error) {
-	log, err := audits.ReadRuns(h.env.Env, false)
-	if err != nil {
-		return nil, err
+	var found *explain.Record
+	for _, dir := range args.AuditDirs(h.env.Env) {
+		err := audit.ReadBack(dir, explain.RecordKind, 0, func(l audit.Record) error {
+			if l.Bad != "" || found != nil || !bytes.Contains(l.Body, []byte(id)) {
+				return nil
+			}
+			if r, ok := explain.ParseRecord(bytes.Clone(l.Body)); ok && r.Run == id {
+				found = &r
+				return io.EOF
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
-	at := slices.IndexFunc(log.Records, func(r explain.Record) bool { return r.Run == id })
-	if at < 0 {
+	if found == nil {
 		return nil, console.Refused(wire.CodeInvalidRequest, "no run with this ID is recorded", "unknownRun")
 	}
-	return &log.Records[at], nil
+	return found, nil
 }

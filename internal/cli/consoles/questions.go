@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"time"
 
-	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
@@ -17,51 +17,60 @@ import (
 )
 
 // questions answers the methods about open questions of all processes of this user.
-type questions struct{}
+type questions struct{ watch *listen.QuestionWatch }
 
 // An asked is an open question. The member names stay.
 type asked struct {
-	ID      string            `json:"id"`
-	Digest  string            `json:"digest"`
-	Request *approval.Request `json:"request"` // what an approver program gets
-	Source  string            `json:"source"`  // which process asks
+	ID      string          `json:"id"`
+	Digest  string          `json:"digest"`
+	Request json.RawMessage `json:"request"` // what an approver program gets
+	Source  string          `json:"source"`  // which process asks
+	RunID   string          `json:"runId,omitempty"`
+	Expires int64           `json:"expiresAtMs,omitempty"`
 }
 
-func (questions) list(context.Context, json.RawMessage) (any, error) {
-	list, err := listen.ListQuestions("")
-	if err != nil {
+// maxWait is how long a request waits for a change at most, in milliseconds.
+const maxWait = 600_000
+
+// list is question/list. With since it waits for a change.
+func (q questions) list(ctx context.Context, params json.RawMessage) (any, error) {
+	var p wire.ListWait
+	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(min(p.WaitMs, maxWait))*time.Millisecond)
+	defer cancel()
+	list, version := q.watch.Listing(ctx, p.Since)
 	answer := struct {
 		Questions []asked                  `json:"questions"`
 		Approved  []listen.QuestionSession `json:"approved"`
 		Silent    []string                 `json:"silent"`
-	}{[]asked{}, list.Session, list.Silent}
-	for _, q := range list.Pending {
-		answer.Questions = append(answer.Questions,
-			asked{q.Request.ID, q.Digest(), q.Request, "process " + strconv.Itoa(q.PID)})
+		Version   string                   `json:"version"`
+	}{[]asked{}, list.Session, list.Silent, version}
+	for _, one := range list.Pending {
+		answer.Questions = append(answer.Questions, asked{ID: one.Request.ID, Digest: one.Digest, Request: one.Text,
+			Source: "process " + strconv.Itoa(one.PID), RunID: one.RunID})
 	}
 	return answer, nil
 }
 
-func (questions) answer(_ context.Context, params json.RawMessage) (any, error) {
+// answer is question/answer.
+func (q questions) answer(ctx context.Context, params json.RawMessage) (any, error) {
 	var p wire.QuestionAnswer
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	list, err := listen.ListQuestions("")
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range list.Pending {
-		if q.Request.ID == p.ID {
-			return struct{}{}, refused(q.Decide(p.Digest, p.Decision, p.Message, p.Path))
+	list, _ := q.watch.Listing(ctx, "")
+	for _, one := range list.Pending {
+		if one.Request.ID == p.ID {
+			return struct{}{}, refused(one.Answer(&p))
 		}
 	}
 	return nil, refused(listen.ErrUnknownQuestion)
 }
 
-func (questions) forget(_ context.Context, params json.RawMessage) (any, error) {
+// forget is question/forget.
+func (q questions) forget(_ context.Context, params json.RawMessage) (any, error) {
 	return forget("", params)
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Questions are the open questions of a run, or of a process, and what was approved for its session.
 type Questions struct {
-	RunID string // set by [Table.Questions]; else empty
+	RunID string // that of the run in its [Table], which sets it; empty for a process without one
 	Open  *approval.OpenQuestions
 	// Await returns when each question that was announced is on the OpenQuestions or over, or ctx ends.
 	Await func(ctx context.Context)
@@ -30,9 +30,7 @@ type Questions struct {
 func (t *Table) Questions(owner string) (list []*Questions) {
 	for _, r := range t.sorted(owner) {
 		if r.prepared.Questions != nil {
-			q := *r.prepared.Questions
-			q.RunID = r.id
-			list = append(list, &q)
+			list = append(list, r.prepared.Questions)
 		}
 	}
 	return list

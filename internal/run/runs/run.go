@@ -113,6 +113,9 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	r.prepared, r.transient = p, q.Transient
+	if p.Questions != nil {
+		p.Questions.RunID = r.id
+	}
 	p.Cmd.Stage = q.stage(p.Cmd.Stage)
 	if err := r.enter(ctx, q, p); err != nil {
 		p.close()

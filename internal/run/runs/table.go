@@ -125,6 +125,8 @@ type Table struct {
 	owners map[string]*process.Table[*Run]
 	named  map[namedKey]*named
 
+	changes Changes // of the runs of all owners
+
 	exec local.Executor // of the named sandboxes; what it shares is that of all runs
 
 	numbers sync.Mutex // held while a number is given
@@ -236,6 +238,7 @@ func (t *Table) release(r *Run) {
 	close(r.begun)
 	r.place.End(0)
 	t.tidy(r.owner)
+	t.changes.Tell()
 	t.busy(-1)
 	t.work.Done()
 }
@@ -244,6 +247,7 @@ func (t *Table) release(r *Run) {
 func (t *Table) begins(r *Run, s *starting) {
 	r.starting.Store(s)
 	_, _ = r.place.Enter(r.id, r) // a number that was never given
+	t.changes.Tell()
 }
 
 // CancelStart prevents the start of a run, waits until that is over, and reports whether there was one
@@ -283,6 +287,7 @@ func (t *Table) settle(r *Run) bool {
 		r.place.Forget()
 	}
 	close(r.begun)
+	t.changes.Tell()
 	return !t.closed
 }
 
@@ -291,6 +296,7 @@ func (t *Table) over(r *Run) {
 	r.place.End(0)
 	close(r.done)
 	t.tidy(r.owner)
+	t.changes.Tell()
 }
 
 // take has a run be unknown, and reports whether it was known. The caller frees it afterwards.
@@ -300,6 +306,7 @@ func (t *Table) take(r *Run) bool {
 	}
 	t.busy(-1)
 	t.tidy(r.owner)
+	t.changes.Tell()
 	return true
 }
 
@@ -308,6 +315,7 @@ func (r *Run) drop() {
 	r.table.busy(-1)
 	r.free()
 	r.table.tidy(r.owner)
+	r.table.changes.Tell()
 }
 
 // known returns a run of an owner, which may be starting.

@@ -26,7 +26,7 @@ const (
 // has [Options.Questions]. They are for clients that ask for extension methods.
 var questionMethods = sync.OnceValue(func() map[string]method {
 	return map[string]method{
-		"question/list":   on("question", wire.DecodeNothing, (*connection).listQuestions),
+		"question/list":   on("question", wire.DecodeList, (*connection).listQuestions),
 		"question/answer": on("question", wire.Decode[wire.QuestionAnswer], (*connection).answerQuestion),
 		"question/forget": on("question", wire.Decode[wire.QuestionID], (*connection).forgetApproval),
 	}
@@ -43,10 +43,7 @@ func answerWord(word string) (answer approval.Answer, err error) {
 // aboutQuestions performs a request beside all others, with the questions that the client may see.
 // Those that were announced are waited for.
 func (c *connection) aboutQuestions(id wire.ID, perform func([]*runs.Questions) (any, error)) {
-	all := []*runs.Questions{c.server.opts.Questions}
-	if all[0] == nil {
-		all = c.server.runs.Questions(c.credential)
-	}
+	all := c.questions()
 	c.beside(id, func(ctx context.Context) (any, error) {
 		limited, cancel := context.WithTimeout(ctx, announcedTime)
 		defer cancel()
@@ -60,30 +57,56 @@ func (c *connection) aboutQuestions(id wire.ID, perform func([]*runs.Questions) 
 	})
 }
 
-func (c *connection) listQuestions(id wire.ID, _ struct{}) {
-	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
-		list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}}, 0
-		for _, q := range all {
-			for _, r := range q.Open.Pending() {
-				text, digest, err := runs.Question(r)
-				if err != nil {
-					return nil, err
-				}
-				if size += len(text); size > maxQuestions && len(list.Questions) > 0 {
-					list.Omitted++
-					continue
-				}
-				list.Questions = append(list.Questions,
-					wire.Question{RunID: q.RunID, Digest: digest, Request: text})
-			}
-			for _, m := range q.Remembered() {
-				r := m.Request
-				list.Approved = append(list.Approved, wire.Approved{ID: r.ID, Argv: r.Args, CWD: r.Dir,
-					Requires: r.Requires, Time: m.Time})
-			}
+// questions are those that the client may see.
+func (c *connection) questions() []*runs.Questions {
+	if q := c.server.opts.Questions; q != nil {
+		return []*runs.Questions{q}
+	}
+	return c.server.runs.Questions(c.credential)
+}
+
+func (c *connection) listQuestions(id wire.ID, p *wire.ListWait) {
+	if p.Since == "" {
+		c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
+			return questionList(all, runs.Version(all))
+		})
+		return
+	}
+	c.beside(id, func(ctx context.Context) (any, error) {
+		var all []*runs.Questions
+		version, err := c.await(ctx, p, func() string {
+			all = c.questions()
+			return runs.Version(all)
+		})
+		if err != nil {
+			return nil, err
 		}
-		return list, nil
+		return questionList(all, version)
 	})
+}
+
+func questionList(all []*runs.Questions, version string) (any, error) {
+	list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}, Version: version}, 0
+	for _, q := range all {
+		for _, r := range q.Open.Pending() {
+			text, digest, err := runs.Question(r)
+			if err != nil {
+				return nil, err
+			}
+			if size += len(text); size > maxQuestions && len(list.Questions) > 0 {
+				list.Omitted++
+				continue
+			}
+			list.Questions = append(list.Questions,
+				wire.Question{RunID: q.RunID, Digest: digest, Request: text})
+		}
+		for _, m := range q.Remembered() {
+			r := m.Request
+			list.Approved = append(list.Approved, wire.Approved{ID: r.ID, Argv: r.Args, CWD: r.Dir,
+				Requires: r.Requires, Time: m.Time})
+		}
+	}
+	return list, nil
 }
 
 func (c *connection) answerQuestion(id wire.ID, a *wire.QuestionAnswer) {

@@ -34,7 +34,7 @@ const maxRunHidden = 64
 var runMethods = sync.OnceValue(func() map[string]method {
 	return map[string]method{
 		"run/start":      on("run", wire.Decode[wire.RunStart], (*connection).startRun),
-		"run/list":       on("run", wire.DecodeNothing, (*connection).listRuns),
+		"run/list":       on("run", wire.DecodeList, (*connection).listRuns),
 		"run/read":       on("run", wire.Decode[wire.RunRead], (*connection).readRun),
 		"run/write":      on("run", wire.Decode[wire.RunWrite], (*connection).writeRun),
 		"run/closeStdin": on("run", wire.DecodeRunID, (*connection).closeRunInput),
@@ -234,8 +234,45 @@ func (c *connection) runEvents(run string) event.Sink {
 	})
 }
 
-func (c *connection) listRuns(id wire.ID, _ struct{}) {
-	list := wire.RunList{Runs: []wire.ListedRun{}}
+func (c *connection) listRuns(id wire.ID, p *wire.ListWait) {
+	if p.Since == "" {
+		c.answer(id, c.runList(c.server.runs.Version(c.credential)))
+		return
+	}
+	c.beside(id, func(ctx context.Context) (any, error) {
+		version, err := c.await(ctx, p, func() string { return c.server.runs.Version(c.credential) })
+		if err != nil {
+			return nil, err
+		}
+		return c.runList(version), nil
+	})
+}
+
+// await returns the version of a list when it is another one than the client has, its time is over, or the
+// server ends. The error is that of ctx.
+func (c *connection) await(ctx context.Context, p *wire.ListWait, version func() string) (string, error) {
+	waits, cancel := context.WithTimeout(ctx, milliseconds(p.WaitMs))
+	defer cancel()
+	defer context.AfterFunc(c.server.serving, cancel)()
+	for {
+		changed := c.changed()
+		now := version() // before the list: what changes in between is found by the next wait
+		if now != p.Since || !runs.Await(waits, changed) {
+			return now, context.Cause(ctx)
+		}
+	}
+}
+
+// changed returns channels of which one is closed at the next change of what the client can list.
+func (c *connection) changed() []<-chan struct{} {
+	if q := c.server.opts.Questions; q != nil {
+		return []<-chan struct{}{q.Open.Changed()}
+	}
+	return c.server.runs.Changed(c.credential)
+}
+
+func (c *connection) runList(version string) wire.RunList {
+	list := wire.RunList{Runs: []wire.ListedRun{}, Version: version}
 	for _, info := range c.server.runs.List(c.credential) {
 		l := wire.ListedRun{
 			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
@@ -259,7 +296,7 @@ func (c *connection) listRuns(id wire.ID, _ struct{}) {
 		}
 		list.Runs = append(list.Runs, l)
 	}
-	c.answer(id, list)
+	return list
 }
 
 // inMilliseconds returns nil for nil.

@@ -68,7 +68,7 @@ var calls = map[string]call{
 	"fs/writeBlock":              {wire.WriteBlock{}, nothing{}},
 	"fs/close":                   {wire.Close{}, nothing{}},
 	"run/start":                  {wire.RunStart{}, wire.RunStartResult{}},
-	"run/list":                   {nothing{}, wire.RunList{}},
+	"run/list":                   {wire.ListWait{}, wire.RunList{}},
 	"run/read":                   {wire.RunRead{}, wire.RunReadResult{}},
 	"run/write":                  {wire.RunWrite{}, nothing{}},
 	"run/closeStdin":             {wire.RunParams{}, nothing{}},
@@ -86,7 +86,7 @@ var calls = map[string]call{
 	"stage/diff":                 {stages.DiffOf{}, stages.Diff{}},
 	"stage/apply":                {stages.Apply{}, stages.Applied{}},
 	"stage/discard":              {stages.Discard{}, nothing{}},
-	"question/list":              {nothing{}, wire.QuestionList{}},
+	"question/list":              {wire.ListWait{}, wire.QuestionList{}},
 	"question/answer":            {wire.QuestionAnswer{}, nothing{}},
 	"question/forget":            {wire.QuestionID{}, nothing{}},
 }

@@ -29,9 +29,13 @@ import (
 type Question struct {
 	PID     int               `json:"pid"`
 	Request *approval.Request `json:"request"`
+	// RunID is that of a run of an exec-server, such as the daemon; empty for others.
+	RunID string `json:"-"`
+	// Digest identifies what Text says, which is Request as an approver program gets it.
+	Digest string          `json:"-"`
+	Text   json.RawMessage `json:"-"`
 
 	socket questionSocket
-	digest string
 }
 
 // A QuestionSession is an approval for the session that a running process remembers.
@@ -61,11 +65,16 @@ type QuestionListing struct {
 	file string // with the rules
 }
 
+func newListing() *QuestionListing {
+	return &QuestionListing{Type: "approvals", Pending: []Question{}, Session: []QuestionSession{},
+		Rules: []QuestionRule{}, Silent: []string{}}
+}
+
 // ListQuestions asks all running processes of this user, and removes the sockets of dead ones. It blocks
 // for some seconds at most. File is the rule file that approvals write to; empty is none.
 func ListQuestions(file string) (*QuestionListing, error) {
-	l := &QuestionListing{Type: "approvals", Pending: []Question{}, Session: []QuestionSession{}, Rules: []QuestionRule{},
-		Silent: []string{}, file: file}
+	l := newListing()
+	l.file = file
 	if file != "" {
 		source := files.Read(file)
 		if source.Err != nil && !errors.Is(source.Err, fs.ErrNotExist) {
@@ -79,23 +88,36 @@ func ListQuestions(file string) (*QuestionListing, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists, failed := make([]wire.QuestionList, len(found)), make([]error, len(found))
+	all := make([]followed, len(found))
 	var asking sync.WaitGroup
 	for i, d := range found {
-		asking.Go(func() { failed[i] = d.call("question/list", struct{}{}, &lists[i]) })
+		all[i].questionSocket = d
+		asking.Go(func() {
+			var list wire.QuestionList
+			if all[i].failed = d.call("question/list", struct{}{}, &list); all[i].failed == nil {
+				all[i].listed = new(QuestionListing)
+				all[i].failed = all[i].listed.take(d, &list)
+			}
+		})
 	}
 	asking.Wait()
-	for i, d := range found {
-		if failed[i] == nil {
-			failed[i] = l.take(d, &lists[i])
-		}
-		if failed[i] != nil && !errors.Is(failed[i], ErrUnknownQuestion) {
-			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid,
-				text.Word(d.path), failed[i]))
-		}
+	for i := range all {
+		l.add(&all[i])
 	}
 	slices.SortStableFunc(l.Session, func(a, b QuestionSession) int { return a.Time.Compare(b.Time) })
 	return l, nil
+}
+
+// add adds what a process has answered, or that it does not.
+func (l *QuestionListing) add(f *followed) {
+	switch {
+	case f.failed == nil && f.listed != nil:
+		l.Pending, l.Session = append(l.Pending, f.listed.Pending...), append(l.Session, f.listed.Session...)
+		l.Silent = append(l.Silent, f.listed.Silent...)
+	case f.failed != nil && !errors.Is(f.failed, ErrUnknownQuestion):
+		l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", f.pid,
+			text.Word(f.path), f.failed))
+	}
 }
 
 // take adds what a process has answered, all of it or nothing.
@@ -106,7 +128,7 @@ func (l *QuestionListing) take(d questionSocket, list *wire.QuestionList) error 
 		if err := json.Unmarshal(q.Request, &r); err != nil || r == nil {
 			return errors.New("its answer has a question that cannot be read")
 		}
-		open = append(open, Question{d.pid, r, d, q.Digest})
+		open = append(open, Question{PID: d.pid, Request: r, RunID: q.RunID, Digest: q.Digest, Text: q.Request, socket: d})
 	}
 	l.Pending = append(l.Pending, open...)
 	for _, s := range list.Approved {
@@ -175,18 +197,14 @@ func (l *QuestionListing) Answer(id string, answer approval.Answer, message, pat
 	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
 		answer = approval.ApprovedHost // the rule is about a host
 	}
-	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest,
-		Decision: answer.String(), Message: message, Path: path}, nil)
+	return q.Answer(&wire.QuestionAnswer{ID: q.Request.ID, Digest: q.Digest, Decision: answer.String(),
+		Message: message, Path: path})
 }
 
-// Digest identifies what the question says.
-func (q *Question) Digest() string { return q.digest }
-
-// Decide answers the question, as it was listed; digest is that of what a person was shown. The error is
-// [ErrUnknownQuestion], [ErrNotOffered], [ErrOther] or that of the connection.
-func (q *Question) Decide(digest, decision, message, path string) error {
-	return q.socket.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: digest,
-		Decision: decision, Message: message, Path: path}, nil)
+// Answer gives the process an answer, which has the digest of the question that was shown. The error is as
+// that of [QuestionListing.Answer].
+func (q *Question) Answer(a *wire.QuestionAnswer) error {
+	return q.socket.call("question/answer", a, nil)
 }
 
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID

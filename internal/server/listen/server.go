@@ -45,6 +45,8 @@ type QuestionServer struct {
 	Failed func(error)
 
 	questions approval.OpenQuestions
+	served    runs.Questions // written once by Questions
+	serving   sync.Once
 	opened    sync.Once
 	closed    func()
 
@@ -166,9 +168,12 @@ func (p *QuestionServer) posted(ctx context.Context, id string, settled <-chan s
 	}
 }
 
-// Questions returns what a server needs to have clients answer.
+// Questions returns what a server needs to have clients answer, the same of all calls.
 func (p *QuestionServer) Questions() *runs.Questions {
-	return &runs.Questions{Open: &p.questions, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+	p.serving.Do(func() {
+		p.served = runs.Questions{Open: &p.questions, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+	})
+	return &p.served
 }
 
 // open begins to listen, and reports whether others can answer.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/dirs"
@@ -75,20 +76,24 @@ func questionSockets() (all []questionSocket, err error) {
 	return all, nil
 }
 
-// call makes a request of the process. A socket at which no process listens is removed, and the error
-// is ErrUnknown.
+// call makes a request of the process, as with does.
 func (d questionSocket) call(method string, params, result any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return d.with(context.Background(), func(ctx context.Context, c *wire.Client) error {
+		return c.Call(ctx, method, params, result)
+	})
+}
+
+// with performs requests of the process; ctx ends with its patience. A socket at which no process listens is
+// removed, and the error is ErrUnknown.
+func (d questionSocket) with(ctx context.Context, perform func(context.Context, *wire.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := wire.Connect(ctx, wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
-		// A process in a sandbox may ask about itself: its answers open nothing else.
-		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
-			return dirs.DialSocket(ctx,
-				d.path, false)
-		})
-	}}, wire.ClientOptions{Name: "sallyport", Extensions: true, Resume: -1})
+	c, err := d.connect(ctx)
+	if errors.Is(err, syscall.ECONNREFUSED) && !dirs.SocketGone(d.path) {
+		c, err = d.connect(ctx) // it was being made
+	}
 	if err == nil {
-		err = c.Call(ctx, method, params, result)
+		err = perform(ctx, c)
 		_ = c.Close() // it returns nil
 	}
 	var foreign *dirs.ForeignPeerError
@@ -107,4 +112,14 @@ func (d questionSocket) call(method string, params, result any) error {
 		return ErrUnknownQuestion
 	}
 	return err
+}
+
+func (d questionSocket) connect(ctx context.Context) (*wire.Client, error) {
+	return wire.Connect(ctx, wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
+		// A process in a sandbox may ask about itself: its answers open nothing else.
+		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
+			return dirs.DialSocket(ctx,
+				d.path, false)
+		})
+	}}, wire.ClientOptions{Name: "sallyport", Extensions: true, Resume: -1})
 }

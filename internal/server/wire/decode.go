@@ -26,6 +26,14 @@ func DecodeNothing(params json.RawMessage) (struct{}, error) {
 	return struct{}{}, fmt.Errorf("invalid type: %s, expected unit", strict.TypeName(params))
 }
 
+// DecodeList reads the parameters of a list that can be waited for: absent, null or an object.
+func DecodeList(params json.RawMessage) (*ListWait, error) {
+	if len(params) == 0 || params[0] == 'n' {
+		return new(ListWait), nil
+	}
+	return Decode[ListWait](params)
+}
+
 // DecodeSignal reads the parameters of process/signal. Known reports whether the server can send
 // a signal of that name.
 func DecodeSignal(params json.RawMessage, known func(name string) bool) (*Signal, error) {

@@ -15,6 +15,8 @@ type QuestionList struct {
 	Questions []Question `json:"questions"`
 	Approved  []Approved `json:"approved"` // for the session
 	Omitted   int        `json:"omitted"`  // how many questions the message has no room for
+	// Version changes with a question that comes or goes. It is empty of servers without it.
+	Version string `json:"version,omitempty"`
 }
 
 // Question is an open question.

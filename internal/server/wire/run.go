@@ -79,6 +79,18 @@ type RunStartResult struct {
 // RunList is the result of run/list. Runs must not be nil.
 type RunList struct {
 	Runs []ListedRun `json:"runs"`
+	// Version changes with a run that comes, begins, ends or goes, and a question about one that comes or
+	// goes. It is empty of servers without it.
+	Version string `json:"version,omitempty"`
+}
+
+// ListWait are the parameters of run/list and question/list, which may be absent.
+type ListWait struct {
+	_ struct{} `rule:"name=ListParams"`
+	// the version that the client has; "" has the list come at once
+	Since string `json:"since,omitempty"`
+	// how long to wait for another version than Since
+	WaitMs uint64 `json:"waitMs,omitempty"`
 }
 
 // ListedRun is a run of the credential.

@@ -1389,6 +1389,7 @@ class QuestionListResult(TypedDict):
     approved: List[Approved]
     omitted: int
     questions: List[Question]
+    version: NotRequired[str]
 
 
 class RequestCancelParams(TypedDict):
@@ -1417,6 +1418,7 @@ class RunEventParams(TypedDict):
 
 class RunListResult(TypedDict):
     runs: List[ListedRun]
+    version: NotRequired[str]
 
 
 class RunReadParams(TypedDict):

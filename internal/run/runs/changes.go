@@ -1,0 +1,84 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"reflect"
+	"sync"
+)
+
+// Changes tells those who wait that something has changed. The zero Changes is ready. Its methods may be
+// called from several goroutines at once.
+type Changes struct {
+	mu   sync.Mutex
+	next chan struct{} // closed at the next change; nil if nothing waits
+}
+
+// Next returns a channel that is closed at the next change. Take it before you look, so that none is missed.
+func (c *Changes) Next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+// Tell says that something has changed.
+func (c *Changes) Tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+// Await blocks until one of the channels is closed, and reports false if ctx has ended before.
+func Await(ctx context.Context, changed []<-chan struct{}) bool {
+	cases := make([]reflect.SelectCase, 0, len(changed)+1)
+	for _, c := range append(changed, ctx.Done()) {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	at, _, _ := reflect.Select(cases)
+	return at < len(changed)
+}
+
+// Changed returns channels of which one is closed when a run of an owner comes, begins, ends or goes, or a
+// question about one comes or goes. Other changes may close one, too. Take them before you look.
+func (t *Table) Changed(owner string) []<-chan struct{} {
+	all := []<-chan struct{}{t.changes.Next()}
+	for _, q := range t.Questions(owner) {
+		all = append(all, q.Open.Changed())
+	}
+	return all
+}
+
+// Version identifies which runs an owner has, their states, and whether a question about each is open. It is
+// not empty.
+func (t *Table) Version(owner string) string {
+	sum := sha256.New()
+	for _, r := range t.sorted(owner) {
+		fmt.Fprintln(sum, r.id, r.hasBegun(), r.over(), r.asks())
+	}
+	return version(sum)
+}
+
+// Version identifies which questions are open. It is not empty.
+func Version(all []*Questions) string {
+	sum := sha256.New()
+	for _, q := range all {
+		for _, r := range q.Open.Pending() {
+			fmt.Fprintln(sum, q.RunID, r.ID)
+		}
+	}
+	return version(sum)
+}
+
+func version(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:16]) }

@@ -1,0 +1,209 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+)
+
+// A QuestionWatch follows the open questions of all running processes of this user. It is made by
+// [WatchQuestions]. Its methods may be called from several goroutines at once.
+type QuestionWatch struct {
+	life    context.Context
+	end     context.CancelFunc
+	dirs    *dirWatch
+	changes runs.Changes
+	work    sync.WaitGroup
+	first   sync.WaitGroup // until each process that was there at the begin has answered, or has not
+	ready   chan struct{}  // closed then
+
+	mu      sync.Mutex
+	sockets map[string]*followed // by path
+	seen    map[string]time.Time // when a question was listed first, by its ID
+}
+
+// A followed is a socket with what its process has answered last.
+type followed struct {
+	questionSocket
+	listed *QuestionListing // nil before the first answer
+	failed error            // why it is not followed any more; nil while it is
+}
+
+// WatchQuestions begins to follow the open questions. Close must be called. It is not supported on Windows.
+func WatchQuestions() (*QuestionWatch, error) {
+	state, err := dirs.Dir()
+	if err != nil {
+		return nil, err
+	}
+	root, err := safefile.MakeDirs(filepath.Join(state, socketsDir)) // else there is nothing to watch
+	if err != nil {
+		return nil, err
+	}
+	root.Close()
+	var all []string
+	for _, dir := range dirs.Existing() {
+		all = append(all, filepath.Join(dir, socketsDir))
+	}
+	watched, err := watchDirs(all)
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch for questions: %w", err)
+	}
+	w := &QuestionWatch{dirs: watched, ready: make(chan struct{}), sockets: map[string]*followed{},
+		seen: map[string]time.Time{}}
+	w.life, w.end = context.WithCancel(context.Background())
+	if err := w.look(true); err != nil {
+		w.Close()
+		return nil, err
+	}
+	w.work.Go(func() {
+		w.first.Wait()
+		close(w.ready)
+	})
+	w.work.Go(func() {
+		for w.dirs.wait() == nil {
+			_ = w.look(false) // a directory that cannot be read now may be after the next change
+		}
+	})
+	return w, nil
+}
+
+// Close ends the watch.
+func (w *QuestionWatch) Close() {
+	w.mu.Lock()
+	w.end() // nothing is followed from now on
+	w.mu.Unlock()
+	w.dirs.close()
+	w.work.Wait()
+}
+
+// look begins to follow the sockets that are not followed. First says that no look was before.
+func (w *QuestionWatch) look(first bool) error {
+	found, err := questionSockets()
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life.Err() != nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, d := range found {
+		there[d.path] = true
+		if f := w.sockets[d.path]; f == nil || f.failed != nil {
+			f = &followed{questionSocket: d}
+			w.sockets[d.path] = f
+			told := func() {}
+			if first {
+				w.first.Add(1)
+				told = sync.OnceFunc(w.first.Done)
+			}
+			w.work.Go(func() { w.follow(f, told) })
+		}
+	}
+	maps.DeleteFunc(w.sockets, func(path string, f *followed) bool { return f.failed != nil && !there[path] })
+	w.changes.Tell()
+	return nil
+}
+
+// follow lists the questions of a process until it ends.
+func (w *QuestionWatch) follow(f *followed, told func()) {
+	defer told()
+	err := f.with(w.life, func(ctx context.Context, c *wire.Client) error {
+		for since := ""; ; {
+			var list wire.QuestionList
+			if err := c.Call(ctx, "question/list", wire.ListWait{Since: since, WaitMs: math.MaxInt32}, &list); err != nil {
+				return err
+			}
+			now := new(QuestionListing)
+			if err := now.take(f.questionSocket, &list); err != nil {
+				return err
+			}
+			w.set(func() { f.listed = now })
+			told()
+			ctx = w.life
+			if since = list.Version; since == "" { // of an older version, which cannot be waited for
+				<-c.Done()
+				return c.Err()
+			}
+		}
+	})
+	w.set(func() {
+		f.failed = err
+		if f.listed != nil || errors.Is(err, ErrUnknownQuestion) { // its process has ended
+			delete(w.sockets, f.path)
+		}
+	})
+}
+
+func (w *QuestionWatch) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+	w.changes.Tell()
+}
+
+// Listing returns what is open, and its version, when that is another one than since or ctx has ended. The
+// newest question is the last one. The listing has no rules. The first call waits until all processes have
+// answered, for some seconds at most. An empty since asks again those that did not answer.
+func (w *QuestionWatch) Listing(ctx context.Context, since string) (l *QuestionListing, version string) {
+	if runs.Await(ctx, []<-chan struct{}{w.ready, w.life.Done()}) && since == "" {
+		_ = w.look(false) // as above
+	}
+	for {
+		changed := []<-chan struct{}{w.changes.Next(), w.life.Done()}
+		l, version = w.listing()
+		if version != since || w.life.Err() != nil || !runs.Await(ctx, changed) {
+			return l, version
+		}
+	}
+}
+
+func (w *QuestionWatch) listing() (*QuestionListing, string) {
+	l := newListing()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := map[string]time.Time{}
+	for _, path := range slices.Sorted(maps.Keys(w.sockets)) {
+		l.add(w.sockets[path])
+	}
+	for _, q := range l.Pending {
+		seen[q.Request.ID] = w.seen[q.Request.ID]
+		if seen[q.Request.ID].IsZero() {
+			seen[q.Request.ID] = time.Now()
+		}
+	}
+	w.seen = seen
+	slices.SortStableFunc(l.Pending, func(a, b Question) int {
+		return seen[a.Request.ID].Compare(seen[b.Request.ID])
+	})
+	slices.SortStableFunc(l.Session, func(a, b QuestionSession) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID))
+	})
+	sum := sha256.New()
+	for _, q := range l.Pending {
+		fmt.Fprintf(sum, "%q %q\n", q.Request.ID, q.Digest)
+	}
+	for _, s := range l.Session {
+		fmt.Fprintf(sum, "%q\n", s.ID)
+	}
+	fmt.Fprintf(sum, "%q", l.Silent)
+	return l, hex.EncodeToString(sum.Sum(nil)[:16])
+}
