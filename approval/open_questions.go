@@ -19,7 +19,8 @@ import (
 type OpenQuestions struct {
 	mu      sync.Mutex
 	pending []*openQuestion
-	changed chan struct{} // closed at the next change; nil if nothing watches
+	over    []answeredQuestion // the last ones, the oldest first
+	changed chan struct{}      // closed at the next change; nil if nothing watches
 }
 
 // openQuestion is a question on the OpenQuestions.
@@ -27,6 +28,15 @@ type openQuestion struct {
 	request *Request
 	answer  chan Decision // has room for the one answer
 }
+
+// An answeredQuestion is one that was open.
+type answeredQuestion struct {
+	id  string
+	why *AnsweredError
+}
+
+// maxAnswered is how many questions are remembered that have their answer.
+const maxAnswered = 256
 
 // Errors of [OpenQuestions.Answer].
 var (
@@ -55,6 +65,10 @@ func (b *OpenQuestions) Approve(ctx context.Context, r *Request) (Decision, erro
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.removeLocked(p)
+	var why *AnsweredError
+	if errors.As(context.Cause(ctx), &why) {
+		b.overLocked(r.ID, why)
+	}
 	select {
 	case d := <-p.answer: // it came at the same moment
 		return d, nil
@@ -75,12 +89,16 @@ func (b *OpenQuestions) Pending() []*Request {
 }
 
 // Answer answers the open question with an ID. The answer to a rule, a host or a path
-// without it takes the first offer. Of several answers the first one counts.
+// without it takes the first offer. Of several answers the first one counts; the error for a later one is an
+// [*AnsweredError], as long as who was first is remembered.
 func (b *OpenQuestions) Answer(id string, d Decision) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.pending, func(p *openQuestion) bool { return p.request.ID == id })
 	if i < 0 {
+		if why := b.answeredLocked(id); why != nil {
+			return why
+		}
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
 	p := b.pending[i]
@@ -94,6 +112,7 @@ func (b *OpenQuestions) Answer(id string, d Decision) error {
 		d.Source = FromUser
 	}
 	b.removeLocked(p)
+	b.overLocked(id, answeredBy(&d))
 	p.answer <- d
 	return nil
 }
@@ -113,6 +132,29 @@ func (b *OpenQuestions) removeLocked(p *openQuestion) {
 	if i := slices.Index(b.pending, p); i >= 0 {
 		b.pending = slices.Delete(b.pending, i, i+1)
 		b.changeLocked()
+	}
+}
+
+// Answered returns who has answered the question with an ID; nil if it has no answer, or that is not remembered.
+func (b *OpenQuestions) Answered(id string) *AnsweredError {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answeredLocked(id)
+}
+
+func (b *OpenQuestions) answeredLocked(id string) *AnsweredError {
+	for _, q := range b.over {
+		if q.id == id {
+			return q.why
+		}
+	}
+	return nil
+}
+
+// overLocked remembers who has answered a question, unless that is remembered already.
+func (b *OpenQuestions) overLocked(id string, why *AnsweredError) {
+	if b.answeredLocked(id) == nil {
+		b.over = append(b.over[max(0, len(b.over)-maxAnswered+1):], answeredQuestion{id, why})
 	}
 }
 

@@ -4,6 +4,7 @@
 package execserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -98,7 +99,7 @@ func questionList(all []*runs.Questions, version string) (any, error) {
 				continue
 			}
 			list.Questions = append(list.Questions,
-				wire.Question{RunID: q.RunID, Digest: digest, Request: text})
+				wire.Question{RunID: q.RunID, Digest: digest, Request: text, Expires: q.Limits.Of(r.ID)})
 		}
 		for _, m := range q.Remembered() {
 			r := m.Request
@@ -115,9 +116,14 @@ func (c *connection) answerQuestion(id wire.ID, a *wire.QuestionAnswer) {
 		c.fail(id, invalid(err.Error()))
 		return
 	}
+	source := cmp.Or(approval.Source(a.Source), approval.FromUser)
+	if source != approval.FromUser && source != approval.FromConsole {
+		c.fail(id, invalid(fmt.Sprintf("unknown source %q; use user or console", text.Line(a.Source))))
+		return
+	}
 	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
 		return struct{}{}, runs.Answer(all, a.ID, a.Digest,
-			approval.Decision{Answer: answer, Message: a.Message, Path: a.Path, Source: approval.FromUser})
+			approval.Decision{Answer: answer, Message: a.Message, Path: a.Path, Source: source})
 	})
 }
 

@@ -95,7 +95,7 @@ func (w *QuestionWatch) Close() {
 
 // look begins to follow the sockets that are not followed. First says that no look was before.
 func (w *QuestionWatch) look(first bool) error {
-	found, err := questionSockets()
+	found, err := socketsIn(socketsDir)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (w *QuestionWatch) listing() (*QuestionListing, string) {
 	})
 	sum := sha256.New()
 	for _, q := range l.Pending {
-		fmt.Fprintf(sum, "%q %q\n", q.Request.ID, q.Digest)
+		fmt.Fprintf(sum, "%q %q %d\n", q.Request.ID, q.Digest, q.Expires)
 	}
 	for _, s := range l.Session {
 		fmt.Fprintf(sum, "%q\n", s.ID)

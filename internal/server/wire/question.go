@@ -21,9 +21,11 @@ type QuestionList struct {
 
 // Question is an open question.
 type Question struct {
-	RunID   string          `json:"runId,omitempty"` // empty for a question of the process itself
+	RunID   string          `json:"runId,omitempty"` // empty for a question of no run of a server
 	Digest  string          `json:"digest"`          // identifies what Request says; an answer has it
 	Request json.RawMessage `json:"request"`         // what an approver program gets
+	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no limit that is known.
+	Expires int64 `json:"expiresAtMs,omitempty"`
 }
 
 // Approved is an approval for the session that is remembered.
@@ -43,6 +45,8 @@ type QuestionAnswer struct {
 	Decision string   `json:"decision" rule:"need"`
 	Message  string   `json:"message,omitempty"`
 	Path     string   `json:"path,omitempty"` // of the offer; empty for the first one
+	// who answers: "user", which empty is as well, or "console"
+	Source string `json:"source,omitempty"`
 }
 
 // QuestionID are the parameters of question/forget.
