@@ -132,6 +132,7 @@ const persons: Record<string, string> = {
   reviewer: "the reviewing model",
   cache: "an approval of before",
   config: "a rule",
+  timeout: "the time limit of the question",
 };
 
 function late(e: Refusal): string {

@@ -160,7 +160,8 @@ const mib = (n: number): string => (n / (1 << 20)).toFixed(2);
 
 function footer(place: Place | undefined, control: boolean, alive: boolean): string {
   if (place === undefined) return "";
-  const range = place.from > 0 || !place.live ? `Output from ${mib(place.from)} to ${mib(place.to)} MiB. ` : "";
+  const to = place.live ? "on" : `to ${mib(place.to)} MiB`;
+  const range = place.from > 0 || !place.live ? `Output from ${mib(place.from)} MiB ${to}. ` : "";
   if (control) return range + "Keys go to the command; take control again to give it back. Ctrl \\ leaves.";
   if (place.complete && place.live && !alive) return range + "The session has ended.";
   return range + (alive ? "You are watching: take control to type." : "");

@@ -259,6 +259,16 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
+const ends: Record<string, string> = {
+  timed_out: "time limit exceeded",
+  oom: "memory limit exceeded",
+  pids: "process limit exceeded",
+  disk: "disk limit exceeded",
+  output: "output limit exceeded",
+  not_found: "program not found",
+  unavailable: "sandbox not available",
+};
+
 /** Returns how something ended, in a word, and whether that is well. */
 export function ending(end: string | null | undefined, exitCode: number | null | undefined, signal?: number | string): { text: string; bad: boolean } {
   switch (end) {
@@ -271,6 +281,6 @@ export function ending(end: string | null | undefined, exitCode: number | null |
     case "":
       return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`, bad: exitCode !== 0 };
     default:
-      return { text: line(end).replaceAll("_", " "), bad: true };
+      return { text: ends[end] ?? line(end), bad: true };
   }
 }
