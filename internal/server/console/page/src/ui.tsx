@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { ago, line, pieces } from "./text.js";
 import { Refusal, wire } from "./wire.js";
 
@@ -20,7 +20,7 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
 /** Renders its user again when the state of the connection changes, and returns the connection. */
 export function useWire(): typeof wire {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => wire.listen(() => again(undefined as never)), []);
+  useLayoutEffect(() => wire.listen(() => again(undefined as never)), []); // before anything can change
   return wire;
 }
 
@@ -112,7 +112,7 @@ export function tellError(e: unknown): void {
 
 export function Notes(): JSX.Element {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const f = (): void => again(undefined as never);
     noteListeners.add(f);
     return () => noteListeners.delete(f) as unknown as void;
