@@ -104,16 +104,11 @@ func Run(ctx context.Context, env *Env, o *Options) error {
 		return explain.NewError("%v", err)
 	}
 	set.TLS = encryption != nil
-	if set.Scope == "" {
-		watch, err := listen.WatchQuestions()
-		if err != nil {
-			return explain.NewError("cannot follow questions: %v", err)
-		}
-		defer watch.Close()
-		set.Methods = methods(env, watch)
-	} else {
-		set.Methods = methods(env, nil)
+	end, err := o.follow(env, &set)
+	if err != nil {
+		return explain.NewError("cannot follow questions: %v", err)
 	}
+	defer end()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	l, err := o.port(encryption)
@@ -176,6 +171,31 @@ func checkToken(name, workspace, hidden string) error {
 		syntax.QuoteFlag(name), text.Word(hidden))
 }
 
+// follow adds the methods, and says that a console is open which answers questions.
+func (o *Options) follow(env *Env, set *console.Options) (end func(), err error) {
+	if set.Scope != "" {
+		set.Methods = methods(env, nil)
+		return func() {}, nil
+	}
+	watch, err := listen.WatchQuestions()
+	if err != nil {
+		return nil, err
+	}
+	set.Methods = methods(env, watch)
+	if o.viewOnly {
+		return watch.Close, nil
+	}
+	closed, err := listen.OpenConsole()
+	if err != nil {
+		watch.Close()
+		return nil, err
+	}
+	return func() {
+		closed()
+		watch.Close()
+	}, nil
+}
+
 // stateDir makes the directory for the secrets; empty on a system without a state directory.
 func stateDir() (string, error) {
 	state, err := dirs.Dir()
@@ -231,7 +251,7 @@ func address(at net.Addr, encrypted bool) string {
 // not have them.
 func methods(env *Env, watch *listen.QuestionWatch) map[string]console.Method {
 	h, m := &history{env}, &machine{env}
-	q := questions{watch}
+	q := &questions{watch: watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
 		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,

@@ -7,9 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
@@ -17,7 +20,16 @@ import (
 )
 
 // questions answers the methods about open questions of all processes of this user.
-type questions struct{ watch *listen.QuestionWatch }
+type questions struct {
+	watch *listen.QuestionWatch
+
+	mu sync.Mutex
+	// those that were shown, by ID: who answers one that is over is told who was first
+	shown map[string]listen.Question
+}
+
+// maxShown is how many of them are remembered.
+const maxShown = 4096
 
 // An asked is an open question. The member names stay.
 type asked struct {
@@ -32,8 +44,8 @@ type asked struct {
 // maxWait is how long a request waits for a change at most, in milliseconds.
 const maxWait = 600_000
 
-// list is question/list. With since it waits for a change.
-func (q questions) list(ctx context.Context, params json.RawMessage) (any, error) {
+// list is question/list, the newest first. With since it waits for a change.
+func (q *questions) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p wire.ListWait
 	if err := decode(params, &p); err != nil {
 		return nil, err
@@ -47,30 +59,37 @@ func (q questions) list(ctx context.Context, params json.RawMessage) (any, error
 		Silent    []string                 `json:"silent"`
 		Version   string                   `json:"version"`
 	}{[]asked{}, list.Session, list.Silent, version}
-	for _, one := range list.Pending {
-		answer.Questions = append(answer.Questions, asked{ID: one.Request.ID, Digest: one.Digest, Request: one.Text,
-			Source: "process " + strconv.Itoa(one.PID), RunID: one.RunID})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shown == nil || len(q.shown) > maxShown {
+		q.shown = map[string]listen.Question{}
+	}
+	for _, one := range slices.Backward(list.Pending) {
+		q.shown[one.Request.ID] = one
+		answer.Questions = append(answer.Questions, asked{one.Request.ID, one.Digest, one.Text,
+			"process " + strconv.Itoa(one.PID), one.RunID, one.Expires})
 	}
 	return answer, nil
 }
 
 // answer is question/answer.
-func (q questions) answer(ctx context.Context, params json.RawMessage) (any, error) {
+func (q *questions) answer(_ context.Context, params json.RawMessage) (any, error) {
 	var p wire.QuestionAnswer
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	list, _ := q.watch.Listing(ctx, "")
-	for _, one := range list.Pending {
-		if one.Request.ID == p.ID {
-			return struct{}{}, refused(one.Answer(&p))
-		}
+	q.mu.Lock()
+	one, ok := q.shown[p.ID]
+	q.mu.Unlock()
+	if !ok {
+		return nil, refused(listen.ErrUnknownQuestion)
 	}
-	return nil, refused(listen.ErrUnknownQuestion)
+	p.Source = string(approval.FromConsole)
+	return struct{}{}, refused(one.Answer(&p))
 }
 
 // forget is question/forget.
-func (q questions) forget(_ context.Context, params json.RawMessage) (any, error) {
+func (q *questions) forget(_ context.Context, params json.RawMessage) (any, error) {
 	return forget("", params)
 }
 
@@ -91,9 +110,15 @@ func forget(file string, params json.RawMessage) (any, error) {
 func refused(err error) error {
 	for known, reason := range map[error]runs.Reason{listen.ErrUnknownQuestion: runs.UnknownQuestion,
 		listen.ErrNotOffered: runs.NotOffered, listen.ErrOther: runs.OtherQuestion} {
-		if errors.Is(err, known) {
-			return console.Refused(wire.CodeInvalidRequest, err.Error(), string(reason))
+		if !errors.Is(err, known) {
+			continue
 		}
+		e := console.Refused(wire.CodeInvalidRequest, err.Error(), string(reason))
+		var late *listen.AnsweredError
+		if errors.As(err, &late) && late.By != "" {
+			e.Data, _ = json.Marshal(map[string]any{"reason": reason, "by": late.By}) // words always encode
+		}
+		return e
 	}
 	return err
 }
