@@ -98,7 +98,7 @@ export function StageView({ id }: { id: string }): JSX.Element {
   return (
     <View name="changes" title={stage?.name ? `Stage ${stage.name}` : `Stage ${id}`} tools={<a class="button" href="#/changes">All stages</a>}>
       {got.error !== undefined ? <Failed error={got.error} /> : page === undefined ? <Loading /> : (
-        <div data-testid="stage" data-id={id}>
+        <div class="stack" data-testid="stage" data-id={id}>
           {stage === undefined ? null : <p class="dim">Changes to <code><Foreign text={stage.workspace} /></code>, which is as before until they are applied.</p>}
           <StageTools id={id} total={got.value!.changesTotal} selected={[...selected]} viewOnly={viewOnly} done={reload} />
           <ul class="list changes">
@@ -186,7 +186,9 @@ function StageTools(p: { id: string; total: number; selected: string[]; viewOnly
           <h2>{plural(conflicts.list.length, "conflict")}: nothing was applied</h2>
           <Reasons list={conflicts.list} />
           <p class="dim">Select other changes, or overwrite what is there.</p>
-          <button class="danger-quiet" data-testid="apply-force" onClick={() => setAsk({ what: "force", paths: conflicts.paths })}>Overwrite…</button>
+          <div class="buttons">
+            <button class="danger-quiet" data-testid="apply-force" onClick={() => setAsk({ what: "force", paths: conflicts.paths })}>Overwrite…</button>
+          </div>
         </section>
       )}
       {refused.length === 0 ? null : <section class="card"><h2>Not applied</h2><Reasons list={refused} /></section>}

@@ -72,9 +72,12 @@ export class Log {
     return this.#work.signal;
   }
 
+  // set tells of a change. While a log is followed its end is told only by the offset, which nobody watches.
   #set(change: Partial<Place>): void {
-    this.place = { ...this.place, ...change };
-    this.#tell(this.place);
+    const before = this.place;
+    this.place = { ...before, ...change };
+    const { from, live, complete } = this.place;
+    if (!live || from !== before.from || live !== before.live || complete !== before.complete) this.#tell(this.place);
   }
 
   /** Shows the end of the log and follows it, until it is complete. */

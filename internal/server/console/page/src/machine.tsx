@@ -3,6 +3,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
+import { plural } from "./text.js";
 import { Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
@@ -104,21 +105,30 @@ function LevelOf({ l }: { l: Level }): JSX.Element {
 }
 
 function Doctor({ m }: { m: Machine }): JSX.Element {
-  const bad = m.doctor.filter((d) => !d.ok).length;
+  const [good, bad] = [m.doctor.filter((d) => d.ok), m.doctor.filter((d) => !d.ok)];
   const all = m.ok ? `the default sandbox is available (level: ${m.level})` : "the default sandbox is not available";
   return (
     <section class="card">
       <h2>Doctor <span class={`badge ${m.ok ? "live" : "bad"}`}><Foreign text={all} /></span></h2>
-      {bad === 0 ? null : <p class="dim">{bad === 1 ? "One check" : `${bad} checks`} did not pass. Only those that are needed prevent the default sandbox.</p>}
-      <ul class="plain doctor">
-        {m.doctor.map((d) => (
-          <li>
-            <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed" : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
-            <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
-          </li>
-        ))}
-      </ul>
+      <Checks list={bad} />
+      <details>
+        <summary>{plural(good.length, "check")} passed</summary>
+        <Checks list={good} />
+      </details>
     </section>
+  );
+}
+
+function Checks({ list }: { list: Check[] }): JSX.Element {
+  return (
+    <ul class="plain doctor">
+      {list.map((d) => (
+        <li>
+          <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed" : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
+          <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { duration, line, words } from "./text.js";
 import { Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View, type Loaded } from "./ui.js";
 import { Refusal, wire } from "./wire.js";
@@ -132,6 +132,7 @@ const persons: Record<string, string> = {
   reviewer: "the reviewing model",
   cache: "an approval of before",
   config: "a rule",
+  timeout: "the time limit of the question",
 };
 
 function late(e: Refusal): string {
@@ -273,7 +274,7 @@ function useMoves(questions: Question[] | undefined): void {
 export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element {
   const { viewOnly } = useWire();
   const ref = useRef<HTMLDivElement>(null);
-  const questions = list.value?.questions;
+  const questions = useMemo(() => list.value && [...list.value.questions].reverse(), [list.value]);
   useMoves(questions);
   useEffect(() => {
     const keys = (e: KeyboardEvent): void => {

@@ -158,7 +158,7 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
 function Controls({ p }: { p: Player }): JSX.Element {
   return (
     <div class="bar player">
-      <button data-testid="play" class="accent" aria-pressed={p.playing} onClick={() => p.toggle()}>{p.playing ? "Pause" : "Play"}</button>
+      <button data-testid="play" class="accent" onClick={() => p.toggle()}>{p.playing ? "Pause" : "Play"}</button>
       <input type="range" class="seek" data-testid="seek" aria-label="Position" aria-valuetext={`${clock(p.at)} of ${clock(p.cast.seconds)}`}
         min="0" max={String(p.cast.seconds)} step="any" value={String(p.at)} onInput={(e) => p.seek(Number(e.currentTarget.value))}
         onKeyDown={(e) => {

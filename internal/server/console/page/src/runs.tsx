@@ -57,7 +57,7 @@ interface History {
   allow?: { command?: string; config?: string };
 }
 
-export function Runs(): JSX.Element {
+export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const [typed, setTyped] = useState("");
   const [search, setSearch] = useState("");
   const [before, setBefore] = useState<string[]>([]);
@@ -71,11 +71,11 @@ export function Runs(): JSX.Element {
   const at = before.at(-1);
   const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {} : { before: at }) };
   const list = useCall<HistoryList>("history/list", params, JSON.stringify(params));
-  // Ends of sessions are told by this list; other runs are seen when the window is looked at again.
+  // Sessions and questions tell that runs come and go; others are seen when the window is looked at again.
   const sessions = useWatch<RunList>("run/list", {});
   useEffect(() => {
     if (sessions.value !== undefined && at === undefined) list.reload();
-  }, [sessions.value]);
+  }, [sessions.value, tick]);
   const runs = list.value?.runs;
   const turn = (to: string[]): void => {
     setBefore(to);

@@ -156,10 +156,13 @@ function State({ run }: { run: Run }): JSX.Element {
   return <span class={`badge ${s.kind}`}>{s.text}</span>;
 }
 
+const mib = (n: number): string => (n / (1 << 20)).toFixed(2);
+
 function footer(place: Place | undefined, control: boolean, alive: boolean): string {
   if (place === undefined) return "";
-  const range = place.from > 0 || !place.live ? `Bytes ${bytes(place.from)} to ${bytes(place.to)} of the output. ` : "";
-  if (control) return range + "Keys go to the command. Ctrl \\ leaves.";
+  const to = place.live ? "on" : `to ${mib(place.to)} MiB`;
+  const range = place.from > 0 || !place.live ? `Output from ${mib(place.from)} MiB ${to}. ` : "";
+  if (control) return range + "Keys go to the command; take control again to give it back. Ctrl \\ leaves.";
   if (place.complete && place.live && !alive) return range + "The session has ended.";
   return range + (alive ? "You are watching: take control to type." : "");
 }
@@ -187,7 +190,7 @@ function Tools(p: {
     <div class="bar">
       <button data-testid="take-control" class={p.control ? "accent" : ""} aria-pressed={p.control} disabled={!usable}
         title={p.viewOnly ? "This console is view-only" : ""} onClick={() => p.take(!p.control)}>
-        {p.control ? "Release control" : "Take control"}
+        Take control
       </button>
       <span class="group">
         <select aria-label="Signal" data-testid="signal-name" value={signal} disabled={!usable} onChange={(e) => setSignal(e.currentTarget.value)}>

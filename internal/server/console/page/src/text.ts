@@ -4,7 +4,7 @@
 // Everything that does not show itself: controls, formats such as those of bidirectional text, blanks but the space,
 // and letters without a picture (as internal/text.Visible).
 const hidden =
-  /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u2800\u2d7f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]|(?! )\p{Zs}/u;
+  /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u2800\u2d7f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u{1107f}\u{13440}\u{13447}-\u{13455}\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
 
 const short: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x07": "\\a", "\b": "\\b" };
 

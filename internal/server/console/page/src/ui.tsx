@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { ago, line, pieces } from "./text.js";
 import { Refusal, wire } from "./wire.js";
 
@@ -20,7 +20,7 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
 /** Renders its user again when the state of the connection changes, and returns the connection. */
 export function useWire(): typeof wire {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => wire.listen(() => again(undefined as never)), []);
+  useLayoutEffect(() => wire.listen(() => again(undefined as never)), []); // before anything can change
   return wire;
 }
 
@@ -95,9 +95,14 @@ function setNotes(all: Note[]): void {
   for (const f of noteListeners) f();
 }
 
-/** Tells something. Words of others in it are escaped. */
+// How long good news stay.
+const noteTime = 10_000;
+
+/** Tells something. Words of others in it are escaped. What is bad stays until it is dismissed. */
 export function tell(text: string, bad = false): void {
-  setNotes([...notes.filter((n) => n.text !== text), { id: ++lastNote, text, bad }]);
+  const id = ++lastNote;
+  setNotes([...notes.filter((n) => n.text !== text), { id, text, bad }]);
+  if (!bad) setTimeout(() => setNotes(notes.filter((n) => n.id !== id)), noteTime);
 }
 
 /** Tells an error. */
@@ -107,7 +112,7 @@ export function tellError(e: unknown): void {
 
 export function Notes(): JSX.Element {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const f = (): void => again(undefined as never);
     noteListeners.add(f);
     return () => noteListeners.delete(f) as unknown as void;
@@ -182,12 +187,22 @@ export function useSeconds(on: boolean): void {
 
 /** Copies a text, and says so. */
 export async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    tell("Copied.");
-  } catch {
-    tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
-  }
+  const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  if (copied || copyByHand(text)) tell("Copied.");
+  else tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
+}
+
+// copyByHand copies where the page may not use the clipboard, such as without TLS on another address.
+function copyByHand(text: string): boolean {
+  const before = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return copied;
 }
 
 /** Asks before something is done. The first button that has the focus is the one that does nothing. */
@@ -244,6 +259,16 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
+const ends: Record<string, string> = {
+  timed_out: "time limit exceeded",
+  oom: "memory limit exceeded",
+  pids: "process limit exceeded",
+  disk: "disk limit exceeded",
+  output: "output limit exceeded",
+  not_found: "program not found",
+  unavailable: "sandbox not available",
+};
+
 /** Returns how something ended, in a word, and whether that is well. */
 export function ending(end: string | null | undefined, exitCode: number | null | undefined, signal?: number | string): { text: string; bad: boolean } {
   switch (end) {
@@ -256,6 +281,6 @@ export function ending(end: string | null | undefined, exitCode: number | null |
     case "":
       return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`, bad: exitCode !== 0 };
     default:
-      return { text: line(end).replaceAll("_", " "), bad: true };
+      return { text: ends[end] ?? line(end), bad: true };
   }
 }
