@@ -57,8 +57,8 @@ func enter(t *testing.T, address, token string) int {
 	return answer.StatusCode
 }
 
-// TestConsoleOpens: the browser gets no token on its command line, and is no program that commands have put in the
-// workspace.
+// TestConsoleOpens: the browser gets no token on its command line, and is no program that commands have put
+// in the workspace.
 func TestConsoleOpens(t *testing.T) {
 	t.Parallel()
 	testenv.NeedInotify(t)

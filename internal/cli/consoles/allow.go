@@ -27,8 +27,8 @@ type proposal struct {
 	Done   bool     `json:"done"` // it was written, and is trusted
 }
 
-// allow is config/allow: it shows what would allow the denials of a run in its project, and writes that if a person
-// confirms what was shown.
+// allow is config/allow: it shows what would allow the denials of a run in its project, and writes that if a
+// person confirms what was shown.
 func (h *history) allow(_ context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		ID      string `json:"id" rule:"need"`

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consoles is the command console: it serves the web page, and answers those of its methods that are about
-// this machine and no run of an exec-server: questions, recorded runs, recordings, settings.
+// Package consoles is the command console: it serves the web page, and answers those of its methods that are
+// about this machine and no run of an exec-server: questions, recorded runs, recordings, settings.
 //
 // [Run] serves until a signal. A method reads what the command line reads, with the same functions, and keeps
 // nothing.
@@ -63,8 +63,8 @@ type Env struct {
 	Token func(path string) (string, error)
 	// Upstream checks the proxy that the settings name.
 	Upstream func(context.Context) explain.Check
-	// Proposed returns what config allow with flags would write to the settings of a project, and Allowed keeps in the
-	// audit log that it was written.
+	// Proposed returns what config allow with flags would write to the settings of a project, and Allowed
+	// keeps in the audit log that it was written.
 	Proposed func(flags []string) (*trust.Proposal, []trust.Setting, error)
 	Allowed  func(settings []trust.Setting, dir string) error
 }
@@ -157,8 +157,8 @@ func (o *Options) settings(env *Env) (set console.Options, err error) {
 }
 
 // checkToken refuses a file for a token that commands in a sandbox could change or read: one that reaches the
-// network of this machine could open the page, and leave its sandbox. They do not see the state directory and the
-// host's /tmp, but for what is in their workspace.
+// network of this machine could open the page, and leave its sandbox. They do not see the state directory and
+// the host's /tmp, but for what is in their workspace.
 func checkToken(name, workspace, hidden string) error {
 	if err := reach.New(reach.Area{Workspace: workspace}).Decides("--token-file", name); err != nil {
 		return err
@@ -247,8 +247,8 @@ func address(at net.Addr, encrypted bool) string {
 	return scheme + host
 }
 
-// methods are those that are answered in this process. Without a watch the console is about another machine, which does
-// not have them.
+// methods are those that are answered in this process. Without a watch the console is about another machine,
+// which does not have them.
 func methods(env *Env, watch *listen.QuestionWatch) map[string]console.Method {
 	h, m := &history{env}, &machine{env}
 	q := &questions{watch: watch}

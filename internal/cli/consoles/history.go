@@ -65,8 +65,8 @@ func recordedOf(body []byte) (recorded, bool) {
 		r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
-// list is history/list: the runs that ended last first, from behind a place on. There may be several logs, one
-// after the other.
+// list is history/list: the runs that ended last first, from behind a place on. There may be several logs,
+// one after the other.
 func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Before string `json:"before"` // as the number of a log, and of a line in it
@@ -116,7 +116,8 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 	return answer, nil
 }
 
-// matches reports whether a run has a text in its command line or its directory, or an ID that begins with it.
+// matches reports whether a run has a text in its command line or its directory, or an ID that begins with
+// it.
 func (r *recorded) matches(search string) bool {
 	search = strings.ToLower(search)
 	return search == "" || strings.Contains(strings.ToLower(strings.Join(r.Args, " ")), search) ||

@@ -120,8 +120,8 @@ func notAllowed(w http.ResponseWriter, methods string) {
 	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 }
 
-// knowsHost reports whether a request is for a name of this console: else a page of another site may have had its
-// name resolved to this machine.
+// knowsHost reports whether a request is for a name of this console: else a page of another site may have had
+// its name resolved to this machine.
 func (s *Server) knowsHost(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -137,8 +137,8 @@ func (s *Server) isNamed(host string) bool {
 	})
 }
 
-// knowsOrigin reports whether a request is of the page of this console, or of no page: that is so for what a person
-// opens, for files that a page includes, and for other programs, but never for a WebSocket of a page.
+// knowsOrigin reports whether a request is of the page of this console, or of no page: that is so for what a
+// person opens, for files that a page includes, and for other programs, but never for a WebSocket of a page.
 func (s *Server) knowsOrigin(r *http.Request) bool {
 	values := r.Header["Origin"]
 	if len(values) == 0 {

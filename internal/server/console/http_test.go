@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestHost has requests for names that are the console's and names that are not: the latter are refused before
-// anything else, also with the secrets, and also for the page.
+// TestHost has requests for names that are the console's and names that are not: the latter are refused
+// before anything else, also with the secrets, and also for the page.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{Hosts: []string{"Box.example", "tunnel.example:8443", "[2001:db8::1]"}}, "127.0.0.1:0")
@@ -398,8 +398,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestPageFiles has every file that is embedded: it is served with its kind, and has no address of another site
-// that a browser would load.
+// TestPageFiles has every file that is embedded: it is served with its kind, and has no address of another
+// site that a browser would load.
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{}, "127.0.0.1:0")

@@ -64,7 +64,7 @@ type running struct {
 // start serves a console at an address until the test ends, or stop.
 func start(t *testing.T, o Options, address string) *running {
 	t.Helper()
-	r := &running{t: t, clock: &clock{now: time.Unix(1_800_000_000, 0)}, up: make(chan wire.Stream, 8)}
+	r := &running{t: t, clock: &clock{now: time.Unix(1_800_000_000, 0)}, up: make(chan wire.Stream, 2*maxPages)}
 	if o.Now == nil {
 		o.Now = r.clock.Now
 	}

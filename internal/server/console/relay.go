@@ -28,8 +28,8 @@ const maxReason = 123
 // maxCalls is how many methods of this process a page may wait for at once.
 const maxCalls = 64
 
-// reads are the methods of a view-only console, with the members of their parameters. All other methods are refused,
-// and other members are left out: a new one could change something.
+// reads are the methods of a view-only console, with the members of their parameters. All other methods are
+// refused, and other members are left out: a new one could change something.
 var reads = map[string][]string{
 	"initialize": {"clientName", "extensionMethods"}, "environment/info": nil, "environment/status": nil,
 	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes", "waitMs"}, "run/screen": {"runId"},

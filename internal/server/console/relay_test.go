@@ -126,8 +126,8 @@ func TestTooManyPages(t *testing.T) {
 	}
 }
 
-// TestViewOnly has every method that a page could call: those that change something reach neither this process nor the
-// exec-server, and of the others nothing does that could change something.
+// TestViewOnly has every method that a page could call: those that change something reach neither this
+// process nor the exec-server, and of the others nothing does that could change something.
 func TestViewOnly(t *testing.T) {
 	t.Parallel()
 	called := map[string]Method{}
