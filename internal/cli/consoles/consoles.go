@@ -82,14 +82,20 @@ type Options struct {
 func Flags(o *Options) []syntax.Flag {
 	o.listen = "127.0.0.1:0"
 	return append([]syntax.Flag{
-		{Long: "listen", Value: "IP:PORT", Set: syntax.SetText(&o.listen), Help: "serve there; port 0 is a free one\n(default 127.0.0.1:0)"},
+		{Long: "listen", Value: "IP:PORT", Set: syntax.SetText(&o.listen),
+			Help: "serve there; port 0 is a free one\n(default 127.0.0.1:0)"},
 		{Long: "open", Set: syntax.SetOn(&o.open), Help: "open the page in a browser"},
 		{Long: "view-only", Set: syntax.SetOn(&o.viewOnly), Help: "show everything, change nothing"},
-		{Long: "host", Value: "NAME", Set: syntax.SetList(&o.hosts), Help: "also serve requests for NAME or NAME:PORT, such as\nthose of a tunnel (repeatable)"},
-		{Long: "tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Cert), Help: "serve https:// with this certificate (PEM)"},
-		{Long: "tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Key), Help: "its private key"},
-		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tokenFile), Help: "holds a token that opens the page any number of\ntimes, and is created if missing"},
-		{Long: "insecure", Set: syntax.SetOn(&o.insecure), Help: "allow an address that other machines reach without\nTLS and a token file"},
+		{Long: "host", Value: "NAME", Set: syntax.SetList(&o.hosts),
+			Help: "also serve requests for NAME or NAME:PORT, such as\nthose of a tunnel (repeatable)"},
+		{Long: "tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Cert),
+			Help: "serve https:// with this certificate (PEM)"},
+		{Long: "tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Key),
+			Help: "its private key"},
+		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tokenFile),
+			Help: "holds a token that opens the page any number of\ntimes, and is created if missing"},
+		{Long: "insecure", Set: syntax.SetOn(&o.insecure),
+			Help: "allow an address that other machines reach without\nTLS and a token file"},
 	}, o.server.Server()...)
 }
 
@@ -167,7 +173,8 @@ func checkToken(name, workspace, hidden string) error {
 	if safefile.Within(real, hostfacts.RealPath(filepath.Dir(hidden))) || safefile.Within(real, "/tmp") {
 		return nil
 	}
-	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a file in %s",
+	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a "+
+		"file in %s",
 		syntax.QuoteFlag(name), text.Word(hidden))
 }
 
@@ -221,7 +228,8 @@ func (o *Options) port(encryption *tls.Config) (net.Listener, error) {
 		return nil, explain.NewError("invalid address %s; use IP:PORT, such as 127.0.0.1:0 or [::1]:8080",
 			syntax.QuoteFlag(o.listen))
 	case !at.Addr().Unmap().IsLoopback() && !o.insecure && (encryption == nil || o.tokenFile == ""):
-		return nil, explain.NewError("%s is reached by other machines; use --tls-cert, --tls-key and --token-file, or "+
+		return nil, explain.NewError("%s is reached by other machines; use --tls-cert, --tls-key and "+
+			"--token-file, or "+
 			"--insecure if that is intended", o.listen)
 	}
 	l, err := net.Listen("tcp", at.String())

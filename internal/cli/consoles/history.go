@@ -61,7 +61,8 @@ func recordedOf(body []byte) (recorded, bool) {
 	if json.Unmarshal(body, &r) != nil || r.Version < 1 || r.Run == "" {
 		return recorded{}, false
 	}
-	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode, r.Signal,
+	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode,
+		r.Signal,
 		r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
@@ -169,7 +170,8 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
-			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant, one.Wider),
+			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant,
+				one.Wider),
 			Harmless: one.Harmless, Program: one.Program})
 	}
 	a := allowing{explain.ShellWords(explain.AllowingCommand(*r, "")),

@@ -58,8 +58,10 @@ func record(t testing.TB, from, n int) {
 		}
 		body, err := r.Body()
 		for j := range 3 {
-			err = errors.Join(err, log.Append("note", json.RawMessage(fmt.Sprintf(`{"run":"run-%06d","n":%d,"text":%q}`, i, j,
-				"an event of about as many bytes as the events of a run have, which are read and are not shown in the list"))))
+			err = errors.Join(err, log.Append("note",
+				json.RawMessage(fmt.Sprintf(`{"run":"run-%06d","n":%d,"text":%q}`, i, j,
+					"an event of about as many bytes as the events of a run have, which are read and are "+
+						"not shown in the list"))))
 		}
 		if err = errors.Join(err, log.Append(explain.RecordKind, body)); err != nil {
 			t.Fatal(err)
@@ -93,7 +95,7 @@ func call(t testing.TB, m func() (any, error), v any) {
 
 // TestHistoryPages pages through ten thousand runs, the newest first, and reads no further than a page needs.
 func TestHistoryPages(t *testing.T) {
-	const runs = 10_000
+	runs := testenv.Rounds(2000, 10_000)
 	h := &history{testEnv(t)}
 	record(t, 0, runs)
 	type page struct {
@@ -127,7 +129,8 @@ func TestHistoryPages(t *testing.T) {
 	}
 	newest := list(`{"limit":3}`).Runs[0]
 	want := recorded{ID: "run-010001", Started: begin.UnixMilli() + 10_001_000, Dir: "/src/project",
-		Args: []string{"make", "-C", "target-10001", "all"}, End: "exited", ExitCode: 10_001 % 3, Duration: 1000}
+		Args: []string{"make", "-C", "target-10001",
+			"all"}, End: "exited", ExitCode: 10_001 % 3, Duration: 1000}
 	if diff := cmp.Diff(want, newest); diff != "" {
 		t.Error(diff)
 	}
@@ -135,8 +138,10 @@ func TestHistoryPages(t *testing.T) {
 		name, params string
 		want         int
 	}{
-		{"the usual limit", `{}`, 100}, {"no more than 500", `{"limit":100000}`, 500}, {"less than none", `{"limit":-1}`, 100},
-		{"a word of the command", `{"search":"TARGET-77 "}`, 1}, {"the directory", `{"search":"src/proj","limit":7}`, 7},
+		{"the usual limit", `{}`, 100}, {"no more than 500", `{"limit":100000}`, 500}, {"less than none",
+			`{"limit":-1}`, 100},
+		{"a word of the command", `{"search":"TARGET-77 "}`, 1}, {"the directory",
+			`{"search":"src/proj","limit":7}`, 7},
 		{"an ID", `{"search":"run-000012"}`, 1}, {"nothing", `{"search":"nothing"}`, 0},
 		{"behind the oldest", `{"before":"0.1"}`, 0}, {"of a log that is gone", `{"before":"7.1"}`, 0},
 	} {
@@ -166,7 +171,8 @@ func TestHistoryRead(t *testing.T) {
 	record(t, 0, 21)
 	var d detail
 	call(t, func() (any, error) { return h.read(t.Context(), json.RawMessage(`{"id":"run-000020"}`)) }, &d)
-	if d.Run.ID != "run-000020" || d.Run.Denials != 1 || len(d.Denials) != 1 || d.Denials[0].Grant != "--rw /src/out" ||
+	if d.Run.ID != "run-000020" || d.Run.Denials != 1 || len(d.Denials) != 1 ||
+		d.Denials[0].Grant != "--rw /src/out" ||
 		d.Denials[0].Path != "/src/out/file" || d.Denials[0].Source != sandbox.Notified {
 		t.Errorf("%+v", d)
 	}
@@ -212,7 +218,8 @@ func TestAllow(t *testing.T) {
 	file := filepath.Join(project, ".sallyport", "config.toml")
 	shown := ask(`{"id":"run-000000"}`)
 	if _, err := os.Stat(file); shown.Done || shown.File != file || err == nil || kept != "" ||
-		!strings.Contains(shown.Text, strings.Join(shown.Added, "\n")) || !strings.Contains(shown.Text, "/src/out") {
+		!strings.Contains(shown.Text, strings.Join(shown.Added, "\n")) || !strings.Contains(shown.Text,
+		"/src/out") {
 		t.Fatalf("%+v, %v", shown, err)
 	}
 	for params, reason := range map[string]string{`{"id":"run-000000","confirm":"x"}`: "otherDigest",
@@ -222,7 +229,8 @@ func TestAllow(t *testing.T) {
 		}
 	}
 	// The file is another one than was shown.
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("# mine\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("# mine\n"),
+		0o600)); err != nil {
 		t.Fatal(err)
 	}
 	confirm := fmt.Sprintf(`{"id":"run-000000","confirm":%q}`, shown.Digest)

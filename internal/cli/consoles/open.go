@@ -41,7 +41,8 @@ func openPage(env *Env, dir, address string) (remove func(), err error) {
 		return remove, err
 	}
 	remove = func() { _ = os.Remove(filepath.Join(dir, name)) }
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(address))
+	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+		html.EscapeString(address))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return remove, err
 	}

@@ -32,7 +32,8 @@ func asker(t *testing.T) (ask func(id string), decided chan approval.Decision) {
 	return func(id string) {
 		go func() {
 			d, err := server.Approve(t.Context(), &approval.Request{ID: id, Kind: approval.KindCommand,
-				Args: []string{"make", "\x1b[2J"}, Available: []approval.Answer{approval.Approved, approval.Denied}})
+				Args: []string{"make", "\x1b[2J"}, Available: []approval.Answer{approval.Approved,
+					approval.Denied}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -72,7 +73,8 @@ func (q *questions) until(t *testing.T, since string, n int) (l listing) {
 // decide answers a question.
 func (q *questions) decide(t *testing.T, id, digest, decision string) error {
 	t.Helper()
-	_, err := q.answer(t.Context(), json.RawMessage(fmt.Sprintf(`{"id":%q,"digest":%q,"decision":%q}`, id, digest,
+	_, err := q.answer(t.Context(), json.RawMessage(fmt.Sprintf(`{"id":%q,"digest":%q,"decision":%q}`, id,
+		digest,
 		decision)))
 	return err
 }
@@ -105,8 +107,8 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-	if _, err := one.answer(t.Context(), json.RawMessage(`{"id":"q-1","decision":"approved"}`)); wireCode(err) !=
-		wire.CodeInvalidParams {
+	_, err := one.answer(t.Context(), json.RawMessage(`{"id":"q-1","decision":"approved"}`))
+	if wireCode(err) != wire.CodeInvalidParams {
 		t.Errorf("without a digest: %v", err)
 	}
 	if err := two.decide(t, "q-1", digest, "approved"); err != nil {
@@ -118,7 +120,8 @@ func TestQuestions(t *testing.T) {
 	for name, q := range map[string]*questions{"the other one": one, "the same one": two} {
 		err := q.decide(t, "q-1", digest, "denied")
 		var e *wire.Error
-		if want := `{"by":"console","reason":"unknownQuestion"}`; !errors.As(err, &e) || string(e.Data) != want {
+		if want := `{"by":"console","reason":"unknownQuestion"}`; !errors.As(err,
+			&e) || string(e.Data) != want {
 			t.Errorf("%s is too late: %v, %s", name, err, e.Data)
 		}
 	}
