@@ -127,10 +127,13 @@ func TestHistoryPages(t *testing.T) {
 	if seen != 0 || pages != runs/500 {
 		t.Errorf("%d runs are left after %d pages", seen, pages)
 	}
-	newest := list(`{"limit":3}`).Runs[0]
-	want := recorded{ID: "run-010001", Started: begin.UnixMilli() + 10_001_000, Dir: "/src/project",
-		Args: []string{"make", "-C", "target-10001",
-			"all"}, End: "exited", ExitCode: 10_001 % 3, Duration: 1000}
+	newest, last := list(`{"limit":3}`).Runs[0], runs+1
+	want := recorded{ID: fmt.Sprintf("run-%06d", last), Started: begin.Add(time.Duration(last) * time.Second).UnixMilli(),
+		Dir: "/src/project", Args: []string{"make", "-C", fmt.Sprintf("target-%d", last), "all"}, End: "exited",
+		ExitCode: last % 3, Duration: 1000}
+	if last%10 == 0 {
+		t.Fatal("a run with denials")
+	}
 	if diff := cmp.Diff(want, newest); diff != "" {
 		t.Error(diff)
 	}
