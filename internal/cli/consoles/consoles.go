@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
@@ -181,26 +182,35 @@ func checkToken(name, workspace, hidden string) error {
 // follow adds the methods, and says that a console is open which answers questions.
 func (o *Options) follow(env *Env, set *console.Options) (end func(), err error) {
 	if set.Scope != "" {
-		set.Methods = methods(env, nil)
+		set.Methods = methods(env, new(history), nil)
 		return func() {}, nil
+	}
+	h := &history{env: env}
+	var ends []func()
+	end = func() {
+		for _, one := range slices.Backward(ends) {
+			one()
+		}
 	}
 	watch, err := listen.WatchQuestions()
 	if err != nil {
 		return nil, err
 	}
-	set.Methods = methods(env, watch)
+	ends = append(ends, watch.Close)
+	set.Methods = methods(env, h, watch)
+	starts := []func() (func(), error){h.follow, listen.OpenConsole}
 	if o.viewOnly {
-		return watch.Close, nil
+		starts = starts[:1]
 	}
-	closed, err := listen.OpenConsole()
-	if err != nil {
-		watch.Close()
-		return nil, err
+	for _, start := range starts {
+		stop, err := start()
+		if err != nil {
+			end()
+			return nil, err
+		}
+		ends = append(ends, stop)
 	}
-	return func() {
-		closed()
-		watch.Close()
-	}, nil
+	return end, nil
 }
 
 // stateDir makes the directory for the secrets; empty on a system without a state directory.
@@ -257,9 +267,8 @@ func address(at net.Addr, encrypted bool) string {
 
 // methods are those that are answered in this process. Without a watch the console is about another machine,
 // which does not have them.
-func methods(env *Env, watch *listen.QuestionWatch) map[string]console.Method {
-	h, m := &history{env}, &machine{env}
-	q := &questions{watch: watch}
+func methods(env *Env, h *history, watch *listen.QuestionWatch) map[string]console.Method {
+	m, q := &machine{env}, questions{watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
 		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,

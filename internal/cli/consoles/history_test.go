@@ -96,7 +96,7 @@ func call(t testing.TB, m func() (any, error), v any) {
 // TestHistoryPages pages through ten thousand runs, the newest first, and reads no further than a page needs.
 func TestHistoryPages(t *testing.T) {
 	runs := testenv.Rounds(2000, 10_000)
-	h := &history{testEnv(t)}
+	h := &history{env: testEnv(t)}
 	record(t, 0, runs)
 	type page struct {
 		Runs []recorded
@@ -159,6 +159,40 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
+// TestHistoryWaits: a run that ends is told to a list that waits.
+func TestHistoryWaits(t *testing.T) {
+	testenv.NeedInotify(t)
+	h := &history{env: testEnv(t)}
+	end, err := h.follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	type page struct {
+		Runs    []recorded
+		Version string
+	}
+	list := func(since string, wait int) (p page) {
+		params := fmt.Sprintf(`{"since":%q,"waitMs":%d}`, since, wait)
+		call(t, func() (any, error) { return h.list(t.Context(), json.RawMessage(params)) }, &p)
+		return p
+	}
+	version := list("", 0).Version
+	if again := list(version, 1); again.Version != version || len(again.Runs) != 0 {
+		t.Errorf("%+v", again)
+	}
+	for i := range 3 {
+		told := make(chan page)
+		go func() { told <- list(version, 600_000) }()
+		record(t, i, 1)
+		p := <-told
+		if len(p.Runs) != i+1 || p.Version == version {
+			t.Fatalf("run %d: %+v", i, p)
+		}
+		version = p.Version
+	}
+}
+
 // wireCode is the code of an error for a page; 0 for another one.
 func wireCode(err error) int64 {
 	var e *wire.Error
@@ -170,7 +204,7 @@ func wireCode(err error) int64 {
 
 // TestHistoryRead has a run as why explains it.
 func TestHistoryRead(t *testing.T) {
-	h := &history{testEnv(t)}
+	h := &history{env: testEnv(t)}
 	record(t, 0, 21)
 	var d detail
 	call(t, func() (any, error) { return h.read(t.Context(), json.RawMessage(`{"id":"run-000020"}`)) }, &d)
@@ -212,7 +246,7 @@ func TestAllow(t *testing.T) {
 		kept = dir
 		return nil
 	}
-	h := &history{env}
+	h := &history{env: env}
 	record(t, 0, 2)
 	ask := func(params string) (p proposal) {
 		call(t, func() (any, error) { return h.allow(t.Context(), json.RawMessage(params)) }, &p)

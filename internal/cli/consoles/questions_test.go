@@ -43,14 +43,14 @@ func asker(t *testing.T) (ask func(id string), decided chan approval.Decision) {
 }
 
 // watcher is what a console knows of questions.
-func watcher(t *testing.T) *questions {
+func watcher(t *testing.T) questions {
 	t.Helper()
 	watch, err := listen.WatchQuestions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(watch.Close)
-	return &questions{watch: watch}
+	return questions{watch}
 }
 
 type listing struct {
@@ -59,7 +59,7 @@ type listing struct {
 }
 
 // until returns the list when it has n questions.
-func (q *questions) until(t *testing.T, since string, n int) (l listing) {
+func (q questions) until(t *testing.T, since string, n int) (l listing) {
 	t.Helper()
 	for l.Version = since; ; {
 		params := fmt.Sprintf(`{"since":%q,"waitMs":60000}`, l.Version)
@@ -71,7 +71,7 @@ func (q *questions) until(t *testing.T, since string, n int) (l listing) {
 }
 
 // decide answers a question.
-func (q *questions) decide(t *testing.T, id, digest, decision string) error {
+func (q questions) decide(t *testing.T, id, digest, decision string) error {
 	t.Helper()
 	_, err := q.answer(t.Context(), json.RawMessage(fmt.Sprintf(`{"id":%q,"digest":%q,"decision":%q}`, id,
 		digest,
@@ -117,7 +117,7 @@ func TestQuestions(t *testing.T) {
 	if d := <-decided; d.Answer != approval.Approved || d.Source != approval.FromConsole {
 		t.Errorf("%+v", d)
 	}
-	for name, q := range map[string]*questions{"the other one": one, "the same one": two} {
+	for name, q := range map[string]questions{"the other one": one, "the same one": two} {
 		err := q.decide(t, "q-1", digest, "denied")
 		var e *wire.Error
 		if want := `{"by":"console","reason":"unknownQuestion"}`; !errors.As(err,

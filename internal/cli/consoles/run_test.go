@@ -222,7 +222,7 @@ func TestRunErrors(t *testing.T) {
 // TestNotHere: methods about this machine are no answers about another one.
 func TestNotHere(t *testing.T) {
 	env := testEnv(t)
-	here, there := methods(env, new(listen.QuestionWatch)), methods(env, nil)
+	here, there := methods(env, new(history), new(listen.QuestionWatch)), methods(env, new(history), nil)
 	for name := range here {
 		_, err := there[name](t.Context(), nil)
 		if wire.RefusalOf(err).Reason != "notHere" {

@@ -37,8 +37,8 @@ var reads = map[string][]string{
 	"run/result": {"runId", "output", "from"}, "run/wait": {"runId",
 		"timeoutMs"}, "sandbox/list": nil, "stage/list": nil,
 	"stage/changes": {"stageId", "paths", "after"}, "stage/diff": {"stageId", "paths", "from"},
-	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit",
-		"search"}, "history/read": {"id"},
+	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit", "search",
+		"since", "waitMs"}, "history/read": {"id"},
 	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
 }
 
