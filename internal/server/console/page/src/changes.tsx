@@ -30,6 +30,19 @@ interface Change {
   runs_later?: boolean;
 }
 
+interface StageList {
+  stages: Stage[];
+  omitted?: number;
+  warning?: string;
+  version?: string;
+}
+
+interface ChangeList {
+  changesTotal: number;
+  changes: Change[];
+  version?: string;
+}
+
 interface Conflict {
   path: string;
   reason: string;
@@ -45,7 +58,7 @@ interface Applied {
 const letters: Record<string, string> = { added: "A", deleted: "D", modified: "M", mode: "M", renamed: "R", type: "T" };
 
 export function Changes(): JSX.Element {
-  const list = useCall<{ stages: Stage[]; omitted?: number; warning?: string }>("stage/list", {});
+  const list = useCall<StageList>("stage/list", {});
   const stages = list.value === undefined ? undefined : [...list.value.stages].reverse();
   return (
     <View name="changes" title="Changes" tools={<button onClick={list.reload}>Refresh</button>}>
@@ -78,8 +91,8 @@ export function StageView({ id }: { id: string }): JSX.Element {
   const { viewOnly } = useWire();
   const [after, setAfter] = useState(0);
   const params = { stageId: id, ...(after > 0 ? { after } : {}) };
-  const got = useCall<{ changesTotal: number; changes: Change[] }>("stage/changes", params, id + after);
-  const stages = useCall<{ stages: Stage[] }>("stage/list", {});
+  const got = useCall<ChangeList>("stage/changes", params, id + after);
+  const stages = useCall<StageList>("stage/list", {});
   const stage = stages.value?.stages.find((s) => s.id === id);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState("");

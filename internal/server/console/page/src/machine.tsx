@@ -56,7 +56,7 @@ interface Machine {
 }
 
 export function MachineView(): JSX.Element {
-  const got = useCall<Machine>("machine/read", {});
+  const got = useCall<Machine & { version: string }>("machine/read", {});
   const m = got.value;
   return (
     <View name="machine" title="Machine" tools={<button onClick={got.reload}>Check again</button>}>

@@ -10,7 +10,7 @@ import { PlayerView, Recordings } from "./recordings.js";
 import { RunDetail, Runs } from "./runs.js";
 import { Sessions } from "./sessions.js";
 import { TerminalView } from "./terminal.js";
-import { Foreign, Notes, useWatch, useWire, type Loaded } from "./ui.js";
+import { Foreign, Notes, useCall, useWire, type Loaded } from "./ui.js";
 import { takeToken, wire } from "./wire.js";
 
 // The views, and their signs: paths on a ground of 24 by 24.
@@ -78,7 +78,7 @@ function Lost(): JSX.Element | null {
 
 function App(): JSX.Element {
   const [[view, of], setPlace] = useState(place());
-  const questions = useWatch<QuestionList>("question/list", {});
+  const questions = useCall<QuestionList>("question/list", {});
   const open = questions.value?.questions.length ?? 0;
   useEffect(() => {
     const go = (): void => {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, line, words } from "./text.js";
 import { Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View, type Loaded } from "./ui.js";
 import { Refusal, wire } from "./wire.js";
@@ -155,28 +155,31 @@ function Card({ q, viewOnly }: { q: Question; viewOnly: boolean }): JSX.Element 
       return;
     }
     setSent(a.testid);
+    mine.add(q.id); // before the list says that it is not open any more
     try {
       const path = a.path === undefined ? {} : { path: a.path };
       await wire.call("question/answer", { id: q.id, digest: q.digest, decision: a.decision, ...path });
-      mine.add(q.id);
     } catch (e) {
       setSent("");
-      mine.add(q.id);
       if (e instanceof Refusal && e.reason === "unknownQuestion") tell(late(e), true);
       else tellError(e);
     }
   };
+  const ref = useRef<HTMLElement>(null);
+  // A letter chooses a button, on which Enter answers; another key takes the choice back.
   const keys = (e: KeyboardEvent): void => {
     if (e.ctrlKey || e.altKey || e.metaKey || e.repeat) return;
+    if (e.key !== "Escape" && e.key.length !== 1) return;
     const a = all.find((a) => a.key === e.key.toLowerCase());
-    if (a === undefined) return;
+    const chosen = (e.target as HTMLElement).closest(".answers") !== null;
+    if (a === undefined && (!chosen || e.key === " ")) return;
     e.preventDefault();
     e.stopPropagation();
-    const button = document.getElementById(`${q.id}-${a.testid}`);
-    button?.focus();
+    if (a === undefined) ref.current?.focus();
+    else document.getElementById(`${q.id}-${a.testid}`)?.focus();
   };
   return (
-    <article class="card question" data-testid="question" data-id={q.id} tabIndex={0} onKeyDown={keys} aria-label={headline(r)}>
+    <article class="card question" data-testid="question" data-id={q.id} tabIndex={0} ref={ref} onKeyDown={keys} aria-label={headline(r)}>
       <header class="card-head">
         <h2>{headline(r)}</h2>
         <Waits q={q} />
@@ -274,7 +277,7 @@ function useMoves(questions: Question[] | undefined): void {
 export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element {
   const { viewOnly } = useWire();
   const ref = useRef<HTMLDivElement>(null);
-  const questions = useMemo(() => list.value && [...list.value.questions].reverse(), [list.value]);
+  const questions = list.value?.questions;
   useMoves(questions);
   useEffect(() => {
     const keys = (e: KeyboardEvent): void => {

@@ -18,7 +18,7 @@ interface Recording {
 }
 
 export function Recordings(): JSX.Element {
-  const list = useCall<{ recordings: Recording[] }>("recording/list", {});
+  const list = useCall<{ recordings: Recording[]; version?: string }>("recording/list", {});
   const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a, b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
   return (
     <View name="recordings" title="Recordings" tools={<button onClick={list.reload}>Refresh</button>}>

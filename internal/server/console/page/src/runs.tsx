@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { RunList } from "./sessions.js";
 import { bytes, duration, plural, time, words } from "./text.js";
-import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall, useWatch, useWire, View } from "./ui.js";
+import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall, useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Summary {
@@ -24,7 +24,7 @@ interface Summary {
 interface HistoryList {
   runs: Summary[];
   next?: string;
-  total?: number;
+  version?: string;
 }
 
 interface Denial {
@@ -53,6 +53,7 @@ interface History {
   run: Summary;
   result?: Result;
   text?: string;
+  version?: string;
   denials: Denial[];
   allow?: { command?: string; config?: string };
 }
@@ -72,16 +73,15 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {} : { before: at }) };
   const list = useCall<HistoryList>("history/list", params, JSON.stringify(params));
   // Sessions and questions tell that runs come and go; others are seen when the window is looked at again.
-  const sessions = useWatch<RunList>("run/list", {});
-  useEffect(() => {
-    if (sessions.value !== undefined && at === undefined) list.reload();
-  }, [sessions.value, tick]);
+  const sessions = useCall<RunList>("run/list");
   const runs = list.value?.runs;
+  useEffect(() => {
+    if (at === undefined && runs !== undefined && list.value?.version === undefined) list.reload();
+  }, [sessions.value, tick]);
   const turn = (to: string[]): void => {
     setBefore(to);
     document.getElementById("view-title")?.scrollIntoView();
   };
-  const total = list.value?.total;
   return (
     <View name="runs" title="Runs" tools={<Search label="Search runs" value={typed} onInput={setTyped} />}>
       {list.error !== undefined ? <Failed error={list.error} /> : runs === undefined ? <Loading /> : null}
@@ -97,7 +97,7 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
       {runs !== undefined && (before.length > 0 || list.value?.next) ? (
         <nav class="buttons pager" aria-label="Pages">
           <button data-testid="newer" disabled={before.length === 0} onClick={() => turn(before.slice(0, -1))}>← Newer</button>
-          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}{total === undefined ? "" : ` of ${total.toLocaleString("en")}`}</span>
+          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}</span>
           <button data-testid="older" disabled={!list.value?.next} onClick={() => turn([...before, list.value!.next!])}>Older →</button>
         </nav>
       ) : null}

@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { bytes, duration, plural, words } from "./text.js";
-import { Ago, Empty, ending, Failed, Foreign, Loading, Search, useWatch, View } from "./ui.js";
+import { Ago, Empty, ending, Failed, Foreign, Loading, Search, useCall, View } from "./ui.js";
 
 export interface Run {
   runId: string;
@@ -41,7 +41,7 @@ export function stateOf(r: Run): { text: string; kind: string } {
 }
 
 export function Sessions(): JSX.Element {
-  const list = useWatch<RunList>("run/list", {});
+  const list = useCall<RunList>("run/list", {});
   const [filter, setFilter] = useState("");
   const all = [...(list.value?.runs ?? [])].sort((a, b) => b.startedAtMs - a.startedAtMs);
   const wanted = filter.toLowerCase();

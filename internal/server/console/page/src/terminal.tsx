@@ -7,7 +7,7 @@ import { Log, type Place } from "./log.js";
 import { stateOf, type Run, type RunList } from "./sessions.js";
 import type { Screen } from "./term.js";
 import { bytes, encode, words } from "./text.js";
-import { Confirm, copy, Failed, Foreign, Search, tell, tellError, useWatch, useWire, View } from "./ui.js";
+import { Confirm, copy, Failed, Foreign, Search, tell, tellError, useCall, useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"];
@@ -95,7 +95,7 @@ function isDetach(e: KeyboardEvent): boolean {
 
 export function TerminalView({ id }: { id: string }): JSX.Element {
   const { viewOnly, state } = useWire();
-  const list = useWatch<RunList>("run/list", {});
+  const list = useCall<RunList>("run/list", {});
   const run = list.value?.runs.find((r) => r.runId === id);
   const known = list.value !== undefined;
   const into = useRef<HTMLDivElement>(null);

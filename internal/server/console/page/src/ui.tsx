@@ -30,53 +30,34 @@ export interface Loaded<T> {
   error?: Error;
 }
 
-/** Watches a method while its user is shown, with the parameters that `key` stands for. */
-export function useWatch<T extends { version?: string }>(method: string, params: object, key = ""): Loaded<T> {
-  const [got, set] = useState<Loaded<T>>({});
+/**
+ * Calls a method with the parameters that `key` stands for, again after each new connection and by `reload`, and after
+ * each change if its answer has a `version`; else also when the window is looked at again.
+ */
+export function useCall<T extends { version?: string }>(
+  method: string,
+  params: object = {},
+  key = "",
+): Loaded<T> & { reload(): void } {
+  const [got, set] = useState<Loaded<T> & { of?: string }>({});
+  const [count, again] = useReducer((n: number) => n + 1, 0);
+  const reload = (): void => again(undefined as never);
+  const of = `${method} ${key}`;
   useEffect(() => {
     const end = new AbortController();
     void wire.watch<T>(method, params, end.signal, (value, error) =>
-      set((old) => (error === undefined ? { value: value! } : { ...old, error })),
+      set((old) => (error === undefined ? { of, value: value! } : { ...(old.of === of ? old : { of }), error })),
     );
     return () => end.abort();
-  }, [method, key]);
-  return got;
-}
-
-/** Calls a method now, after each new connection, when the window is looked at again, and by `reload`. */
-export function useCall<T>(method: string, params: object, key = ""): Loaded<T> & { reload(): void } {
-  const [got, set] = useState<Loaded<T>>({});
-  const [count, again] = useReducer((n: number) => n + 1, 0);
-  const reload = (): void => again(undefined as never);
+  }, [of, count]);
+  const watched = got.value?.version !== undefined;
   useEffect(() => {
-    set({});
-    reload();
-  }, [method, key]);
-  useEffect(() => {
-    let times = wire.times;
-    const connected = wire.listen(() => {
-      if (wire.times !== times) reload();
-      times = wire.times;
-    });
+    if (watched) return undefined;
     addEventListener("focus", reload);
-    return () => {
-      connected();
-      removeEventListener("focus", reload);
-    };
-  }, []);
-  useEffect(() => {
-    const end = new AbortController();
-    void wire.ready(end.signal).then(async () => {
-      try {
-        const value = await wire.call<T>(method, params, end.signal);
-        if (!end.signal.aborted) set({ value });
-      } catch (e) {
-        if (e instanceof Refusal && !end.signal.aborted) set((old) => ({ ...old, error: e }));
-      }
-    });
-    return () => end.abort();
-  }, [count]);
-  return { ...got, reload };
+    return () => removeEventListener("focus", reload);
+  }, [watched]);
+  const { value, error } = got.of === of ? got : {};
+  return { ...(value === undefined ? {} : { value }), ...(error === undefined ? {} : { error }), reload };
 }
 
 /** Something to tell, until it is dismissed. */
@@ -165,7 +146,8 @@ export function Failed({ error }: { error: Error }): JSX.Element {
   );
 }
 
-export function Loading(): JSX.Element {
+export function Loading(): JSX.Element | null {
+  if (useWire().state === "gone") return null;
   return <p class="loading" aria-busy="true">Loading…</p>;
 }
 
