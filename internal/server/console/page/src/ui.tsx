@@ -11,7 +11,8 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
   return (
     <bdi>
       {pieces(text, lines).map((p) =>
-        p.hidden ? <span class="hidden-char" title="a character that does not show itself">{p.text}</span> : p.text,
+        p.hidden ? <span class="hidden-char" title="a character that does not show itself">{p.text}</span>
+          : p.text,
       )}
     </bdi>
   );
@@ -31,8 +32,8 @@ export interface Loaded<T> {
 }
 
 /**
- * Calls a method with the parameters that `key` stands for, again after each new connection and by `reload`, and after
- * each change if its answer has a `version`; else also when the window is looked at again.
+ * Calls a method with the parameters that `key` stands for, again after each new connection and by `reload`,
+ * and after each change if its answer has a `version`; else also when the window is looked at again.
  */
 export function useCall<T extends { version?: string }>(
   method: string,
@@ -46,7 +47,8 @@ export function useCall<T extends { version?: string }>(
   useEffect(() => {
     const end = new AbortController();
     void wire.watch<T>(method, params, end.signal, (value, error) =>
-      set((old) => (error === undefined ? { of, value: value! } : { ...(old.of === of ? old : { of }), error })),
+      set((old) => (error === undefined ? { of, value: value! } : { ...(old.of === of ? old
+        : { of }), error })),
     );
     return () => end.abort();
   }, [of, count]);
@@ -103,7 +105,8 @@ export function Notes(): JSX.Element {
       {notes.map((n) => (
         <div class={n.bad ? "note bad" : "note"} data-testid="notice" key={n.id}>
           <span><Foreign text={n.text} /></span>
-          <button class="quiet" aria-label="Dismiss" onClick={() => setNotes(notes.filter((o) => o !== n))}>×</button>
+          <button class="quiet" aria-label="Dismiss"
+            onClick={() => setNotes(notes.filter((o) => o !== n))}>×</button>
         </div>
       ))}
     </div>
@@ -111,9 +114,11 @@ export function Notes(): JSX.Element {
 }
 
 /** A view: a heading, and what is below it. */
-export function View(p: { name: string; title: string; tools?: ComponentChildren; wide?: boolean; children: ComponentChildren }): JSX.Element {
+export function View(p: { name: string; title: string; tools?: ComponentChildren; wide?: boolean;
+  children: ComponentChildren }): JSX.Element {
   return (
-    <section class={p.wide ? "view wide" : "view"} data-testid={`view-${p.name}`} aria-labelledby="view-title">
+    <section class={p.wide ? "view wide" : "view"} data-testid={`view-${p.name}`}
+      aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title" tabIndex={-1}>{p.title}</h1>
         {p.tools === undefined ? null : <div class="tools">{p.tools}</div>}
@@ -141,7 +146,8 @@ export function Failed({ error }: { error: Error }): JSX.Element {
     <div class="empty" role="alert">
       <p class="empty-title">{here ? "Not available for another machine" : "This cannot be shown"}</p>
       <p><Foreign text={error.message} /></p>
-      {here ? <p>This console shows an exec-server of another machine. Run <code>sallyport console</code> there.</p> : null}
+      {here ? <p>This console shows an exec-server of another machine. Run <code>sallyport
+        console</code> there.</p> : null}
     </div>
   );
 }
@@ -212,16 +218,19 @@ export function Confirm(p: {
       {p.children}
       <div class="buttons end">
         <button data-testid="cancel" onClick={() => p.onClose(false)}>Cancel</button>
-        <button data-testid="confirm" class={p.danger ? "danger" : "accent"} onClick={() => p.onClose(true)}>{p.action}</button>
+        <button data-testid="confirm" class={p.danger ? "danger" : "accent"}
+          onClick={() => p.onClose(true)}>{p.action}</button>
       </div>
     </dialog>
   );
 }
 
 /** A search box. */
-export function Search(p: { value: string; label: string; onInput(text: string): void; onEnter?(back: boolean): void }): JSX.Element {
+export function Search(p: { value: string; label: string; onInput(text: string): void;
+  onEnter?(back: boolean): void }): JSX.Element {
   return (
-    <input type="search" class="search" data-testid="search" aria-label={p.label} placeholder={p.label} value={p.value}
+    <input type="search" class="search" data-testid="search" aria-label={p.label} placeholder={p.label}
+      value={p.value}
       spellcheck={false} autocomplete="off" onInput={(e) => p.onInput(e.currentTarget.value)}
       onKeyDown={(e) => {
         if (e.key !== "Enter") return;
@@ -252,7 +261,8 @@ const ends: Record<string, string> = {
 };
 
 /** Returns how something ended, in a word, and whether that is well. */
-export function ending(end: string | null | undefined, exitCode: number | null | undefined, signal?: number | string): { text: string; bad: boolean } {
+export function ending(end: string | null | undefined, exitCode: number | null | undefined,
+  signal?: number | string): { text: string; bad: boolean } {
   switch (end) {
     case "exited":
       return { text: `exit ${exitCode ?? "?"}`, bad: exitCode !== 0 };
@@ -261,7 +271,8 @@ export function ending(end: string | null | undefined, exitCode: number | null |
     case null:
     case undefined:
     case "":
-      return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`, bad: exitCode !== 0 };
+      return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`,
+        bad: exitCode !== 0 };
     default:
       return { text: ends[end] ?? line(end), bad: true };
   }
