@@ -19,7 +19,7 @@ import (
 type OpenQuestions struct {
 	mu      sync.Mutex
 	pending []*openQuestion
-	over    []answeredQuestion // the last ones, the oldest first
+	over    []AnsweredQuestion // the last ones, the oldest first
 	changed chan struct{}      // closed at the next change; nil if nothing watches
 }
 
@@ -29,10 +29,10 @@ type openQuestion struct {
 	answer  chan Decision // has room for the one answer
 }
 
-// An answeredQuestion is one that was open.
-type answeredQuestion struct {
-	id  string
-	why *AnsweredError
+// An AnsweredQuestion is one that was open, with who has answered it, as [AnsweredError] has it.
+type AnsweredQuestion struct {
+	ID string
+	By Source
 }
 
 // maxAnswered is how many questions are remembered that have their answer.
@@ -67,7 +67,7 @@ func (b *OpenQuestions) Approve(ctx context.Context, r *Request) (Decision, erro
 	b.removeLocked(p)
 	var why *AnsweredError
 	if errors.As(context.Cause(ctx), &why) {
-		b.overLocked(r.ID, why)
+		b.overLocked(r.ID, why.By)
 	}
 	select {
 	case d := <-p.answer: // it came at the same moment
@@ -96,8 +96,10 @@ func (b *OpenQuestions) Answer(id string, d Decision) error {
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.pending, func(p *openQuestion) bool { return p.request.ID == id })
 	if i < 0 {
-		if why := b.answeredLocked(id); why != nil {
-			return why
+		for _, q := range b.over {
+			if q.ID == id {
+				return &AnsweredError{q.By}
+			}
 		}
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
@@ -112,7 +114,7 @@ func (b *OpenQuestions) Answer(id string, d Decision) error {
 		d.Source = FromUser
 	}
 	b.removeLocked(p)
-	b.overLocked(id, answeredBy(&d))
+	b.overLocked(id, answeredBy(&d).By)
 	p.answer <- d
 	return nil
 }
@@ -135,26 +137,17 @@ func (b *OpenQuestions) removeLocked(p *openQuestion) {
 	}
 }
 
-// Answered returns who has answered the question with an ID; nil if it has no answer, or that is not remembered.
-func (b *OpenQuestions) Answered(id string) *AnsweredError {
+// Answered returns the last questions that have their answer, the oldest first: at most 256.
+func (b *OpenQuestions) Answered() []AnsweredQuestion {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.answeredLocked(id)
-}
-
-func (b *OpenQuestions) answeredLocked(id string) *AnsweredError {
-	for _, q := range b.over {
-		if q.id == id {
-			return q.why
-		}
-	}
-	return nil
+	return slices.Clone(b.over)
 }
 
 // overLocked remembers who has answered a question, unless that is remembered already.
-func (b *OpenQuestions) overLocked(id string, why *AnsweredError) {
-	if b.answeredLocked(id) == nil {
-		b.over = append(b.over[max(0, len(b.over)-maxAnswered+1):], answeredQuestion{id, why})
+func (b *OpenQuestions) overLocked(id string, by Source) {
+	if !slices.ContainsFunc(b.over, func(q AnsweredQuestion) bool { return q.ID == id }) {
+		b.over = append(b.over[max(0, len(b.over)-maxAnswered+1):], AnsweredQuestion{id, by})
 	}
 }
 

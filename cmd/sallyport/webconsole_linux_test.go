@@ -48,7 +48,8 @@ func webConsole(t *testing.T, cmd *exec.Cmd) (address, token string, end func(os
 // enter exchanges a token.
 func enter(t *testing.T, address, token string) int {
 	t.Helper()
-	answer, err := http.Post(address+"/session", "application/json", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+	answer, err := http.Post(address+"/session", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,22 +58,24 @@ func enter(t *testing.T, address, token string) int {
 	return answer.StatusCode
 }
 
-// TestConsoleOpens: the browser gets no token on its command line, and is no program that commands have put in the
-// workspace.
+// TestConsoleOpens: the browser gets no token on its command line, and is no program that commands have put
+// in the workspace.
 func TestConsoleOpens(t *testing.T) {
 	t.Parallel()
 	testenv.NeedInotify(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(s.String(), func(t *testing.T) {
 			seat := newSeat(t)
-			bin, told := filepath.Join(filepath.Dir(seat.home), "bin"), filepath.Join(filepath.Dir(seat.home), "told")
+			bin, told := filepath.Join(filepath.Dir(seat.home), "bin"), filepath.Join(filepath.Dir(seat.home),
+				"told")
 			if err := os.Mkdir(bin, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			if err := unix.Mkfifo(told, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for dir, text := range map[string]string{bin: "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" >" + told + "\n",
+			for dir, text := range map[string]string{bin: "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" >" + told +
+				"\n",
 				seat.work: "#!/bin/sh\necho planted >" + told + "\n"} {
 				if err := testenv.WriteProgram(filepath.Join(dir, "xdg-open"), text); err != nil {
 					t.Fatal(err)
@@ -124,16 +127,19 @@ func TestConsoleOutOfReach(t *testing.T) {
 	}
 	state := filepath.Join(s.home, "sallyport", "console")
 	file := filepath.Join(state, "secrets.json")
-	script := "for f in " + file + " " + state + "/* ; do while read l; do echo got $f; done <$f; done; echo >" + file +
+	script := "for f in " + file + " " + state + "/* ; do while read l; do echo got $f; done <$f; done; " +
+		"echo >" + file +
 		"; echo ran"
 	for _, words := range [][]string{{"--net", "host"}, {"--net", "host", "-s", "read-only"}} {
-		run := s.command(t, append(append([]string{"sallyport", "run"}, words...), "--", "/bin/sh", "-c", script)...)
+		run := s.command(t, append(append([]string{"sallyport", "run"}, words...), "--", "/bin/sh", "-c",
+			script)...)
 		out, _ := run.Output() // the shell says what it cannot open
 		if string(out) != "ran\n" {
 			t.Errorf("%q: %s", words, out)
 		}
 	}
-	outside := s.command(t, "/bin/sh", "-c", "while read -r l || test \"$l\"; do echo got; break; done <"+file)
+	outside := s.command(t, "/bin/sh", "-c", "while read -r l || test \"$l\"; do echo got; break; done "+
+		"<"+file)
 	if out, err := outside.Output(); string(out) != "got\n" {
 		t.Errorf("outside: %s, %v", out, err) // so it is an attack
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 )
 
-// openPage opens an address in a browser, and returns a function that removes what it has made. Other users see the
-// arguments of processes, so the browser gets the name of a file, 0600 in dir, that leads to the address.
+// openPage opens an address in a browser, and returns a function that removes what it has made. Other users
+// see the arguments of processes, so the browser gets the name of a file, 0600 in dir, that leads to the
+// address.
 func openPage(env *Env, dir, address string) (remove func(), err error) {
 	remove = func() {}
 	if dir == "" {
@@ -40,7 +41,8 @@ func openPage(env *Env, dir, address string) (remove func(), err error) {
 		return remove, err
 	}
 	remove = func() { _ = os.Remove(filepath.Join(dir, name)) }
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(address))
+	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+		html.EscapeString(address))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return remove, err
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -20,16 +19,7 @@ import (
 )
 
 // questions answers the methods about open questions of all processes of this user.
-type questions struct {
-	watch *listen.QuestionWatch
-
-	mu sync.Mutex
-	// those that were shown, by ID: who answers one that is over is told who was first
-	shown map[string]listen.Question
-}
-
-// maxShown is how many of them are remembered.
-const maxShown = 4096
+type questions struct{ watch *listen.QuestionWatch }
 
 // An asked is an open question. The member names stay.
 type asked struct {
@@ -44,13 +34,18 @@ type asked struct {
 // maxWait is how long a request waits for a change at most, in milliseconds.
 const maxWait = 600_000
 
+// waitOf is how long a request waits for a change.
+func waitOf(p *wire.ListWait) time.Duration {
+	return time.Duration(min(p.WaitMs, maxWait)) * time.Millisecond
+}
+
 // list is question/list, the newest first. With since it waits for a change.
-func (q *questions) list(ctx context.Context, params json.RawMessage) (any, error) {
+func (q questions) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p wire.ListWait
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(min(p.WaitMs, maxWait))*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, waitOf(&p))
 	defer cancel()
 	list, version := q.watch.Listing(ctx, p.Since)
 	answer := struct {
@@ -59,13 +54,7 @@ func (q *questions) list(ctx context.Context, params json.RawMessage) (any, erro
 		Silent    []string                 `json:"silent"`
 		Version   string                   `json:"version"`
 	}{[]asked{}, list.Session, list.Silent, version}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.shown == nil || len(q.shown) > maxShown {
-		q.shown = map[string]listen.Question{}
-	}
 	for _, one := range slices.Backward(list.Pending) {
-		q.shown[one.Request.ID] = one
 		answer.Questions = append(answer.Questions, asked{one.Request.ID, one.Digest, one.Text,
 			"process " + strconv.Itoa(one.PID), one.RunID, one.Expires})
 	}
@@ -73,23 +62,17 @@ func (q *questions) list(ctx context.Context, params json.RawMessage) (any, erro
 }
 
 // answer is question/answer.
-func (q *questions) answer(_ context.Context, params json.RawMessage) (any, error) {
+func (q questions) answer(_ context.Context, params json.RawMessage) (any, error) {
 	var p wire.QuestionAnswer
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
-	one, ok := q.shown[p.ID]
-	q.mu.Unlock()
-	if !ok {
-		return nil, refused(listen.ErrUnknownQuestion)
-	}
 	p.Source = string(approval.FromConsole)
-	return struct{}{}, refused(one.Answer(&p))
+	return struct{}{}, refused(q.watch.Answer(&p))
 }
 
 // forget is question/forget.
-func (q *questions) forget(_ context.Context, params json.RawMessage) (any, error) {
+func (q questions) forget(_ context.Context, params json.RawMessage) (any, error) {
 	return forget("", params)
 }
 

@@ -60,7 +60,8 @@ func certificate(t *testing.T) (cert, key string, trust *x509.CertPool) {
 	dir := t.TempDir()
 	write := func(name, kind string, b []byte) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		return name
@@ -129,7 +130,8 @@ func TestRun(t *testing.T) {
 		{"usual", "http", nil, false},
 		{"a token file", "http", []string{"--token-file", "token"}, true},
 		{"TLS", "https", []string{"--tls-cert", cert, "--tls-key", key}, false},
-		{"TLS at every address", "https", []string{"--tls-cert", cert, "--tls-key", key, "--token-file", "token",
+		{"TLS at every address", "https", []string{"--tls-cert", cert, "--tls-key", key, "--token-file",
+			"token",
 			"--listen", "0.0.0.0:0"}, true},
 		{"every address, insecure", "http", []string{"--insecure", "--listen", "0.0.0.0:0"}, false},
 		{"another exec-server", "http", []string{"--remote", "ws://127.0.0.1:1"}, false},
@@ -157,7 +159,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("the second time: status %d", got)
 			}
 			if fixed, err := os.ReadFile(token); test.fixed {
-				if got := exchange(t, c, at, strings.TrimSpace(string(fixed))); err != nil || got != http.StatusOK {
+				got := exchange(t, c, at, strings.TrimSpace(string(fixed)))
+				if err != nil || got != http.StatusOK {
 					t.Errorf("the token of the file: status %d, %v", got, err)
 				}
 			}
@@ -178,21 +181,25 @@ func TestRunErrors(t *testing.T) {
 		{"a name", []string{"--listen", "localhost:0"}, "use IP:PORT"},
 		{"every address", []string{"--listen", "0.0.0.0:0"}, "other machines"},
 		{"every address of IPv6", []string{"--listen", "[::]:0"}, "other machines"},
-		{"with TLS only", []string{"--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key}, "other machines"},
-		{"with a token file only", []string{"--listen", "0.0.0.0:0", "--token-file", "STATE/token"}, "other machines"},
+		{"with TLS only", []string{"--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key},
+			"other machines"},
+		{"with a token file only", []string{"--listen", "0.0.0.0:0", "--token-file", "STATE/token"},
+			"other machines"},
 		{"half of TLS", []string{"--tls-cert", cert}, "needed together"},
 		{"no certificate", []string{"--tls-cert", key, "--tls-key", key}, "cannot use the certificate"},
 		{"a token in the workspace", []string{"--token-file", "token"}, "--token-file"},
 		{"a token that commands can read", []string{"--token-file", "/usr/share/token"}, "can read"},
 		{"a token that others can read", []string{"--token-file", "STATE/open"}, "can be read by others"},
 		{"no URL", []string{"--remote", "http://x"}, "use ws://"},
-		{"no token of the remote", []string{"--remote", "ws://127.0.0.1:1", "--remote-token-file", "/nothing"}, "/nothing"},
+		{"no token of the remote", []string{"--remote", "ws://127.0.0.1:1", "--remote-token-file",
+			"/nothing"}, "/nothing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			env := testEnv(t)
 			env.Dir = home
 			state, err := stateDir()
-			if err = errors.Join(err, os.WriteFile(filepath.Join(state, "open"), []byte("token"), 0o644)); err != nil {
+			if err = errors.Join(err, os.WriteFile(filepath.Join(state, "open"), []byte("token"),
+				0o644)); err != nil {
 				t.Fatal(err)
 			}
 			env.Sessions, env.Token = &sessions.Env{Env: env.Env}, mcp.Token
@@ -215,7 +222,7 @@ func TestRunErrors(t *testing.T) {
 // TestNotHere: methods about this machine are no answers about another one.
 func TestNotHere(t *testing.T) {
 	env := testEnv(t)
-	here, there := methods(env, new(listen.QuestionWatch)), methods(env, nil)
+	here, there := methods(env, new(history), new(listen.QuestionWatch)), methods(env, new(history), nil)
 	for name := range here {
 		_, err := there[name](t.Context(), nil)
 		if wire.RefusalOf(err).Reason != "notHere" {

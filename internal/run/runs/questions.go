@@ -91,7 +91,7 @@ func Question(r *approval.Request) (text json.RawMessage, digest string, err err
 // Answer answers the open question with an ID, if it has the digest. The error is an *Error with the
 // reason UnknownQuestion, OtherQuestion or NotOffered; after the last two the question stays open.
 func Answer(all []*Questions, id, digest string, d approval.Decision) error {
-	var first *approval.AnsweredError
+	var by approval.Source
 	for _, q := range all {
 		for _, r := range q.Open.Pending() {
 			if r.ID != id {
@@ -107,14 +107,16 @@ func Answer(all []*Questions, id, digest string, d approval.Decision) error {
 				return nil
 			}
 		}
-		if why := q.Open.Answered(id); why != nil {
-			first = why
+		for _, o := range q.Open.Answered() {
+			if o.ID == id {
+				by = o.By
+			}
 		}
 	}
 	e := refuse(UnknownQuestion, "question %s is not open", text.Word(id))
-	if first != nil && first.By != "" {
-		e = refuse(UnknownQuestion, "question %s is not open any more: it was answered (%s)", text.Word(id), first.By)
-		e.By = first.By
+	if by != "" {
+		e = refuse(UnknownQuestion, "question %s is not open any more: it was answered (%s)", text.Word(id), by)
+		e.By = by
 	}
 	return e
 }

@@ -86,6 +86,13 @@ func (c *connection) listQuestions(id wire.ID, p *wire.ListWait) {
 	})
 }
 
+// lastAnswered are the questions of which the list says who has answered them.
+func lastAnswered(q *runs.Questions) []approval.AnsweredQuestion {
+	const most = 16 // those who wait for the list see each change
+	all := q.Open.Answered()
+	return all[max(0, len(all)-most):]
+}
+
 func questionList(all []*runs.Questions, version string) (any, error) {
 	list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}, Version: version}, 0
 	for _, q := range all {
@@ -100,6 +107,9 @@ func questionList(all []*runs.Questions, version string) (any, error) {
 			}
 			list.Questions = append(list.Questions,
 				wire.Question{RunID: q.RunID, Digest: digest, Request: text, Expires: q.Limits.Of(r.ID)})
+		}
+		for _, o := range lastAnswered(q) {
+			list.Answered = append(list.Answered, wire.Answered{ID: o.ID, By: string(o.By)})
 		}
 		for _, m := range q.Remembered() {
 			r := m.Request
