@@ -37,12 +37,15 @@ export interface Place {
   missing: number;
 }
 
+/** Where a {@link Log} begins. */
+export const start: Place = { from: 0, to: 0, live: true, complete: false, missing: 0 };
+
 /**
  * The output of a session on a screen: followed live, or a range of it. No more than a range and the
  * emulator's own scrollback is in memory, however long the log is.
  */
 export class Log {
-  place: Place = { from: 0, to: 0, live: true, complete: false, missing: 0 };
+  place = start;
   readonly #id: string;
   readonly #screen: Screen;
   readonly #tell: (place: Place) => void;

@@ -3,7 +3,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Log, type Place } from "./log.js";
+import { Log, start, type Place } from "./log.js";
 import { stateOf, type Run, type RunList } from "./sessions.js";
 import type { Screen } from "./term.js";
 import { bytes, encode, words } from "./text.js";
@@ -103,7 +103,7 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
   const known = list.value !== undefined;
   const into = useRef<HTMLDivElement>(null);
   const desk = useRef<Desk | undefined>(undefined);
-  const [place, setPlace] = useState<Place>();
+  const [place, setPlace] = useState(start);
   const [error, setError] = useState<Error>();
   const [control, setControl] = useState(false);
   const tty = run?.tty ?? false;
@@ -168,8 +168,7 @@ function State({ run }: { run: Run }): JSX.Element {
 
 const mib = (n: number): string => (n / (1 << 20)).toFixed(2);
 
-function footer(place: Place | undefined, control: boolean, alive: boolean): string {
-  if (place === undefined) return "";
+function footer(place: Place, control: boolean, alive: boolean): string {
   const to = place.live ? "on" : `to ${mib(place.to)} MiB`;
   const range = place.from > 0 || !place.live ? `Output from ${mib(place.from)} MiB ${to}. ` : "";
   if (control) return range + "Keys go to the command; take control again to give it back. Ctrl \\ leaves.";
@@ -184,7 +183,7 @@ function Tools(p: {
   control: boolean;
   take(on: boolean): void;
   viewOnly: boolean;
-  place: Place | undefined;
+  place: Place;
 }): JSX.Element {
   const [signal, setSignal] = useState("SIGINT");
   const [stopping, setStopping] = useState(false);
@@ -224,7 +223,7 @@ function Tools(p: {
 }
 
 function LogTools({ desk, place }: { desk: { current: Desk | undefined };
-  place: Place | undefined }): JSX.Element {
+  place: Place }): JSX.Element {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState("");
   const find = async (back: boolean): Promise<void> => {
@@ -257,11 +256,11 @@ function LogTools({ desk, place }: { desk: { current: Desk | undefined };
       }} onEnter={(shift) => void find(!shift)} />
       {busy === "" ? null : <span class="hint">{busy}</span>}
       <span class="group">
-        <button data-testid="log-older" title="Older output" disabled={(place?.from ?? 0) === 0}
+        <button data-testid="log-older" title="Older output" disabled={place.from === 0}
           onClick={() => turn(true)}>Older</button>
-        <button data-testid="log-newer" disabled={place?.live ?? true}
+        <button data-testid="log-newer" disabled={place.live}
           onClick={() => turn(false)}>Newer</button>
-        <button data-testid="log-live" disabled={place?.live ?? true}
+        <button data-testid="log-live" disabled={place.live}
           onClick={() => void desk.current?.log.live().catch(tellError)}>Live</button>
       </span>
       <button data-testid="copy-screen" onClick={() => {
