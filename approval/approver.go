@@ -58,6 +58,30 @@ type answered struct {
 // ErrAnswered is the cause with which [First] cancels approvers: another one has answered.
 var ErrAnswered = errors.New("approval: another approver has answered")
 
+// An AnsweredError says that a question has its answer already. It is [ErrAnswered] and [ErrUnknown].
+type AnsweredError struct {
+	// By is who was first; "timeout" where no answer came in time, and empty where it is not known.
+	By Source
+}
+
+func (e *AnsweredError) Error() string {
+	if e.By == "" {
+		return ErrAnswered.Error()
+	}
+	return ErrAnswered.Error() + ": " + string(e.By)
+}
+
+// Is reports whether target is ErrAnswered or ErrUnknown.
+func (e *AnsweredError) Is(target error) bool { return target == ErrAnswered || target == ErrUnknown }
+
+// answeredBy returns the error for those who answer after d.
+func answeredBy(d *Decision) *AnsweredError {
+	if d.Answer == TimedOut {
+		return &AnsweredError{By: "timeout"}
+	}
+	return &AnsweredError{By: d.Source}
+}
+
 // First returns an Approver that asks all at once; the first answer counts, and the others are
 // canceled. It returns when all have ended, and passes if all pass.
 func First(as ...Approver) Approver {
@@ -76,7 +100,7 @@ func First(as ...Approver) Approver {
 			got := <-answers
 			if errors.Is(first.err, ErrPass) && !errors.Is(got.err, ErrPass) {
 				first = got
-				cancel(ErrAnswered)
+				cancel(answeredBy(&first.d))
 			}
 		}
 		return first.d, first.err

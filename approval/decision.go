@@ -60,7 +60,8 @@ const (
 	FromHook     Source = "hook"   // a program
 	FromReviewer Source = "reviewer"
 	FromUser     Source = "user"
-	FromCache    Source = "cache" // an answer that was given before for the session
+	FromConsole  Source = "console" // the user, in a browser
+	FromCache    Source = "cache"   // an answer that was given before for the session
 )
 
 // A Decision is the answer to a Request. The zero Decision denies.

@@ -19,7 +19,8 @@ import (
 type OpenQuestions struct {
 	mu      sync.Mutex
 	pending []*openQuestion
-	changed chan struct{} // closed at the next change; nil if nothing watches
+	over    []AnsweredQuestion // the last ones, the oldest first
+	changed chan struct{}      // closed at the next change; nil if nothing watches
 }
 
 // openQuestion is a question on the OpenQuestions.
@@ -27,6 +28,15 @@ type openQuestion struct {
 	request *Request
 	answer  chan Decision // has room for the one answer
 }
+
+// An AnsweredQuestion is one that was open, with who has answered it, as [AnsweredError] has it.
+type AnsweredQuestion struct {
+	ID string
+	By Source
+}
+
+// maxAnswered is how many questions are remembered that have their answer.
+const maxAnswered = 256
 
 // Errors of [OpenQuestions.Answer].
 var (
@@ -55,6 +65,10 @@ func (b *OpenQuestions) Approve(ctx context.Context, r *Request) (Decision, erro
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.removeLocked(p)
+	var why *AnsweredError
+	if errors.As(context.Cause(ctx), &why) {
+		b.overLocked(r.ID, why.By)
+	}
 	select {
 	case d := <-p.answer: // it came at the same moment
 		return d, nil
@@ -75,12 +89,18 @@ func (b *OpenQuestions) Pending() []*Request {
 }
 
 // Answer answers the open question with an ID. The answer to a rule, a host or a path
-// without it takes the first offer. Of several answers the first one counts.
+// without it takes the first offer. Of several answers the first one counts; the error for a later one is an
+// [*AnsweredError], as long as who was first is remembered.
 func (b *OpenQuestions) Answer(id string, d Decision) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.pending, func(p *openQuestion) bool { return p.request.ID == id })
 	if i < 0 {
+		for _, q := range b.over {
+			if q.ID == id {
+				return &AnsweredError{q.By}
+			}
+		}
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
 	p := b.pending[i]
@@ -94,6 +114,7 @@ func (b *OpenQuestions) Answer(id string, d Decision) error {
 		d.Source = FromUser
 	}
 	b.removeLocked(p)
+	b.overLocked(id, answeredBy(&d).By)
 	p.answer <- d
 	return nil
 }
@@ -113,6 +134,20 @@ func (b *OpenQuestions) removeLocked(p *openQuestion) {
 	if i := slices.Index(b.pending, p); i >= 0 {
 		b.pending = slices.Delete(b.pending, i, i+1)
 		b.changeLocked()
+	}
+}
+
+// Answered returns the last questions that have their answer, the oldest first: at most 256.
+func (b *OpenQuestions) Answered() []AnsweredQuestion {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.over)
+}
+
+// overLocked remembers who has answered a question, unless that is remembered already.
+func (b *OpenQuestions) overLocked(id string, by Source) {
+	if !slices.ContainsFunc(b.over, func(q AnsweredQuestion) bool { return q.ID == id }) {
+		b.over = append(b.over[max(0, len(b.over)-maxAnswered+1):], AnsweredQuestion{id, by})
 	}
 }
 

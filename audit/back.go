@@ -12,10 +12,10 @@ import (
 	"strconv"
 )
 
-// ReadBack calls yield with the records of a log that are of a kind and have smaller numbers than before, the newest
-// first; 0 is all of them. It reads no further than yield does: an error of yield ends it and is returned, and io.EOF
-// ends it without one. Each line is checked by itself; that lines follow each other is for [Read]. Records have no
-// Line. An empty dir means [DefaultDir].
+// ReadBack calls yield with the records of a log that are of a kind and have smaller numbers than before, the
+// newest first; 0 is all of them. It reads no further than yield does: an error of yield ends it and is
+// returned, and io.EOF ends it without one. Each line is checked by itself; that lines follow each other is
+// for [Read]. Records have no Line. An empty dir means [DefaultDir].
 func ReadBack(dir, kind string, before uint64, yield func(Record) error) error {
 	s, err := openLog(dir)
 	if err != nil {
@@ -54,8 +54,8 @@ func numberOf(text []byte) uint64 {
 	return n
 }
 
-// scanBack calls f with the lines of a file of a size, without their ends and the last one first. What is behind the
-// last end of a line is left out, and so are lines that are too long.
+// scanBack calls f with the lines of a file of a size, without their ends and the last one first. What is
+// behind the last end of a line is left out, and so are lines that are too long.
 func scanBack(r io.ReaderAt, size int64, f func(text []byte) error) error {
 	const block = 256 << 10
 	var rest []byte // the begin of what was read: its line begins before it

@@ -90,13 +90,13 @@ func runParsed(ctx context.Context, report *report) error {
 		cmd.Trace = event.TraceContext{Parent: env.Variable("TRACEPARENT"), State: env.Variable("TRACESTATE")}
 	}
 	post.Failed = func(err error) {
-		if o.Verbose || o.ApprovalWait > 0 {
+		if o.Verbose || o.ApprovalWait > 0 || o.AskInConsole {
 			report.note("questions cannot be answered from elsewhere: " + explain.OneLine(err))
 		}
 	}
-	post.Waits = func(r *approval.Request) {
+	post.Waits = func(r *approval.Request, wait time.Duration, console bool) {
 		if !o.JSONL { // its reader has the question
-			report.note(explain.Waiting(r, o.ApprovalWait))
+			report.note(explain.Waiting(r, wait, console))
 		}
 	}
 	report.announce = post.Announce

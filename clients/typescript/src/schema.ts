@@ -428,6 +428,7 @@ export interface Quarantined {
 
 export interface Question {
   digest: string;
+  expiresAtMs?: number;
   request: ApprovalRequest;
   runId?: string;
 }
@@ -444,6 +445,7 @@ export interface Recorded {
 
 /** The data of an error of run/*, stage/*, question/* and sandbox/*. */
 export interface Refusal {
+  by?: string;
   exitCode?: number;
   reason: string;
   taken?: number;
@@ -1416,6 +1418,7 @@ export interface QuestionAnswerParams {
   id: string;
   message?: string | null;
   path?: string | null;
+  source?: string | null;
 }
 
 export type QuestionAnswerResult = { [name: string]: unknown };

@@ -141,8 +141,8 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	if o.Quiet {
 		env.Telemetry.Quiet()
 	}
-	post := &listen.QuestionServer{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals,
-		Revoke: r.RevokeApproval}
+	post := &listen.QuestionServer{Beside: person, Wait: o.ApprovalWait, InConsole: o.AskInConsole,
+		Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.Approver.Args) > 0 {
 		if err := o.approverFiles(e, policy, dir); err != nil {

@@ -27,8 +27,8 @@ type proposal struct {
 	Done   bool     `json:"done"` // it was written, and is trusted
 }
 
-// allow is config/allow: it shows what would allow the denials of a run in its project, and writes that if a person
-// confirms what was shown.
+// allow is config/allow: it shows what would allow the denials of a run in its project, and writes that if a
+// person confirms what was shown.
 func (h *history) allow(_ context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		ID      string `json:"id" rule:"need"`
@@ -43,20 +43,23 @@ func (h *history) allow(_ context.Context, params json.RawMessage) (any, error) 
 	}
 	words := explain.KeepingCommand(*r, "")
 	if words == nil {
-		return nil, console.Refused(wire.CodeInvalidRequest, "no setting of the project allows what this run was denied",
+		return nil, console.Refused(wire.CodeInvalidRequest,
+			"no setting of the project allows what this run was denied",
 			"nothingToAllow")
 	}
 	change, settings, err := h.env.Proposed(words[3:]) // behind "sallyport config allow"
 	if err != nil {
 		return nil, err
 	}
-	answer := proposal{File: change.Path, Text: string(change.New), Added: added(change), Digest: digestOf(change)}
+	answer := proposal{File: change.Path, Text: string(change.New), Added: added(change),
+		Digest: digestOf(change)}
 	switch p.Confirm {
 	case "":
 		return answer, nil
 	case answer.Digest:
 	default:
-		return nil, console.Refused(wire.CodeInvalidRequest, "the file has changed since it was shown; look at it again",
+		return nil, console.Refused(wire.CodeInvalidRequest,
+			"the file has changed since it was shown; look at it again",
 			"otherDigest")
 	}
 	if err := change.Write(); err != nil {

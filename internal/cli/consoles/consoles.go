@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consoles is the command console: it serves the web page, and answers those of its methods that are about
-// this machine and no run of an exec-server: questions, recorded runs, recordings, settings.
+// Package consoles is the command console: it serves the web page, and answers those of its methods that are
+// about this machine and no run of an exec-server: questions, recorded runs, recordings, settings.
 //
 // [Run] serves until a signal. A method reads what the command line reads, with the same functions, and keeps
 // nothing.
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
@@ -63,8 +64,8 @@ type Env struct {
 	Token func(path string) (string, error)
 	// Upstream checks the proxy that the settings name.
 	Upstream func(context.Context) explain.Check
-	// Proposed returns what config allow with flags would write to the settings of a project, and Allowed keeps in the
-	// audit log that it was written.
+	// Proposed returns what config allow with flags would write to the settings of a project, and Allowed
+	// keeps in the audit log that it was written.
 	Proposed func(flags []string) (*trust.Proposal, []trust.Setting, error)
 	Allowed  func(settings []trust.Setting, dir string) error
 }
@@ -82,14 +83,20 @@ type Options struct {
 func Flags(o *Options) []syntax.Flag {
 	o.listen = "127.0.0.1:0"
 	return append([]syntax.Flag{
-		{Long: "listen", Value: "IP:PORT", Set: syntax.SetText(&o.listen), Help: "serve there; port 0 is a free one\n(default 127.0.0.1:0)"},
+		{Long: "listen", Value: "IP:PORT", Set: syntax.SetText(&o.listen),
+			Help: "serve there; port 0 is a free one\n(default 127.0.0.1:0)"},
 		{Long: "open", Set: syntax.SetOn(&o.open), Help: "open the page in a browser"},
 		{Long: "view-only", Set: syntax.SetOn(&o.viewOnly), Help: "show everything, change nothing"},
-		{Long: "host", Value: "NAME", Set: syntax.SetList(&o.hosts), Help: "also serve requests for NAME or NAME:PORT, such as\nthose of a tunnel (repeatable)"},
-		{Long: "tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Cert), Help: "serve https:// with this certificate (PEM)"},
-		{Long: "tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Key), Help: "its private key"},
-		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tokenFile), Help: "holds a token that opens the page any number of\ntimes, and is created if missing"},
-		{Long: "insecure", Set: syntax.SetOn(&o.insecure), Help: "allow an address that other machines reach without\nTLS and a token file"},
+		{Long: "host", Value: "NAME", Set: syntax.SetList(&o.hosts),
+			Help: "also serve requests for NAME or NAME:PORT, such as\nthose of a tunnel (repeatable)"},
+		{Long: "tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Cert),
+			Help: "serve https:// with this certificate (PEM)"},
+		{Long: "tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tls.Key),
+			Help: "its private key"},
+		{Long: "token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.tokenFile),
+			Help: "holds a token that opens the page any number of\ntimes, and is created if missing"},
+		{Long: "insecure", Set: syntax.SetOn(&o.insecure),
+			Help: "allow an address that other machines reach without\nTLS and a token file"},
 	}, o.server.Server()...)
 }
 
@@ -104,16 +111,11 @@ func Run(ctx context.Context, env *Env, o *Options) error {
 		return explain.NewError("%v", err)
 	}
 	set.TLS = encryption != nil
-	if set.Scope == "" {
-		watch, err := listen.WatchQuestions()
-		if err != nil {
-			return explain.NewError("cannot follow questions: %v", err)
-		}
-		defer watch.Close()
-		set.Methods = methods(env, watch)
-	} else {
-		set.Methods = methods(env, nil)
+	end, err := o.follow(env, &set)
+	if err != nil {
+		return explain.NewError("cannot follow questions: %v", err)
 	}
+	defer end()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	l, err := o.port(encryption)
@@ -162,8 +164,8 @@ func (o *Options) settings(env *Env) (set console.Options, err error) {
 }
 
 // checkToken refuses a file for a token that commands in a sandbox could change or read: one that reaches the
-// network of this machine could open the page, and leave its sandbox. They do not see the state directory and the
-// host's /tmp, but for what is in their workspace.
+// network of this machine could open the page, and leave its sandbox. They do not see the state directory and
+// the host's /tmp, but for what is in their workspace.
 func checkToken(name, workspace, hidden string) error {
 	if err := reach.New(reach.Area{Workspace: workspace}).Decides("--token-file", name); err != nil {
 		return err
@@ -172,8 +174,43 @@ func checkToken(name, workspace, hidden string) error {
 	if safefile.Within(real, hostfacts.RealPath(filepath.Dir(hidden))) || safefile.Within(real, "/tmp") {
 		return nil
 	}
-	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a file in %s",
+	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a "+
+		"file in %s",
 		syntax.QuoteFlag(name), text.Word(hidden))
+}
+
+// follow adds the methods, and says that a console is open which answers questions.
+func (o *Options) follow(env *Env, set *console.Options) (end func(), err error) {
+	if set.Scope != "" {
+		set.Methods = methods(env, new(history), nil)
+		return func() {}, nil
+	}
+	h := &history{env: env}
+	var ends []func()
+	end = func() {
+		for _, one := range slices.Backward(ends) {
+			one()
+		}
+	}
+	watch, err := listen.WatchQuestions()
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, watch.Close)
+	set.Methods = methods(env, h, watch)
+	starts := []func() (func(), error){h.follow, listen.OpenConsole}
+	if o.viewOnly {
+		starts = starts[:1]
+	}
+	for _, start := range starts {
+		stop, err := start()
+		if err != nil {
+			end()
+			return nil, err
+		}
+		ends = append(ends, stop)
+	}
+	return end, nil
 }
 
 // stateDir makes the directory for the secrets; empty on a system without a state directory.
@@ -201,7 +238,8 @@ func (o *Options) port(encryption *tls.Config) (net.Listener, error) {
 		return nil, explain.NewError("invalid address %s; use IP:PORT, such as 127.0.0.1:0 or [::1]:8080",
 			syntax.QuoteFlag(o.listen))
 	case !at.Addr().Unmap().IsLoopback() && !o.insecure && (encryption == nil || o.tokenFile == ""):
-		return nil, explain.NewError("%s is reached by other machines; use --tls-cert, --tls-key and --token-file, or "+
+		return nil, explain.NewError("%s is reached by other machines; use --tls-cert, --tls-key and "+
+			"--token-file, or "+
 			"--insecure if that is intended", o.listen)
 	}
 	l, err := net.Listen("tcp", at.String())
@@ -227,11 +265,10 @@ func address(at net.Addr, encrypted bool) string {
 	return scheme + host
 }
 
-// methods are those that are answered in this process. Without a watch the console is about another machine, which does
-// not have them.
-func methods(env *Env, watch *listen.QuestionWatch) map[string]console.Method {
-	h, m := &history{env}, &machine{env}
-	q := questions{watch}
+// methods are those that are answered in this process. Without a watch the console is about another machine,
+// which does not have them.
+func methods(env *Env, h *history, watch *listen.QuestionWatch) map[string]console.Method {
+	m, q := &machine{env}, questions{watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
 		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,

@@ -19,13 +19,44 @@ import (
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/run/runs"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // history answers the methods about recorded runs.
-type history struct{ env *Env }
+type history struct {
+	env     *Env
+	changes runs.Changes // of the logs
+}
+
+// follow follows the logs until end is called.
+func (h *history) follow() (end func(), err error) {
+	dirs := args.AuditDirs(h.env.Env)
+	if dir, err := audit.DefaultDir(); len(dirs) == 0 && err == nil {
+		if root, err := safefile.MakeDirs(dir); err == nil { // without it the first run of all is not told
+			_ = root.Close()
+		}
+		dirs = append(dirs, dir)
+	}
+	return listen.WatchDirs(dirs, h.changes.Tell)
+}
+
+// version identifies the newest run of each log.
+func (h *history) version() string {
+	newest := "runs"
+	for _, dir := range args.AuditDirs(h.env.Env) {
+		// What cannot be read is an error of the list.
+		_ = audit.ReadBack(dir, explain.RecordKind, 0, func(l audit.Record) error {
+			newest += fmt.Sprintf(" %d", l.N)
+			return io.EOF
+		})
+	}
+	return newest
+}
 
 // A recorded run in a list. The member names stay.
 type recorded struct {
@@ -61,17 +92,19 @@ func recordedOf(body []byte) (recorded, bool) {
 	if json.Unmarshal(body, &r) != nil || r.Version < 1 || r.Run == "" {
 		return recorded{}, false
 	}
-	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode, r.Signal,
+	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode,
+		r.Signal,
 		r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
-// list is history/list: the runs that ended last first, from behind a place on. There may be several logs, one
-// after the other.
+// list is history/list, which waits for another version with since: the runs that ended last first, from behind a place on. There may be several logs,
+// one after the other.
 func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Before string `json:"before"` // as the number of a log, and of a line in it
 		Search string `json:"search"`
 		Limit  int    `json:"limit"`
+		wire.ListWait
 	}
 	if err := decode(params, &p); err != nil {
 		return nil, err
@@ -83,9 +116,19 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 	const usual, most = 100, 500
 	limit := limited(p.Limit, usual, most)
 	answer := struct {
-		Runs []recorded `json:"runs"`
-		Next string     `json:"next,omitempty"` // for before; empty at the end
+		Runs    []recorded `json:"runs"`
+		Next    string     `json:"next,omitempty"` // for before; empty at the end
+		Version string     `json:"version"`
 	}{Runs: []recorded{}}
+	waiting, cancel := context.WithTimeout(ctx, waitOf(&p.ListWait))
+	defer cancel()
+	for {
+		changed := h.changes.Next()
+		answer.Version = h.version()
+		if answer.Version != p.Since || !runs.Await(waiting, []<-chan struct{}{changed}) {
+			break
+		}
+	}
 	last := ""
 	for i, dir := range args.AuditDirs(h.env.Env) {
 		if i < from || answer.Next != "" {
@@ -116,7 +159,8 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 	return answer, nil
 }
 
-// matches reports whether a run has a text in its command line or its directory, or an ID that begins with it.
+// matches reports whether a run has a text in its command line or its directory, or an ID that begins with
+// it.
 func (r *recorded) matches(search string) bool {
 	search = strings.ToLower(search)
 	return search == "" || strings.Contains(strings.ToLower(strings.Join(r.Args, " ")), search) ||
@@ -168,7 +212,8 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
-			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant, one.Wider),
+			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant,
+				one.Wider),
 			Harmless: one.Harmless, Program: one.Program})
 	}
 	a := allowing{explain.ShellWords(explain.AllowingCommand(*r, "")),

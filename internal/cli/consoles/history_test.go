@@ -58,8 +58,10 @@ func record(t testing.TB, from, n int) {
 		}
 		body, err := r.Body()
 		for j := range 3 {
-			err = errors.Join(err, log.Append("note", json.RawMessage(fmt.Sprintf(`{"run":"run-%06d","n":%d,"text":%q}`, i, j,
-				"an event of about as many bytes as the events of a run have, which are read and are not shown in the list"))))
+			err = errors.Join(err, log.Append("note",
+				json.RawMessage(fmt.Sprintf(`{"run":"run-%06d","n":%d,"text":%q}`, i, j,
+					"an event of about as many bytes as the events of a run have, which are read and are "+
+						"not shown in the list"))))
 		}
 		if err = errors.Join(err, log.Append(explain.RecordKind, body)); err != nil {
 			t.Fatal(err)
@@ -93,8 +95,8 @@ func call(t testing.TB, m func() (any, error), v any) {
 
 // TestHistoryPages pages through ten thousand runs, the newest first, and reads no further than a page needs.
 func TestHistoryPages(t *testing.T) {
-	const runs = 10_000
-	h := &history{testEnv(t)}
+	runs := testenv.Rounds(2000, 10_000)
+	h := &history{env: testEnv(t)}
 	record(t, 0, runs)
 	type page struct {
 		Runs []recorded
@@ -125,9 +127,13 @@ func TestHistoryPages(t *testing.T) {
 	if seen != 0 || pages != runs/500 {
 		t.Errorf("%d runs are left after %d pages", seen, pages)
 	}
-	newest := list(`{"limit":3}`).Runs[0]
-	want := recorded{ID: "run-010001", Started: begin.UnixMilli() + 10_001_000, Dir: "/src/project",
-		Args: []string{"make", "-C", "target-10001", "all"}, End: "exited", ExitCode: 10_001 % 3, Duration: 1000}
+	newest, last := list(`{"limit":3}`).Runs[0], runs+1
+	want := recorded{ID: fmt.Sprintf("run-%06d", last), Started: begin.Add(time.Duration(last) * time.Second).UnixMilli(),
+		Dir: "/src/project", Args: []string{"make", "-C", fmt.Sprintf("target-%d", last), "all"}, End: "exited",
+		ExitCode: last % 3, Duration: 1000}
+	if last%10 == 0 {
+		t.Fatal("a run with denials")
+	}
 	if diff := cmp.Diff(want, newest); diff != "" {
 		t.Error(diff)
 	}
@@ -135,8 +141,10 @@ func TestHistoryPages(t *testing.T) {
 		name, params string
 		want         int
 	}{
-		{"the usual limit", `{}`, 100}, {"no more than 500", `{"limit":100000}`, 500}, {"less than none", `{"limit":-1}`, 100},
-		{"a word of the command", `{"search":"TARGET-77 "}`, 1}, {"the directory", `{"search":"src/proj","limit":7}`, 7},
+		{"the usual limit", `{}`, 100}, {"no more than 500", `{"limit":100000}`, 500}, {"less than none",
+			`{"limit":-1}`, 100},
+		{"a word of the command", `{"search":"TARGET-77 "}`, 1}, {"the directory",
+			`{"search":"src/proj","limit":7}`, 7},
 		{"an ID", `{"search":"run-000012"}`, 1}, {"nothing", `{"search":"nothing"}`, 0},
 		{"behind the oldest", `{"before":"0.1"}`, 0}, {"of a log that is gone", `{"before":"7.1"}`, 0},
 	} {
@@ -151,6 +159,40 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
+// TestHistoryWaits: a run that ends is told to a list that waits.
+func TestHistoryWaits(t *testing.T) {
+	testenv.NeedInotify(t)
+	h := &history{env: testEnv(t)}
+	end, err := h.follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	type page struct {
+		Runs    []recorded
+		Version string
+	}
+	list := func(since string, wait int) (p page) {
+		params := fmt.Sprintf(`{"since":%q,"waitMs":%d}`, since, wait)
+		call(t, func() (any, error) { return h.list(t.Context(), json.RawMessage(params)) }, &p)
+		return p
+	}
+	version := list("", 0).Version
+	if again := list(version, 1); again.Version != version || len(again.Runs) != 0 {
+		t.Errorf("%+v", again)
+	}
+	for i := range 3 {
+		told := make(chan page)
+		go func() { told <- list(version, 600_000) }()
+		record(t, i, 1)
+		p := <-told
+		if len(p.Runs) != i+1 || p.Version == version {
+			t.Fatalf("run %d: %+v", i, p)
+		}
+		version = p.Version
+	}
+}
+
 // wireCode is the code of an error for a page; 0 for another one.
 func wireCode(err error) int64 {
 	var e *wire.Error
@@ -162,11 +204,12 @@ func wireCode(err error) int64 {
 
 // TestHistoryRead has a run as why explains it.
 func TestHistoryRead(t *testing.T) {
-	h := &history{testEnv(t)}
+	h := &history{env: testEnv(t)}
 	record(t, 0, 21)
 	var d detail
 	call(t, func() (any, error) { return h.read(t.Context(), json.RawMessage(`{"id":"run-000020"}`)) }, &d)
-	if d.Run.ID != "run-000020" || d.Run.Denials != 1 || len(d.Denials) != 1 || d.Denials[0].Grant != "--rw /src/out" ||
+	if d.Run.ID != "run-000020" || d.Run.Denials != 1 || len(d.Denials) != 1 ||
+		d.Denials[0].Grant != "--rw /src/out" ||
 		d.Denials[0].Path != "/src/out/file" || d.Denials[0].Source != sandbox.Notified {
 		t.Errorf("%+v", d)
 	}
@@ -203,7 +246,7 @@ func TestAllow(t *testing.T) {
 		kept = dir
 		return nil
 	}
-	h := &history{env}
+	h := &history{env: env}
 	record(t, 0, 2)
 	ask := func(params string) (p proposal) {
 		call(t, func() (any, error) { return h.allow(t.Context(), json.RawMessage(params)) }, &p)
@@ -212,7 +255,8 @@ func TestAllow(t *testing.T) {
 	file := filepath.Join(project, ".sallyport", "config.toml")
 	shown := ask(`{"id":"run-000000"}`)
 	if _, err := os.Stat(file); shown.Done || shown.File != file || err == nil || kept != "" ||
-		!strings.Contains(shown.Text, strings.Join(shown.Added, "\n")) || !strings.Contains(shown.Text, "/src/out") {
+		!strings.Contains(shown.Text, strings.Join(shown.Added, "\n")) || !strings.Contains(shown.Text,
+		"/src/out") {
 		t.Fatalf("%+v, %v", shown, err)
 	}
 	for params, reason := range map[string]string{`{"id":"run-000000","confirm":"x"}`: "otherDigest",
@@ -222,7 +266,8 @@ func TestAllow(t *testing.T) {
 		}
 	}
 	// The file is another one than was shown.
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("# mine\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("# mine\n"),
+		0o600)); err != nil {
 		t.Fatal(err)
 	}
 	confirm := fmt.Sprintf(`{"id":"run-000000","confirm":%q}`, shown.Digest)

@@ -37,7 +37,7 @@ type (
 		Doctor    []explain.Check      `json:"doctor"`
 		Levels    []explain.LevelCheck `json:"levels"`
 		Settings  []shownSetting       `json:"settings"`
-		Notes     []string             `json:"notes"` // about settings that do not count, and what cannot be read
+		Notes     []string             `json:"notes"` // settings that do not count, what cannot be read
 		Rules     []shownRules         `json:"rules"`
 		Approvals []shownApproval      `json:"approvals"`
 	}
@@ -63,7 +63,8 @@ type (
 func (m *machine) read(ctx context.Context, _ json.RawMessage) (any, error) {
 	d := explain.Diagnose(append(explain.Checks(ctx), m.env.Upstream(ctx)), explain.Levels(ctx))
 	build := hostfacts.ReadBuild()
-	answer := shownMachine{Version: build.Version, OS: build.System, OK: d.OK, Level: d.Level, Doctor: d.Checks,
+	answer := shownMachine{Version: build.Version, OS: build.System, OK: d.OK, Level: d.Level,
+		Doctor: d.Checks,
 		Levels: d.Levels, Settings: []shownSetting{}, Notes: []string{}, Rules: []shownRules{},
 		Approvals: []shownApproval{}}
 	var run args.Options

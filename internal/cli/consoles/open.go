@@ -11,30 +11,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 )
 
-// openers are the programs that open a file in the browser of the user, by system.
-var openers = map[string][]string{"darwin": {"/usr/bin/open"},
-	"windows": {"rundll32", "url.dll,FileProtocolHandler"}}
-
-// openPage opens an address in a browser, and returns a function that removes what it has made. Other users see the
-// arguments of processes, so the browser gets the name of a file, 0600 in dir, that leads to the address.
+// openPage opens an address in a browser, and returns a function that removes what it has made. Other users
+// see the arguments of processes, so the browser gets the name of a file, 0600 in dir, that leads to the
+// address.
 func openPage(env *Env, dir, address string) (remove func(), err error) {
 	remove = func() {}
 	if dir == "" {
 		return remove, errors.New("there is no state directory on this system")
 	}
-	words := openers[runtime.GOOS]
-	if words == nil {
-		words = []string{"xdg-open"}
-	}
 	// A program that a command has put into a directory of PATH would get the address.
 	path := reach.New(reach.Area{Workspace: env.Dir}).Path(env.Variable("PATH"))
-	program, err := lookPath(words[0], path)
+	program, err := lookPath(opener[0], path)
 	if err != nil {
 		return remove, err
 	}
@@ -49,11 +41,12 @@ func openPage(env *Env, dir, address string) (remove func(), err error) {
 		return remove, err
 	}
 	remove = func() { _ = os.Remove(filepath.Join(dir, name)) }
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(address))
+	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+		html.EscapeString(address))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return remove, err
 	}
-	cmd := exec.Command(program, append(words[1:], filepath.Join(dir, name))...)
+	cmd := exec.Command(program, append(slices.Clip(opener[1:]), filepath.Join(dir, name))...)
 	cmd.Env, cmd.Dir = append(slices.Clip(env.Environ), "PATH="+path), "/"
 	if err := cmd.Start(); err != nil {
 		return remove, err

@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
@@ -32,13 +34,18 @@ type asked struct {
 // maxWait is how long a request waits for a change at most, in milliseconds.
 const maxWait = 600_000
 
-// list is question/list. With since it waits for a change.
+// waitOf is how long a request waits for a change.
+func waitOf(p *wire.ListWait) time.Duration {
+	return time.Duration(min(p.WaitMs, maxWait)) * time.Millisecond
+}
+
+// list is question/list, the newest first. With since it waits for a change.
 func (q questions) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p wire.ListWait
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(min(p.WaitMs, maxWait))*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, waitOf(&p))
 	defer cancel()
 	list, version := q.watch.Listing(ctx, p.Since)
 	answer := struct {
@@ -47,26 +54,21 @@ func (q questions) list(ctx context.Context, params json.RawMessage) (any, error
 		Silent    []string                 `json:"silent"`
 		Version   string                   `json:"version"`
 	}{[]asked{}, list.Session, list.Silent, version}
-	for _, one := range list.Pending {
-		answer.Questions = append(answer.Questions, asked{ID: one.Request.ID, Digest: one.Digest, Request: one.Text,
-			Source: "process " + strconv.Itoa(one.PID), RunID: one.RunID})
+	for _, one := range slices.Backward(list.Pending) {
+		answer.Questions = append(answer.Questions, asked{one.Request.ID, one.Digest, one.Text,
+			"process " + strconv.Itoa(one.PID), one.RunID, one.Expires})
 	}
 	return answer, nil
 }
 
 // answer is question/answer.
-func (q questions) answer(ctx context.Context, params json.RawMessage) (any, error) {
+func (q questions) answer(_ context.Context, params json.RawMessage) (any, error) {
 	var p wire.QuestionAnswer
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	list, _ := q.watch.Listing(ctx, "")
-	for _, one := range list.Pending {
-		if one.Request.ID == p.ID {
-			return struct{}{}, refused(one.Answer(&p))
-		}
-	}
-	return nil, refused(listen.ErrUnknownQuestion)
+	p.Source = string(approval.FromConsole)
+	return struct{}{}, refused(q.watch.Answer(&p))
 }
 
 // forget is question/forget.
@@ -93,9 +95,15 @@ func forget(file string, params json.RawMessage) (rule string, err error) {
 func refused(err error) error {
 	for known, reason := range map[error]runs.Reason{listen.ErrUnknownQuestion: runs.UnknownQuestion,
 		listen.ErrNotOffered: runs.NotOffered, listen.ErrOther: runs.OtherQuestion} {
-		if errors.Is(err, known) {
-			return console.Refused(wire.CodeInvalidRequest, err.Error(), string(reason))
+		if !errors.Is(err, known) {
+			continue
 		}
+		e := console.Refused(wire.CodeInvalidRequest, err.Error(), string(reason))
+		var late *listen.AnsweredError
+		if errors.As(err, &late) && late.By != "" {
+			e.Data, _ = json.Marshal(map[string]any{"reason": reason, "by": late.By}) // words always encode
+		}
+		return e
 	}
 	return err
 }

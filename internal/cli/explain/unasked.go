@@ -46,12 +46,13 @@ func Unasked(said string, rule *sallyport.Rule) (words, fix string) {
 	return said, ""
 }
 
-// Waiting says of a question for which there is no terminal who is asked, and for how long: d, unless the
-// question says it.
-func Waiting(r *approval.Request, d time.Duration) string {
+// Waiting says of a question for which there is no terminal who is asked, and for how long. Console says that a
+// console is open.
+func Waiting(r *approval.Request, d time.Duration, console bool) string {
 	id := ShellWord(r.ID)
-	if r.Waiting {
-		d = time.Duration(r.WaitMS) * time.Millisecond
+	if console {
+		return fmt.Sprintf("asks in the console, %.0f s left; sallyport approve %s and deny %s answer, too",
+			d.Seconds(), id, id)
 	}
 	const words = "a question waits %v for sallyport approve %s, or deny %s; sallyport approvals shows it"
 	return fmt.Sprintf(words, d, id, id)

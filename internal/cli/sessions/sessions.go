@@ -154,6 +154,9 @@ func (o *Options) Check(env *Env) (url string, err error) {
 	if err := o.target.Check(); err != nil || o.target.URL == "" {
 		return "", err
 	}
+	if err := wire.CheckURL(o.target.URL); err != nil {
+		return "", explain.NewError("--remote: %v", err)
+	}
 	target, err := o.remote(env)
 	return target.URL, err
 }

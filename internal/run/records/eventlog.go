@@ -220,7 +220,7 @@ func origin(s approval.Source) string {
 	switch s {
 	case approval.FromReviewer:
 		return "automatedreviewer"
-	case approval.FromUser, approval.FromCache:
+	case approval.FromUser, approval.FromConsole, approval.FromCache:
 		return "user"
 	}
 	return "config"

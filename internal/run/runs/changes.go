@@ -55,7 +55,7 @@ func Await(ctx context.Context, changed []<-chan struct{}) bool {
 func (t *Table) Changed(owner string) []<-chan struct{} {
 	all := []<-chan struct{}{t.changes.Next()}
 	for _, q := range t.Questions(owner) {
-		all = append(all, q.Open.Changed())
+		all = append(all, q.Changed()...)
 	}
 	return all
 }
@@ -70,12 +70,20 @@ func (t *Table) Version(owner string) string {
 	return version(sum)
 }
 
-// Version identifies which questions are open. It is not empty.
+// Changed returns channels of which one is closed when one of the questions comes or goes, or its limit.
+func (q *Questions) Changed() []<-chan struct{} {
+	if q.Limits == nil {
+		return []<-chan struct{}{q.Open.Changed()}
+	}
+	return []<-chan struct{}{q.Open.Changed(), q.Limits.changes.Next()}
+}
+
+// Version identifies which questions are open, and until when. It is not empty.
 func Version(all []*Questions) string {
 	sum := sha256.New()
 	for _, q := range all {
 		for _, r := range q.Open.Pending() {
-			fmt.Fprintln(sum, q.RunID, r.ID)
+			fmt.Fprintln(sum, q.RunID, r.ID, q.Limits.Of(r.ID))
 		}
 	}
 	return version(sum)

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 )
 
@@ -44,6 +45,8 @@ type Error struct {
 	Taken  int   // how many bytes of a write were taken
 	// ExitCode is that of "sallyport run" for a run that is Invalid; else 0.
 	ExitCode int
+	// By is who has answered a question that is an UnknownQuestion, as [approval.AnsweredError] has it; else empty.
+	By approval.Source
 }
 
 // Error returns one sentence.

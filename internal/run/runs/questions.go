@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -21,9 +23,48 @@ type Questions struct {
 	Open  *approval.OpenQuestions
 	// Await returns when each question that was announced is on the OpenQuestions or over, or ctx ends.
 	Await func(ctx context.Context)
+	// Limits says until when questions are open; nil for no limits that are known.
+	Limits *Limits
 	// Remembered and Revoke are those of the Runner.
 	Remembered func() []approval.Remembered
 	Revoke     func(id string) error
+}
+
+// Limits says until when questions are open. The zero Limits knows of none. Its methods may be called from
+// several goroutines at once.
+type Limits struct {
+	changes Changes
+
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// Set says until when the question with an ID is open; the zero time is that it has no limit, or is over.
+func (l *Limits) Set(id string, at time.Time) {
+	l.mu.Lock()
+	if at.IsZero() {
+		delete(l.at, id)
+	} else {
+		if l.at == nil {
+			l.at = map[string]time.Time{}
+		}
+		l.at[id] = at
+	}
+	l.mu.Unlock()
+	l.changes.Tell()
+}
+
+// Of returns when the question with an ID expires, in milliseconds since 1970; 0 for no limit that is known.
+func (l *Limits) Of(id string) int64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.at[id]; !at.IsZero() {
+		return at.UnixMilli()
+	}
+	return 0
 }
 
 // Questions returns those of the runs of an owner, by the numbers of the runs.
@@ -50,6 +91,7 @@ func Question(r *approval.Request) (text json.RawMessage, digest string, err err
 // Answer answers the open question with an ID, if it has the digest. The error is an *Error with the
 // reason UnknownQuestion, OtherQuestion or NotOffered; after the last two the question stays open.
 func Answer(all []*Questions, id, digest string, d approval.Decision) error {
+	var by approval.Source
 	for _, q := range all {
 		for _, r := range q.Open.Pending() {
 			if r.ID != id {
@@ -65,8 +107,18 @@ func Answer(all []*Questions, id, digest string, d approval.Decision) error {
 				return nil
 			}
 		}
+		for _, o := range q.Open.Answered() {
+			if o.ID == id {
+				by = o.By
+			}
+		}
 	}
-	return refuse(UnknownQuestion, "question %s is not open", text.Word(id))
+	e := refuse(UnknownQuestion, "question %s is not open", text.Word(id))
+	if by != "" {
+		e = refuse(UnknownQuestion, "question %s is not open any more: it was answered (%s)", text.Word(id), by)
+		e.By = by
+	}
+	return e
 }
 
 // Forget takes back what was approved for the session with an ID. The error is an *Error with the

@@ -32,7 +32,8 @@ type file struct {
 
 // kinds are the kinds of content by the ends of names.
 var kinds = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".css": "text/css; charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
+	".css": "text/css; " +
+		"charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
 
 // pageFiles returns the files of the page by the paths of their URLs. No others are served.
 func pageFiles() map[string]file {
@@ -63,8 +64,10 @@ var nonceMark = []byte("{{nonce}}")
 
 // policy is the Content-Security-Policy of the page.
 func policy(nonce string) string {
-	return "default-src 'none'; script-src 'self'; style-src 'nonce-" + nonce + "'; style-src-attr 'unsafe-inline'; " +
-		"connect-src 'self'; font-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; " +
+	return "default-src 'none'; script-src 'self'; style-src 'nonce-" + nonce + "'; style-src-attr " +
+		"'unsafe-inline'; " +
+		"connect-src 'self'; font-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri " +
+		"'none'; " +
 		"form-action 'none'"
 }
 
@@ -78,7 +81,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !s.knowsHost(r) {
-		http.Error(w, "this name is not one of the console's; open the address that it has printed, or start it with --host NAME",
+		http.Error(w, "this name is not one of the console's; open the address that it has printed, or "+
+			"start it with --host NAME",
 			http.StatusForbidden)
 		return
 	}
@@ -102,7 +106,8 @@ func (s *Server) closed(w http.ResponseWriter, r *http.Request) {
 	expires, ok := s.admitted(r)
 	switch {
 	case !ok:
-		http.Error(w, "the secrets of this console are missing, wrong or expired; open the address that it prints",
+		http.Error(w, "the secrets of this console are missing, wrong or expired; open the address that it "+
+			"prints",
 			http.StatusUnauthorized)
 	case r.URL.Path != "/session" && r.URL.Path != "/ws":
 		http.NotFound(w, r)
@@ -120,8 +125,8 @@ func notAllowed(w http.ResponseWriter, methods string) {
 	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 }
 
-// knowsHost reports whether a request is for a name of this console: else a page of another site may have had its
-// name resolved to this machine.
+// knowsHost reports whether a request is for a name of this console: else a page of another site may have had
+// its name resolved to this machine.
 func (s *Server) knowsHost(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -137,8 +142,8 @@ func (s *Server) isNamed(host string) bool {
 	})
 }
 
-// knowsOrigin reports whether a request is of the page of this console, or of no page: that is so for what a person
-// opens, for files that a page includes, and for other programs, but never for a WebSocket of a page.
+// knowsOrigin reports whether a request is of the page of this console, or of no page: that is so for what a
+// person opens, for files that a page includes, and for other programs, but never for a WebSocket of a page.
 func (s *Server) knowsOrigin(r *http.Request) bool {
 	values := r.Header["Origin"]
 	if len(values) == 0 {
@@ -218,7 +223,8 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.take(given.Token) {
-		http.Error(w, "the token is wrong, was used, or is older than 10 minutes; start the console again for a new one",
+		http.Error(w, "the token is wrong, was used, or is older than 10 minutes; start the console again "+
+			"for a new one",
 			http.StatusUnauthorized)
 		return
 	}
@@ -227,7 +233,8 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the secrets cannot be kept: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookieName(), Value: cookie, Path: "/", HttpOnly: true, Secure: s.o.TLS,
+	http.SetCookie(w, &http.Cookie{Name: s.cookieName(), Value: cookie, Path: "/", HttpOnly: true,
+		Secure:   s.o.TLS,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(secretTime / time.Second)})
 	s.answer(w, session{page, expires.UnixMilli(), s.o.ViewOnly})
 }

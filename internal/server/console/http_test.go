@@ -14,21 +14,24 @@ import (
 	"time"
 )
 
-// TestHost has requests for names that are the console's and names that are not: the latter are refused before
-// anything else, also with the secrets, and also for the page.
+// TestHost has requests for names that are the console's and names that are not: the latter are refused
+// before anything else, also with the secrets, and also for the page.
 func TestHost(t *testing.T) {
 	t.Parallel()
-	r := start(t, Options{Hosts: []string{"Box.example", "tunnel.example:8443", "[2001:db8::1]"}}, "127.0.0.1:0")
+	r := start(t, Options{Hosts: []string{"Box.example", "tunnel.example:8443", "[2001:db8::1]"}},
+		"127.0.0.1:0")
 	k := r.mustEnter()
 	for _, test := range []struct {
 		host string
 		want int
 	}{
-		{"ADDR", 200}, {"localhost:PORT", 200}, {"LOCALHOST:PORT", 200}, {"box.example", 200}, {"BOX.example:PORT", 200},
+		{"ADDR", 200}, {"localhost:PORT", 200}, {"LOCALHOST:PORT", 200}, {"box.example",
+			200}, {"BOX.example:PORT", 200},
 		{"tunnel.example:8443", 200}, {"[2001:db8::1]", 200}, {"[2001:db8::1]:PORT", 200},
 		{"", 403}, {"127.0.0.1", 403}, {"127.0.0.1:1", 403}, {"127.0.0.2:PORT", 403}, {"localhost", 403},
 		{"localhost:1", 403}, {"localhost.:PORT", 403}, {"127.0.0.1.:PORT", 403}, {"[::1]:PORT", 403},
-		{"[::ffff:127.0.0.1]:PORT", 403}, {"2130706433:PORT", 403}, {"0.0.0.0:PORT", 403}, {"evil.example", 403},
+		{"[::ffff:127.0.0.1]:PORT", 403}, {"2130706433:PORT", 403}, {"0.0.0.0:PORT", 403}, {"evil.example",
+			403},
 		{"evil.example:PORT", 403}, {"box.example:1", 403}, {"box.example.", 403}, {"a.box.example", 403},
 		{"tunnel.example", 403}, {"tunnel.example:PORT", 403}, {"user@ADDR", 400},
 	} {
@@ -52,7 +55,8 @@ func TestHost(t *testing.T) {
 			t.Errorf("%s: status %d", name, a.StatusCode)
 		}
 	}
-	if a := r.send("GET / HTTP/1.1\r\nHost: ADDR\r\nHost: evil.example\r\n\r\n"); a.StatusCode != http.StatusBadRequest {
+	if a := r.send("GET / HTTP/1.1\r\nHost: ADDR\r\nHost: " +
+		"evil.example\r\n\r\n"); a.StatusCode != http.StatusBadRequest {
 		t.Errorf("two: status %d", a.StatusCode)
 	}
 }
@@ -68,9 +72,11 @@ func TestHostOfOtherAddresses(t *testing.T) {
 		of         *running
 		want       int
 	}{
-		{"IPv6", "ADDR", six, 200}, {"IPv6, by name", "localhost:PORT", six, 200}, {"IPv6, in full", "[0:0:0:0:0:0:0:1]:PORT", six, 403},
+		{"IPv6", "ADDR", six, 200}, {"IPv6, by name", "localhost:PORT", six, 200}, {"IPv6, in full",
+			"[0:0:0:0:0:0:0:1]:PORT", six, 403},
 		{"IPv6, the other one", "127.0.0.1:PORT", six, 403}, {"every address", "127.0.0.1:PORT", all, 200},
-		{"every address, a name", "evil.example:PORT", all, 403}, {"every address, as it listens", "0.0.0.0:PORT", all, 403},
+		{"every address, a name", "evil.example:PORT", all, 403}, {"every address, as it listens",
+			"0.0.0.0:PORT", all, 403},
 	} {
 		if a := test.of.send("GET / HTTP/1.1\r\nHost: " + test.host + "\r\n\r\n"); a.StatusCode != test.want {
 			t.Errorf("%s: status %d, want %d", test.name, a.StatusCode, test.want)
@@ -132,12 +138,15 @@ func TestSecrets(t *testing.T) {
 	}{
 		{"both", k, true}, {"the other pair", second, true}, {"none", keys{}, false},
 		{"cookie only", keys{k.cookie, ""}, false}, {"secret only", keys{"", k.secret}, false},
-		{"of two pairs", keys{k.cookie, second.secret}, false}, {"the other way", keys{second.cookie, k.secret}, false},
+		{"of two pairs", keys{k.cookie, second.secret}, false}, {"the other way", keys{second.cookie,
+			k.secret}, false},
 		{"exchanged", keys{k.secret, k.cookie}, false}, {"of another console", foreign, false},
-		{"cookie of another console", keys{foreign.cookie, k.secret}, false}, {"cut", keys{k.cookie, k.secret[1:]}, false},
+		{"cookie of another console", keys{foreign.cookie, k.secret}, false}, {"cut", keys{k.cookie,
+			k.secret[1:]}, false},
 		{"hash", keys{fmt.Sprintf("%x", hash(k.cookie)), fmt.Sprintf("%x", hash(k.secret))}, false},
 	}
-	paths := []string{"/session", "/ws", "/nothing", "/../app.js", "/app.js/", "//app.js", "/%2e%2e/secrets.json", "/dist/app.js",
+	paths := []string{"/session", "/ws", "/nothing", "/../app.js", "/app.js/", "//app.js",
+		"/%2e%2e/secrets.json", "/dist/app.js",
 		"/index.html", "/.", "/readyz", "/?token=x&secret=" + k.secret}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -157,7 +166,8 @@ func TestSecrets(t *testing.T) {
 					continue
 				}
 				for _, method := range []string{"GET", "PUT", "DELETE", "OPTIONS"} {
-					a := r.send(method + " " + path + " HTTP/1.1\r\nHost: ADDR\r\n" + test.keys.headers() + "\r\n")
+					a := r.send(method + " " + path + " HTTP/1.1\r\nHost: ADDR\r\n" + test.keys.headers() +
+						"\r\n")
 					want := want
 					if method != "GET" && want == 200 {
 						want = 405
@@ -170,12 +180,14 @@ func TestSecrets(t *testing.T) {
 		})
 	}
 	for name, request := range map[string]string{
-		"secret in the address": "GET /session?secret=" + k.secret + " HTTP/1.1\r\nHost: ADDR\r\n" + k.cookieHeader() + "\r\n",
+		"secret in the address": "GET /session?secret=" + k.secret + " HTTP/1.1\r\nHost: " +
+			"ADDR\r\n" + k.cookieHeader() + "\r\n",
 		"header of the WebSocket": upgrade("Origin: http://ADDR\r\n" + k.headers() +
 			"Sec-WebSocket-Protocol: sallyport\r\n"),
 		"subprotocol of a request": "GET /session HTTP/1.1\r\nHost: ADDR\r\n" + k.cookieHeader() +
 			"Sec-WebSocket-Protocol: sallyport.secret." + k.secret + "\r\n\r\n",
-		"cookie of another port": "GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: sallyport-1=" + k.cookie + "\r\n" +
+		"cookie of another port": "GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: " +
+			"sallyport-1=" + k.cookie + "\r\n" +
 			k.secretHeader() + "\r\n",
 	} {
 		if a := r.send(request); a.StatusCode != http.StatusUnauthorized {
@@ -183,7 +195,8 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	// Another server of the address has set a cookie of the same name.
-	if a := r.send("GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: sallyport-PORT=planted; sallyport-PORT=" + k.cookie +
+	if a := r.send("GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: sallyport-PORT=planted; sallyport-PORT=" +
+		k.cookie +
 		"\r\n" + k.secretHeader() + "\r\n"); a.StatusCode != http.StatusOK {
 		t.Errorf("a planted cookie: status %d", a.StatusCode)
 	}
@@ -198,8 +211,10 @@ func TestSecretsOutlive(t *testing.T) {
 		later         time.Duration
 		want          int
 	}{
-		{"the same", Options{}, Options{}, 0, 200}, {"view-only again", Options{ViewOnly: true}, Options{ViewOnly: true}, 0, 200},
-		{"nearly expired", Options{}, Options{}, secretTime - 1, 200}, {"expired", Options{}, Options{}, secretTime, 401},
+		{"the same", Options{}, Options{}, 0, 200}, {"view-only again", Options{ViewOnly: true},
+			Options{ViewOnly: true}, 0, 200},
+		{"nearly expired", Options{}, Options{}, secretTime - 1, 200}, {"expired", Options{}, Options{},
+			secretTime, 401},
 		{"view-only at a whole one", Options{ViewOnly: true}, Options{}, 0, 401},
 		{"whole at a view-only one", Options{}, Options{ViewOnly: true}, 0, 401},
 		{"of another exec-server", Options{}, Options{Scope: "wss://b.example"}, 0, 401},
@@ -213,7 +228,8 @@ func TestSecretsOutlive(t *testing.T) {
 			now := first.clock.Now().Add(test.later)
 			test.after.Now = func() time.Time { return now }
 			again := start(t, test.after, first.address)
-			if a := again.send("GET /session HTTP/1.1\r\nHost: ADDR\r\n" + k.headers() + "\r\n"); a.StatusCode != test.want {
+			if a := again.send("GET /session HTTP/1.1\r\nHost: ADDR\r\n" + k.headers() +
+				"\r\n"); a.StatusCode != test.want {
 				t.Errorf("status %d, want %d", a.StatusCode, test.want)
 			}
 			again.stop()
@@ -221,12 +237,14 @@ func TestSecretsOutlive(t *testing.T) {
 			if elsewhere.address == first.address {
 				t.Fatal("the same address")
 			}
-			if a := elsewhere.send("GET /session HTTP/1.1\r\nHost: ADDR\r\n" + k.headers() + "\r\n"); a.StatusCode != 401 {
+			if a := elsewhere.send("GET /session HTTP/1.1\r\nHost: ADDR\r\n" + k.headers() +
+				"\r\n"); a.StatusCode != 401 {
 				t.Errorf("at another address: status %d", a.StatusCode)
 			}
 			file := filepath.Join(dir, secretsFile)
 			text, err := os.ReadFile(file)
-			if err != nil || strings.Contains(string(text), k.cookie) || strings.Contains(string(text), k.secret) {
+			if err != nil || strings.Contains(string(text), k.cookie) || strings.Contains(string(text),
+				k.secret) {
 				t.Errorf("the file has a secret: %v", err)
 			}
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -274,10 +292,13 @@ func TestToken(t *testing.T) {
 		pass        time.Duration
 		want        int
 	}{
-		{"used", used, r, 0, 401}, {"wrong", "AAAAAAAAAAAAAAAAAAAAAAAAAA", r, 0, 401}, {"empty", "", r, 0, 400},
-		{"fixed", "fixed", r, 0, 200}, {"fixed, again", "fixed", r, 0, 200}, {"longer than fixed", "fixed2", r, 0, 401},
+		{"used", used, r, 0, 401}, {"wrong", "AAAAAAAAAAAAAAAAAAAAAAAAAA", r, 0, 401}, {"empty", "", r, 0,
+			400},
+		{"fixed", "fixed", r, 0, 200}, {"fixed, again", "fixed", r, 0, 200}, {"longer than fixed", "fixed2",
+			r, 0, 401},
 		{"of another console", plain.Token(), r, 0, 401}, {"fixed of another", "fixed", plain, 0, 401},
-		{"too old", old, r, 1, 401}, {"young", young, r, 0, 200}, {"nearly too old", last, r, tokenTime - 2, 200},
+		{"too old", old, r, 1, 401}, {"young", young, r, 0, 200}, {"nearly too old", last, r, tokenTime - 2,
+			200},
 		{"fixed, later", "fixed", r, 100 * secretTime, 200},
 	} {
 		r.clock.pass(test.pass)
@@ -313,7 +334,8 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{}, "127.0.0.1:0")
 	post := func(kind, body string) string {
-		return fmt.Sprintf("POST /session HTTP/1.1\r\nHost: ADDR\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", kind,
+		return fmt.Sprintf("POST /session HTTP/1.1\r\nHost: ADDR\r\nContent-Type: %s\r\nContent-Length: "+
+			"%d\r\n\r\n%s", kind,
 			len(body), body)
 	}
 	for _, test := range []struct {
@@ -327,9 +349,12 @@ func TestRequests(t *testing.T) {
 		{"TRACE", "TRACE / HTTP/1.1\r\nHost: ADDR\r\n\r\n", 405},
 		{"CONNECT", "CONNECT ADDR HTTP/1.1\r\nHost: ADDR\r\n\r\n", 401},
 		{"of all", "OPTIONS * HTTP/1.1\r\nHost: ADDR\r\n\r\n", 401},
-		{"CORS", "OPTIONS /session HTTP/1.1\r\nHost: ADDR\r\nOrigin: http://ADDR\r\nAccess-Control-Request-Method: POST\r\n\r\n", 401},
-		{"large header", "GET / HTTP/1.1\r\nHost: ADDR\r\nX-A: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431},
-		{"many cookies", "GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: " + strings.Repeat("sallyport-PORT=x; ", 1000) + "\r\n\r\n", 401},
+		{"CORS", "OPTIONS /session HTTP/1.1\r\nHost: ADDR\r\nOrigin: " +
+			"http://ADDR\r\nAccess-Control-Request-Method: POST\r\n\r\n", 401},
+		{"large header", "GET / HTTP/1.1\r\nHost: ADDR\r\nX-A: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+			431},
+		{"many cookies", "GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: " +
+			strings.Repeat("sallyport-PORT=x; ", 1000) + "\r\n\r\n", 401},
 		{"large body", post("application/json", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`), 413},
 		{"a form", post("application/x-www-form-urlencoded", "token=x"), 415},
 		{"plain text", post("text/plain", `{"token":"x"}`), 415},
@@ -360,20 +385,25 @@ func TestHeaders(t *testing.T) {
 		`style-src-attr 'unsafe-inline'; connect-src 'self'; font-src 'self'; img-src 'self' data:; ` +
 		`frame-ancestors 'none'; base-uri 'none'; form-action 'none'$`)
 	found := csp.FindStringSubmatch(index.Header.Get("Content-Security-Policy"))
-	if found == nil || !strings.Contains(index.body, `nonce="`+found[1]+`"`) || strings.Contains(index.body, "{{") {
-		t.Errorf("the page has another policy: %q\n%s", index.Header.Get("Content-Security-Policy"), index.body)
+	if found == nil || !strings.Contains(index.body, `nonce="`+found[1]+`"`) || strings.Contains(index.body,
+		"{{") {
+		t.Errorf("the page has another policy: %q\n%s", index.Header.Get("Content-Security-Policy"),
+			index.body)
 	}
-	if again := get("/", ""); again.Header.Get("Content-Security-Policy") == index.Header.Get("Content-Security-Policy") {
+	if again := get("/", ""); again.Header.Get(
+		"Content-Security-Policy") == index.Header.Get("Content-Security-Policy") {
 		t.Error("the nonce is the same for two requests")
 	}
 	inline := regexp.MustCompile(`(?i)<script(?: [^>]*)?>[^<]|<style|\son[a-z]+=|javascript:|https?://`)
 	if found := inline.FindString(index.body); found != "" {
 		t.Errorf("the page has %q, which its policy or its promise forbids", found)
 	}
-	for name, a := range map[string]answer{"the page": index, "a script": get("/app.js", ""), "401": get("/session", ""),
+	for name, a := range map[string]answer{"the page": index, "a script": get("/app.js", ""),
+		"401": get("/session", ""),
 		"404": get("/nothing", k.headers()), "exchange": entered, "session": get("/session", k.headers()),
 		"403": get("/", "Origin: null\r\n")} {
-		for header, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		for header, want := range map[string]string{"X-Content-Type-Options": "nosniff",
+			"Referrer-Policy":            "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
 			if got := a.Header.Get(header); got != want {
 				t.Errorf("%s: %s is %q", name, header, got)
@@ -384,7 +414,8 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: %s", name, header)
 			}
 		}
-		if want := map[bool]string{true: "no-cache", false: "no-store"}[name == "a script"]; a.Header.Get("Cache-Control") != want {
+		if want := map[bool]string{true: "no-cache", false: "no-store"}[name ==
+			"a script"]; a.Header.Get("Cache-Control") != want {
 			t.Errorf("%s: it is kept: %q", name, a.Header.Get("Cache-Control"))
 		}
 		if a.Header.Get("Content-Security-Policy") == "" {
@@ -398,8 +429,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestPageFiles has every file that is embedded: it is served with its kind, and has no address of another site
-// that a browser would load.
+// TestPageFiles has every file that is embedded: it is served with its kind, and has no address of another
+// site that a browser would load.
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{}, "127.0.0.1:0")

@@ -64,7 +64,8 @@ type running struct {
 // start serves a console at an address until the test ends, or stop.
 func start(t *testing.T, o Options, address string) *running {
 	t.Helper()
-	r := &running{t: t, clock: &clock{now: time.Unix(1_800_000_000, 0)}, up: make(chan wire.Stream, 8)}
+	r := &running{t: t, clock: &clock{now: time.Unix(1_800_000_000, 0)}, up: make(chan wire.Stream,
+		2*maxPages)}
 	if o.Now == nil {
 		o.Now = r.clock.Now
 	}
@@ -187,7 +188,8 @@ func upgrade(headers string) string {
 }
 
 func (k keys) upgrade() string {
-	return upgrade("Origin: http://ADDR\r\n" + k.cookieHeader() + "Sec-WebSocket-Protocol: sallyport, sallyport.secret." +
+	return upgrade("Origin: http://ADDR\r\n" + k.cookieHeader() +
+		"Sec-WebSocket-Protocol: sallyport, sallyport.secret." +
 		k.secret + "\r\n")
 }
 
@@ -203,8 +205,10 @@ func (r *running) open(k keys) *page {
 	r.t.Helper()
 	conn, a := r.dial(k.upgrade())
 	r.t.Cleanup(func() { _ = conn.Close() })
-	if a.StatusCode != http.StatusSwitchingProtocols || a.Header.Get("Sec-Websocket-Protocol") != "sallyport" {
-		r.t.Fatalf("status %d, subprotocol %q: %q", a.StatusCode, a.Header.Get("Sec-Websocket-Protocol"), a.body)
+	if a.StatusCode != http.StatusSwitchingProtocols ||
+		a.Header.Get("Sec-Websocket-Protocol") != "sallyport" {
+		r.t.Fatalf("status %d, subprotocol %q: %q", a.StatusCode, a.Header.Get("Sec-Websocket-Protocol"),
+			a.body)
 	}
 	p := &page{t: r.t, conn: conn, up: <-r.up}
 	r.t.Cleanup(func() { _ = p.up.Close() })

@@ -28,14 +28,17 @@ const maxReason = 123
 // maxCalls is how many methods of this process a page may wait for at once.
 const maxCalls = 64
 
-// reads are the methods of a view-only console, with the members of their parameters. All other methods are refused,
-// and other members are left out: a new one could change something.
+// reads are the methods of a view-only console, with the members of their parameters. All other methods are
+// refused, and other members are left out: a new one could change something.
 var reads = map[string][]string{
 	"initialize": {"clientName", "extensionMethods"}, "environment/info": nil, "environment/status": nil,
-	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes", "waitMs"}, "run/screen": {"runId"},
-	"run/result": {"runId", "output", "from"}, "run/wait": {"runId", "timeoutMs"}, "sandbox/list": nil, "stage/list": nil,
+	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes",
+		"waitMs"}, "run/screen": {"runId"},
+	"run/result": {"runId", "output", "from"}, "run/wait": {"runId",
+		"timeoutMs"}, "sandbox/list": nil, "stage/list": nil,
 	"stage/changes": {"stageId", "paths", "after"}, "stage/diff": {"stageId", "paths", "from"},
-	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit", "search"}, "history/read": {"id"},
+	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit", "search",
+		"since", "waitMs"}, "history/read": {"id"},
 	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
 }
 
@@ -65,7 +68,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, expires time.Ti
 		wire.CloseFor(browser, statusRestart, cut(text.Line(err.Error())))
 		return
 	}
-	p := &relay{s: s, page: wire.NewConn(browser), up: wire.NewConn(up), calls: map[wire.ID]context.CancelFunc{}}
+	p := &relay{s: s, page: wire.NewConn(browser), up: wire.NewConn(up),
+		calls: map[wire.ID]context.CancelFunc{}}
 	ended := make(chan ending, 3)
 	var work sync.WaitGroup
 	work.Go(func() { ended <- p.fromServer(up) })
@@ -230,7 +234,8 @@ func (p *relay) call(ctx context.Context, m *wire.Message) {
 	p.mu.Unlock()
 	if full || twice {
 		cancel()
-		p.fail(m.ID, &wire.Error{Code: wire.CodeInvalidRequest, Message: "too many requests at once, or an ID in use"})
+		p.fail(m.ID, &wire.Error{Code: wire.CodeInvalidRequest,
+			Message: "too many requests at once, or an ID in use"})
 		return
 	}
 	p.work.Go(func() {

@@ -24,7 +24,10 @@ func TestRelay(t *testing.T) {
 	wait := make(chan struct{})
 	r := start(t, Options{Methods: map[string]Method{
 		"history/list": echo,
-		"history/read": func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("no\nsuch run") },
+		"history/read": func(context.Context, json.RawMessage) (any, error) {
+			return nil,
+				errors.New("no\nsuch run")
+		},
 		"machine/read": func(context.Context, json.RawMessage) (any, error) {
 			return nil, Refused(wire.CodeInvalidRequest, "not here", "notHere")
 		},
@@ -99,11 +102,13 @@ func TestRelayEnds(t *testing.T) {
 		}
 	})
 	t.Run("no exec-server", func(t *testing.T) {
-		r := start(t, Options{Dial: func(context.Context) (wire.Stream, error) { return nil, down }}, "127.0.0.1:0")
+		r := start(t, Options{Dial: func(context.Context) (wire.Stream, error) { return nil, down }},
+			"127.0.0.1:0")
 		conn, a := r.dial(r.mustEnter().upgrade())
 		defer conn.Close()
 		p := &page{t: t, conn: conn}
-		if text, status := p.receive(); a.StatusCode != 101 || status != statusRestart || !strings.HasPrefix(down.Error(), text) {
+		if text, status := p.receive(); a.StatusCode != 101 ||
+			status != statusRestart || !strings.HasPrefix(down.Error(), text) {
 			t.Errorf("the page got %q, %d", text, status)
 		}
 	})
@@ -126,41 +131,52 @@ func TestTooManyPages(t *testing.T) {
 	}
 }
 
-// TestViewOnly has every method that a page could call: those that change something reach neither this process nor the
-// exec-server, and of the others nothing does that could change something.
+// TestViewOnly has every method that a page could call: those that change something reach neither this
+// process nor the exec-server, and of the others nothing does that could change something.
 func TestViewOnly(t *testing.T) {
 	t.Parallel()
 	called := map[string]Method{}
-	for _, name := range []string{"question/list", "question/answer", "question/forget", "config/allow", "approval/revoke",
+	for _, name := range []string{"question/list", "question/answer", "question/forget",
+		"config/allow",
+		"approval/revoke",
 		"history/list"} {
 		called[name] = echo
 	}
 	r := start(t, Options{ViewOnly: true, Methods: called}, "127.0.0.1:0")
 	p := r.open(r.mustEnter())
-	p.send(`{"id":1,"method":"initialize","params":{"clientName":"page","extensionMethods":true,"approvals":true,` +
+	p.send(`{"id":1,"method":"initialize","params":{"clientName":"page","extensionMethods":true,` +
+		`"approvals":true,` +
 		`"resumeSessionId":"s","observeSessionId":"s","takeOver":true,"binaryOutput":true}}`)
 	p.upstream(`{"id":1,"method":"initialize","params":{"clientName":"page","extensionMethods":true}}`)
 	p.says(`{"id":1,"result":{"sessionId":"s"}}`)
 	p.expect(`{"id":1,"result":{"sessionId":"s","viewOnly":true}}`)
 	p.send(`{"method":"initialized"}`)
 	p.upstream(`{"method":"initialized","params":null}`)
-	for _, method := range []string{"run/start", "run/write", "run/closeStdin", "run/resize", "run/signal", "run/terminate",
-		"run/remove", "sandbox/stop", "stage/apply", "stage/discard", "question/answer", "question/forget", "config/allow",
-		"approval/revoke", "process/start", "process/write", "process/read", "process/signal", "process/terminate",
-		"process/resize", "process/closeStdin", "process/list", "fs/readFile", "fs/writeFile", "fs/remove", "fs/open",
-		"http/request", "environmentConfig/read", "capabilityRoots/discoverV1", "Run/Start", "run/start ", "", "something/new"} {
+	for _, method := range []string{"run/start", "run/write", "run/closeStdin", "run/resize", "run/signal",
+		"run/terminate",
+		"run/remove", "sandbox/stop", "stage/apply", "stage/discard", "question/answer", "question/forget",
+		"config/allow",
+		"approval/revoke", "process/start", "process/write", "process/read", "process/signal",
+		"process/terminate",
+		"process/resize", "process/closeStdin", "process/list", "fs/readFile", "fs/writeFile", "fs/remove",
+		"fs/open",
+		"http/request", "environmentConfig/read", "capabilityRoots/discoverV1", "Run/Start", "run/start " +
+			"", "", "something/new"} {
 		if reads[method] != nil {
 			t.Errorf("%s is a read", method)
 		}
 		p.send(`{"id":2,"method":"` + method + `","params":{"runId":"1"}}`)
-		p.expect(`{"error":{"code":-32600,"message":"this console is view-only; start one without --view-only to change ` +
+		p.expect(`{"error":{"code":-32600,` +
+			`"message":"this console is view-only; start one without --view-only to change ` +
 			`something","data":{"reason":"viewOnly"}},"id":2}`)
 	}
-	for _, dropped := range []string{`{"id":9,"result":{"decision":"approved"}}`, `{"id":9,"error":{"code":1,"message":""}}`,
+	for _, dropped := range []string{`{"id":9,"result":{"decision":"approved"}}`,
+		`{"id":9,"error":{"code":1,"message":""}}`,
 		`{"method":"something/new"}`} {
 		p.send(dropped) // what comes next is the next request
 	}
-	p.send(`{"id":3,"method":"run/read","params":{"runId":"1","after":0,"reader":{"leaves":true},"Reader":{}}}`)
+	p.send(`{"id":3,"method":"run/read","params":{"runId":"1","after":0,"reader":{"leaves":true},` +
+		`"Reader":{}}}`)
 	p.upstream(`{"id":3,"method":"run/read","params":{"after":0,"runId":"1"}}`)
 	p.send(`{"id":4,"method":"run/wait","params":{"runId":"1","timeoutMs":0,"for":{"match":"x"}}}`)
 	p.upstream(`{"id":4,"method":"run/wait","params":{"for":{},"runId":"1","timeoutMs":0}}`)
@@ -173,7 +189,8 @@ func TestViewOnly(t *testing.T) {
 	p.send(`{"method":"request/cancel","params":{"id":3}}`)
 	p.upstream(`{"method":"request/cancel","params":{"id":3}}`)
 	for method := range reads {
-		if slices.ContainsFunc([]string{"start", "write", "answer", "forget", "apply", "discard", "stop", "signal"},
+		if slices.ContainsFunc([]string{"start", "write", "answer", "forget", "apply", "discard", "stop",
+			"signal"},
 			func(word string) bool { return strings.HasSuffix(method, "/"+word) }) {
 			t.Errorf("%s is a read", method)
 		}

@@ -34,8 +34,8 @@ type Method func(ctx context.Context, params json.RawMessage) (any, error)
 
 // Options say what a console serves. Dial must be set.
 type Options struct {
-	// Hosts are values of the header Host that are accepted beside the address of the listener. One without a port
-	// stands for itself and for itself with the port of the listener.
+	// Hosts are values of the header Host that are accepted beside the address of the listener. One without a
+	// port stands for itself and for itself with the port of the listener.
 	Hosts []string
 	// TLS says that the listener encrypts.
 	TLS bool
@@ -43,8 +43,8 @@ type Options struct {
 	ViewOnly bool
 	// FixedToken can be exchanged any number of times, also later; empty is none.
 	FixedToken string
-	// Scope is what secrets are for beside the address and ViewOnly, such as the URL of the exec-server. Those of
-	// another scope are not accepted.
+	// Scope is what secrets are for beside the address and ViewOnly, such as the URL of the exec-server.
+	// Those of another scope are not accepted.
 	Scope string
 	// Dir is the directory in which hashes of the secrets outlive the process. It must be this user's alone.
 	// Empty keeps them in memory only.

@@ -179,6 +179,7 @@ type message struct {
 		Data    struct {
 			Reason   string
 			ExitCode int
+			By       string
 		}
 	} `json:"error"`
 }

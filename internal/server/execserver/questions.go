@@ -4,6 +4,7 @@
 package execserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -85,6 +86,13 @@ func (c *connection) listQuestions(id wire.ID, p *wire.ListWait) {
 	})
 }
 
+// lastAnswered are the questions of which the list says who has answered them.
+func lastAnswered(q *runs.Questions) []approval.AnsweredQuestion {
+	const most = 16 // those who wait for the list see each change
+	all := q.Open.Answered()
+	return all[max(0, len(all)-most):]
+}
+
 func questionList(all []*runs.Questions, version string) (any, error) {
 	list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}, Version: version}, 0
 	for _, q := range all {
@@ -98,7 +106,10 @@ func questionList(all []*runs.Questions, version string) (any, error) {
 				continue
 			}
 			list.Questions = append(list.Questions,
-				wire.Question{RunID: q.RunID, Digest: digest, Request: text})
+				wire.Question{RunID: q.RunID, Digest: digest, Request: text, Expires: q.Limits.Of(r.ID)})
+		}
+		for _, o := range lastAnswered(q) {
+			list.Answered = append(list.Answered, wire.Answered{ID: o.ID, By: string(o.By)})
 		}
 		for _, m := range q.Remembered() {
 			r := m.Request
@@ -115,9 +126,14 @@ func (c *connection) answerQuestion(id wire.ID, a *wire.QuestionAnswer) {
 		c.fail(id, invalid(err.Error()))
 		return
 	}
+	source := cmp.Or(approval.Source(a.Source), approval.FromUser)
+	if source != approval.FromUser && source != approval.FromConsole {
+		c.fail(id, invalid(fmt.Sprintf("unknown source %q; use user or console", text.Line(a.Source))))
+		return
+	}
 	c.aboutQuestions(id, func(all []*runs.Questions) (any, error) {
 		return struct{}{}, runs.Answer(all, a.ID, a.Digest,
-			approval.Decision{Answer: answer, Message: a.Message, Path: a.Path, Source: approval.FromUser})
+			approval.Decision{Answer: answer, Message: a.Message, Path: a.Path, Source: source})
 	})
 }
 

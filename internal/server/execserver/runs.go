@@ -81,7 +81,8 @@ func runFailure(err error) *wire.Error {
 		Reason runs.Reason `json:"reason"`
 		Taken  *int        `json:"taken,omitempty"`
 		Exit   int         `json:"exitCode,omitempty"`
-	}{e.Reason, taken, e.ExitCode})
+		By     string      `json:"by,omitempty"`
+	}{e.Reason, taken, e.ExitCode, string(e.By)})
 	return failure
 }
 
@@ -266,7 +267,7 @@ func (c *connection) await(ctx context.Context, p *wire.ListWait, version func()
 // changed returns channels of which one is closed at the next change of what the client can list.
 func (c *connection) changed() []<-chan struct{} {
 	if q := c.server.opts.Questions; q != nil {
-		return []<-chan struct{}{q.Open.Changed()}
+		return q.Changed()
 	}
 	return c.server.runs.Changed(c.credential)
 }

@@ -98,7 +98,7 @@ func TestListenerGarbage(t *testing.T) {
 // session returns a client of the one process that asks.
 func session(t *testing.T) (questionSocket, *wire.Client) {
 	t.Helper()
-	found, err := questionSockets()
+	found, err := socketsIn(socketsDir)
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}

@@ -31,6 +31,8 @@ type Question struct {
 	Request *approval.Request `json:"request"`
 	// RunID is that of a run of an exec-server, such as the daemon; empty for others.
 	RunID string `json:"-"`
+	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no limit that is known.
+	Expires int64 `json:"-"`
 	// Digest identifies what Text says, which is Request as an approver program gets it.
 	Digest string          `json:"-"`
 	Text   json.RawMessage `json:"-"`
@@ -84,7 +86,7 @@ func ListQuestions(file string) (*QuestionListing, error) {
 			l.Rules = append(l.Rules, QuestionRule{ruleID(line), line})
 		}
 	}
-	found, err := questionSockets()
+	found, err := socketsIn(socketsDir)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +130,8 @@ func (l *QuestionListing) take(d questionSocket, list *wire.QuestionList) error 
 		if err := json.Unmarshal(q.Request, &r); err != nil || r == nil {
 			return errors.New("its answer has a question that cannot be read")
 		}
-		open = append(open, Question{PID: d.pid, Request: r, RunID: q.RunID, Digest: q.Digest, Text: q.Request, socket: d})
+		open = append(open, Question{PID: d.pid, Request: r, RunID: q.RunID, Digest: q.Digest, Text: q.Request,
+			Expires: q.Expires, socket: d})
 	}
 	l.Pending = append(l.Pending, open...)
 	for _, s := range list.Approved {

@@ -6,20 +6,13 @@ package listen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
-	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
-	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
 // A QuestionServer is an Approver whose questions the terminal and other processes of the user can answer:
@@ -36,8 +29,12 @@ type QuestionServer struct {
 	// BeforeIsFinal says that Before was asked about everything: where it passes and no one is in front of
 	// the terminal, no question is open for longer than Wait.
 	BeforeIsFinal bool
-	// Waits is called for each question that begins to wait so; nil does nothing.
-	Waits func(r *approval.Request)
+	// InConsole has a question that no one in front of a terminal answers wait for 10 minutes, where Wait is 0,
+	// as long as a console of this user is open; else it is denied at once.
+	InConsole bool
+	// Waits is called for each question that begins to wait so, with how long, and whether a console is open;
+	// nil does nothing.
+	Waits func(r *approval.Request, wait time.Duration, console bool)
 	// Remembered and Revoke are those of the Runner. They must not be nil.
 	Remembered func() []approval.Remembered
 	Revoke     func(id string) error
@@ -45,6 +42,7 @@ type QuestionServer struct {
 	Failed func(error)
 
 	questions approval.OpenQuestions
+	limits    runs.Limits
 	served    runs.Questions // written once by Questions
 	serving   sync.Once
 	opened    sync.Once
@@ -74,28 +72,58 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 		if !errors.Is(err, approval.ErrPass) {
 			return d, err
 		}
-		wait := p.Wait
-		// It would be denied otherwise before anyone elsewhere sees it.
-		if r.Waiting && (wait > 0 || !p.BeforeIsFinal) {
-			wait = time.Duration(r.WaitMS) * time.Millisecond
+		d, err = p.elsewhere(ctx, r, listens)
+		if errors.Is(err, approval.ErrPass) {
+			pass(err)
 		}
-		if wait == 0 {
-			pass(approval.ErrPass)
-			return d, err
-		}
-		if listens && p.Waits != nil {
-			p.Waits(r)
-		}
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return approval.Decision{Answer: approval.TimedOut, Source: approval.FromConfig}, nil
-		case <-ctx.Done():
-			return d, context.Cause(ctx)
-		}
+		return d, err
 	})
 	return approval.First(beside, &p.questions).Approve(ctx, r)
+}
+
+// noConsole is why a question is denied that only a console could answer.
+const noConsole = "no console is open that could answer; start one with sallyport console, or use --approval-wait DUR"
+
+// elsewhere returns when the time for an answer from elsewhere is over, or ctx has ended. It passes if there
+// is none.
+func (p *QuestionServer) elsewhere(ctx context.Context, r *approval.Request, listens bool) (approval.Decision, error) {
+	wait := p.Wait
+	// It would be denied otherwise before anyone elsewhere sees it.
+	if r.Waiting && (wait > 0 || !p.BeforeIsFinal) {
+		wait = time.Duration(r.WaitMS) * time.Millisecond
+	}
+	var console *openedConsole
+	var gone <-chan struct{} // never, where the question waits without a console as well
+	if p.InConsole && listens {
+		if console = findConsole(ctx); console != nil {
+			defer console.close()
+		}
+	}
+	switch {
+	case wait > 0:
+	case console != nil:
+		wait, gone = consoleWait, console.gone
+	case p.InConsole:
+		return approval.Decision{Source: approval.FromConfig, Message: noConsole}, nil
+	default:
+		return approval.Decision{}, approval.ErrPass
+	}
+	p.limits.Set(r.ID, time.Now().Add(wait))
+	defer p.limits.Set(r.ID, time.Time{})
+	if listens && p.Waits != nil {
+		p.Waits(r, wait, console != nil)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return approval.Decision{Answer: approval.TimedOut, Source: approval.FromConfig}, nil
+	case <-gone:
+		return approval.Decision{Source: approval.FromConfig,
+			Message: "the console was closed, and no other one is open"}, nil
+	case <-ctx.Done():
+		return approval.Decision{}, context.Cause(ctx)
+	}
 }
 
 // Alone returns an Approver that asks a, which may take long: others who look for the question do
@@ -171,7 +199,8 @@ func (p *QuestionServer) posted(ctx context.Context, id string, settled <-chan s
 // Questions returns what a server needs to have clients answer, the same of all calls.
 func (p *QuestionServer) Questions() *runs.Questions {
 	p.serving.Do(func() {
-		p.served = runs.Questions{Open: &p.questions, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+		p.served = runs.Questions{Open: &p.questions, Await: p.await, Limits: &p.limits,
+			Remembered: p.Remembered, Revoke: p.Revoke}
 	})
 	return &p.served
 }
@@ -179,7 +208,7 @@ func (p *QuestionServer) Questions() *runs.Questions {
 // open begins to listen, and reports whether others can answer.
 func (p *QuestionServer) open() bool {
 	p.opened.Do(func() {
-		l, err := listenForQuestions()
+		l, err := listenIn(socketsDir)
 		if err != nil {
 			p.Failed(err)
 			return
@@ -187,21 +216,6 @@ func (p *QuestionServer) open() bool {
 		p.closed = Questions(l, p.Questions())
 	})
 	return p.closed != nil
-}
-
-// listenForQuestions makes a socket in the state directory.
-func listenForQuestions() (net.Listener, error) {
-	dir, err := dirs.Dir()
-	if err != nil {
-		return nil, err
-	}
-	dir = filepath.Join(dir, socketsDir)
-	root, err := safefile.MakeDirs(dir)
-	if err != nil {
-		return nil, err
-	}
-	root.Close()
-	return dirs.ListenSocket(filepath.Join(dir, fmt.Sprintf("%d-%016x.sock", os.Getpid(), rand.Uint64())))
 }
 
 // Close ends listening. No question may be open, and none may follow.

@@ -564,7 +564,7 @@ func TestNoAnswer(t *testing.T) {
 			r := request("abc-1")
 			r.Waiting, r.WaitMS = true, time.Hour.Milliseconds()
 			waiting := make(chan struct{})
-			p.Waits = func(*approval.Request) { close(waiting) }
+			p.Waits = func(*approval.Request, time.Duration, bool) { close(waiting) }
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			over := make(chan error, 1)

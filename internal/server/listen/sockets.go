@@ -7,8 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,10 +19,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // socketsDir is the directory of the sockets in the state directory. The name of one begins with the
@@ -36,6 +41,18 @@ var (
 	ErrOther           = errors.New("another question has this ID now; list it again")
 )
 
+// An AnsweredError says that a question was answered before. It is [ErrUnknownQuestion].
+type AnsweredError struct {
+	By approval.Source // as that of [approval.AnsweredError]; not empty
+}
+
+func (e *AnsweredError) Error() string {
+	return "it was answered already, by: " + text.Word(string(e.By))
+}
+
+// Unwrap returns ErrUnknownQuestion.
+func (e *AnsweredError) Unwrap() error { return ErrUnknownQuestion }
+
 // reasons are the errors of a server.
 var reasons = map[runs.Reason]error{runs.UnknownQuestion: ErrUnknownQuestion, runs.NotOffered: ErrNotOffered,
 	runs.OtherQuestion: ErrOther}
@@ -46,11 +63,26 @@ type questionSocket struct {
 	pid  int
 }
 
-// questionSockets returns the sockets in the state directories.
-func questionSockets() (all []questionSocket, err error) {
+// listenIn makes a socket of this process in a directory of the state directory.
+func listenIn(name string) (net.Listener, error) {
+	dir, err := dirs.Dir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, name)
+	root, err := safefile.MakeDirs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root.Close()
+	return dirs.ListenSocket(filepath.Join(dir, fmt.Sprintf("%d-%016x.sock", os.Getpid(), rand.Uint64())))
+}
+
+// socketsIn returns the sockets in a directory of the state directories.
+func socketsIn(name string) (all []questionSocket, err error) {
 	const most = 4096
 	for _, dir := range dirs.Existing() {
-		dir = filepath.Join(dir, socketsDir)
+		dir = filepath.Join(dir, name)
 		root, err := safefile.OpenTreePath(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -103,8 +135,14 @@ func (d questionSocket) with(ctx context.Context, perform func(context.Context, 
 	case errors.As(err, &foreign):
 		return errors.New("it is no socket of this user's")
 	case errors.As(err, &refused):
-		var data struct{ Reason runs.Reason }
+		var data struct {
+			Reason runs.Reason
+			By     approval.Source
+		}
 		_ = json.Unmarshal(refused.Data, &data) // without it, the text says why
+		if data.By != "" {
+			return &AnsweredError{data.By}
+		}
 		if known := reasons[data.Reason]; known != nil {
 			return known
 		}

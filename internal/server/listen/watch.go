@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
@@ -35,15 +36,17 @@ type QuestionWatch struct {
 	ready   chan struct{}  // closed then
 
 	mu      sync.Mutex
-	sockets map[string]*followed // by path
-	seen    map[string]time.Time // when a question was listed first, by its ID
+	sockets map[string]*followed       // by path
+	seen    map[string]time.Time       // when a question was listed first, by its ID
+	over    map[string]approval.Source // who has answered questions, by their IDs
 }
 
 // A followed is a socket with what its process has answered last.
 type followed struct {
 	questionSocket
 	listed *QuestionListing // nil before the first answer
-	failed error            // why it is not followed any more; nil while it is
+	failed error            // why it could not be followed; nil if it could
+	active bool             // it is followed, or that is tried
 }
 
 // WatchQuestions begins to follow the open questions. Close must be called. It is not supported on Windows.
@@ -66,7 +69,7 @@ func WatchQuestions() (*QuestionWatch, error) {
 		return nil, fmt.Errorf("cannot watch for questions: %w", err)
 	}
 	w := &QuestionWatch{dirs: watched, ready: make(chan struct{}), sockets: map[string]*followed{},
-		seen: map[string]time.Time{}}
+		seen: map[string]time.Time{}, over: map[string]approval.Source{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	if err := w.look(true); err != nil {
 		w.Close()
@@ -95,7 +98,7 @@ func (w *QuestionWatch) Close() {
 
 // look begins to follow the sockets that are not followed. First says that no look was before.
 func (w *QuestionWatch) look(first bool) error {
-	found, err := questionSockets()
+	found, err := socketsIn(socketsDir)
 	if err != nil {
 		return err
 	}
@@ -107,9 +110,13 @@ func (w *QuestionWatch) look(first bool) error {
 	there := map[string]bool{}
 	for _, d := range found {
 		there[d.path] = true
-		if f := w.sockets[d.path]; f == nil || f.failed != nil {
+		f := w.sockets[d.path]
+		if f == nil {
 			f = &followed{questionSocket: d}
 			w.sockets[d.path] = f
+		}
+		if !f.active {
+			f.active = true
 			told := func() {}
 			if first {
 				w.first.Add(1)
@@ -118,7 +125,7 @@ func (w *QuestionWatch) look(first bool) error {
 			w.work.Go(func() { w.follow(f, told) })
 		}
 	}
-	maps.DeleteFunc(w.sockets, func(path string, f *followed) bool { return f.failed != nil && !there[path] })
+	maps.DeleteFunc(w.sockets, func(path string, f *followed) bool { return !f.active && !there[path] })
 	w.changes.Tell()
 	return nil
 }
@@ -136,7 +143,10 @@ func (w *QuestionWatch) follow(f *followed, told func()) {
 			if err := now.take(f.questionSocket, &list); err != nil {
 				return err
 			}
-			w.set(func() { f.listed = now })
+			w.set(func() {
+				f.listed, f.failed = now, nil
+				w.answeredLocked(list.Answered...)
+			})
 			told()
 			ctx = w.life
 			if since = list.Version; since == "" { // of an older version, which cannot be waited for
@@ -146,11 +156,46 @@ func (w *QuestionWatch) follow(f *followed, told func()) {
 		}
 	})
 	w.set(func() {
-		f.failed = err
+		f.failed, f.active = err, false
 		if f.listed != nil || errors.Is(err, ErrUnknownQuestion) { // its process has ended
 			delete(w.sockets, f.path)
 		}
 	})
+}
+
+// maxOver is how many answered questions are remembered at least, and half of how many at most.
+const maxOver = 1024
+
+// answeredLocked remembers who has answered questions.
+func (w *QuestionWatch) answeredLocked(all ...wire.Answered) {
+	if len(w.over) >= 2*maxOver {
+		clear(w.over) // long ago: the processes that still tell are listed again at their next change
+	}
+	for _, a := range all {
+		w.over[a.ID] = approval.Source(a.By)
+	}
+}
+
+// Answer answers an open question, by the digest of what was shown. The error is as that of
+// [QuestionListing.Answer] for a whole ID; an [*AnsweredError] also where the process has ended meanwhile.
+func (w *QuestionWatch) Answer(a *wire.QuestionAnswer) error {
+	l, _ := w.listing()
+	err := ErrUnknownQuestion
+	for i := range l.Pending {
+		if q := &l.Pending[i]; q.Request.ID == a.ID {
+			err = q.Answer(a)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.answeredLocked(wire.Answered{ID: a.ID, By: cmp.Or(a.Source, string(approval.FromUser))})
+	}
+	var known *AnsweredError
+	if by := w.over[a.ID]; by != "" && errors.Is(err, ErrUnknownQuestion) && !errors.As(err, &known) {
+		return &AnsweredError{by}
+	}
+	return err
 }
 
 func (w *QuestionWatch) set(change func()) {
@@ -199,11 +244,30 @@ func (w *QuestionWatch) listing() (*QuestionListing, string) {
 	})
 	sum := sha256.New()
 	for _, q := range l.Pending {
-		fmt.Fprintf(sum, "%q %q\n", q.Request.ID, q.Digest)
+		fmt.Fprintf(sum, "%q %q %d\n", q.Request.ID, q.Digest, q.Expires)
 	}
 	for _, s := range l.Session {
 		fmt.Fprintf(sum, "%q\n", s.ID)
 	}
 	fmt.Fprintf(sum, "%q", l.Silent)
 	return l, hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// WatchDirs calls changed when a name in one of the directories comes or goes, or a file in them is written to (on
+// macOS only names count), until end is called. Directories that do not exist are left out.
+func WatchDirs(all []string, changed func()) (end func(), err error) {
+	w, err := watchDirs(all)
+	if err != nil {
+		return nil, err
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for w.wait() == nil {
+			changed()
+		}
+	})
+	return func() {
+		w.close()
+		work.Wait()
+	}, nil
 }

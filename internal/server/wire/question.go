@@ -15,15 +15,25 @@ type QuestionList struct {
 	Questions []Question `json:"questions"`
 	Approved  []Approved `json:"approved"` // for the session
 	Omitted   int        `json:"omitted"`  // how many questions the message has no room for
-	// Version changes with a question that comes or goes. It is empty of servers without it.
+	// Answered are the last questions that have their answer, the oldest first.
+	Answered []Answered `json:"answered,omitempty"`
+	// Version changes with a question that comes or goes, or with its limit. It is empty of servers without it.
 	Version string `json:"version,omitempty"`
 }
 
 // Question is an open question.
 type Question struct {
-	RunID   string          `json:"runId,omitempty"` // empty for a question of the process itself
+	RunID   string          `json:"runId,omitempty"` // empty for a question of no run of a server
 	Digest  string          `json:"digest"`          // identifies what Request says; an answer has it
 	Request json.RawMessage `json:"request"`         // what an approver program gets
+	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no limit that is known.
+	Expires int64 `json:"expiresAtMs,omitempty"`
+}
+
+// Answered is a question that has its answer.
+type Answered struct {
+	ID string `json:"id"`
+	By string `json:"by"` // who was first, as of [Refusal]
 }
 
 // Approved is an approval for the session that is remembered.
@@ -43,6 +53,8 @@ type QuestionAnswer struct {
 	Decision string   `json:"decision" rule:"need"`
 	Message  string   `json:"message,omitempty"`
 	Path     string   `json:"path,omitempty"` // of the offer; empty for the first one
+	// who answers: "user", which empty is as well, or "console"
+	Source string `json:"source,omitempty"`
 }
 
 // QuestionID are the parameters of question/forget.

@@ -110,6 +110,8 @@ type Refusal struct {
 	Reason string `json:"reason"`             // a word
 	Taken  int    `json:"taken,omitempty"`    // bytes of a write
 	Exit   int    `json:"exitCode,omitempty"` // of "sallyport run" for a run that is invalid
+	// By is who has answered a question that is not open any more, such as "user", "console" or "timeout".
+	By string `json:"by,omitempty"`
 }
 
 // RefusalOf returns what an error says.

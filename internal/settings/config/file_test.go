@@ -43,7 +43,7 @@ var samples = map[string][2]string{
 	"hooks.approver":    {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
 	"audit.path": {`"off"`, `"log"`}, "audit.checkpoint_key_file": {`"/k"`, `"k"`}, "audit.retention": {`"720h"`, `"-1"`},
 	"audit.required": {"true", `"yes"`}, "audit.sync": {"true", ""},
-	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""},
+	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""}, "ask_in_console": {"true", ""},
 	"network.mitm.rules": {
 		`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`,
 		`{ r = { hosts = ["api.example.com"], paths = ["a"] } }`},

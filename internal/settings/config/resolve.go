@@ -230,12 +230,12 @@ func (e *Effective) builtIn(k *Key, stack []source) string {
 	return k.Default
 }
 
-// waits reports whether a question without a terminal waits for an answer. The key stands before
+// waits reports whether a question without a terminal waits for an answer. The keys stand before
 // those that ask.
 func (e *Effective) waits() bool {
 	v := e.Values["approval_wait"]
 	d, err := ParseDuration(v.Text())
-	return err == nil && d > 0
+	return err == nil && d > 0 || e.Values["ask_in_console"].Text() == "true"
 }
 
 // programAsked reports whether a program answers questions, without a terminal as well.

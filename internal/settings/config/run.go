@@ -45,6 +45,8 @@ type Run struct {
 	AskFor       []string
 	Approved     string // the ID of what a person has approved in an agent; empty for none
 	ApprovalWait time.Duration
+	// AskInConsole has questions without a terminal wait for an open console.
+	AskInConsole bool
 	Approver     program.Approver  // one without arguments is none
 	Reviewer     guardian.Guardian // without its key; one without a model is none
 	ReviewerKey  string            // the name of the variable with the key; may be empty

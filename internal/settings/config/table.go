@@ -35,7 +35,17 @@ var keys = []Key{
 		Flags: []Flag{{after: "approval", Flag: syntax.Flag{Long: "approval-wait", Value: "DUR",
 			Group: groupApproval,
 			Help:  "how long a question without a terminal waits for\nsallyport approve or deny (default not at all)"}}}},
-	{Name: "approval", Type: Word, Words: []string{"untrusted", "granular", "on-request", "on-failure", "never"}, Order: Words, Default: "on-request", Help: "When to ask. Without a terminal, approval_wait and hooks.approver the default is never. A table of sandbox_approval, rules, request_permissions, skill_approval and mcp_elicitations is granular.",
+	{Name: "ask_in_console", Type: Bool, Default: "false",
+		to: func(r *Run) any { return &r.AskInConsole },
+		Help: "Without a terminal, have questions wait for an answer in an open sallyport console: approval_wait, or " +
+			"10 minutes if that is 0.",
+		Flags: []Flag{
+			{after: "approval-wait", Flag: syntax.Flag{Long: "ask-in-console", Group: groupApproval,
+				Help: "without a terminal, have questions wait for an\nanswer in an open sallyport console " +
+					"(approval-wait,\n10 minutes if that is 0); deny if none is open"}},
+			{Sets: "false", after: "ask-in-console", Flag: syntax.Flag{Long: "no-ask-in-console", Group: groupApproval,
+				Help: "do not, also where the settings say so"}}}},
+	{Name: "approval", Type: Word, Words: []string{"untrusted", "granular", "on-request", "on-failure", "never"}, Order: Words, Default: "on-request", Help: "When to ask. Without a terminal, approval_wait, ask_in_console and hooks.approver the default is never. A table of sandbox_approval, rules, request_permissions, skill_approval and mcp_elicitations is granular.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "approval", Short: 'a', Value: "WHEN", Group: groupApproval,
 			Words: []string{"untrusted", "on-request", "granular", "on-failure", "never"},
 			Help:  "when to ask: untrusted (before commands not known to\nbe read-only), on-request, granular, on-failure or\nnever (default on-request on a terminal or with\n--approval-wait or --approver, else never)"}}}},

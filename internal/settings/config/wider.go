@@ -11,7 +11,7 @@ import (
 // opensNothing are the settings and the flags of one run that open nothing, whatever their value. Variables
 // are none of them: where a rule leads a command outside, they can have it run other programs.
 var opensNothing = []string{
-	"approval_wait", "login", "max_output", "quiet", "shell", "tty", "verbose",
+	"approval_wait", "ask_in_console", "login", "max_output", "quiet", "shell", "tty", "verbose",
 	"--command", "--interactive", "--json", "--jsonl", "--jsonl-drop", "--justification", "--prefix-rule",
 }
 

@@ -331,7 +331,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/cli/explain", "internal/dirs", "internal/linux",
+	"approval", "executor/local", "internal/cli/consoles", "internal/cli/explain", "internal/dirs", "internal/linux",
 	"internal/linux/apply", "internal/linux/caches", "internal/linux/changes",
 	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/layers",
 	"internal/linux/limits", "internal/linux/notify", "internal/linux/observer", "internal/linux/perform",

@@ -40,11 +40,16 @@
     events.forEach((e) => window.addEventListener(e, look, true));
   });
   // where returns the middle of an element that can be clicked: nothing else covers it.
+  let aim = null, struck = false;
+  window.addEventListener("click", (e) => { struck = aim !== null && (aim.contains(e.target) || e.target.contains(aim)); }, true);
+  const hit = () => struck;
   const where = (path) => until(() => {
     const el = all(path)[0];
     if (!el || el.disabled || el.getAttribute("aria-disabled") === "true") return null;
     el.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
     const box = el.getClientRects()[0];
+    aim = el;
+    struck = false;
     const x = box.x + box.width / 2, y = box.y + box.height / 2;
     const top = document.elementFromPoint(x, y);
     return top && (el === top || el.contains(top) || top.contains(el) || top.closest("label")?.contains(el)) ? { x, y } : null;
@@ -85,5 +90,5 @@
       }
     }
   }).observe(document, { subtree: true, childList: true });
-  window.sp = { all, until, where, hold, release, controls, shown, seen: { first } };
+  window.sp = { all, until, where, hit, hold, release, controls, shown, seen: { first } };
 })();

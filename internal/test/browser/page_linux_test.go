@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a tab may take for what takes a moment.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 //go:embed page.js
 var pageScript string
@@ -206,11 +206,17 @@ func (p *tab) text(path ...string) string {
 	return eval[string](p, `sp.until(() => sp.all(`+js(path)+`)[0]).then((el) => el.textContent)`)
 }
 
-// click waits for an element that can be clicked and clicks on it.
+// click waits for an element that can be clicked and clicks on it; again, if it was moved meanwhile.
 func (p *tab) click(path ...string) {
 	p.t.Helper()
-	at := eval[struct{ X, Y float64 }](p, `sp.where(`+js(path)+`)`)
-	p.do(chromedp.MouseClickXY(at.X, at.Y))
+	for range 20 {
+		at := eval[struct{ X, Y float64 }](p, `sp.where(`+js(path)+`)`)
+		p.do(chromedp.MouseClickXY(at.X, at.Y))
+		if eval[bool](p, `sp.hit()`) {
+			return
+		}
+	}
+	p.t.Fatalf("%q does not stay in its place", path)
 }
 
 // keys types. What is no character is of package kb.

@@ -107,9 +107,9 @@ func TestChanges(t *testing.T) {
 	s := newSeat(t)
 	s.write("note.txt", "first\n")
 	s.write("old.txt", "old\n")
+	id := s.stageID(`echo second >> note.txt; rm old.txt; echo '<b>done</b>' > log.txt`)
 	p := open(t, s.console())
 	p.view("changes")
-	id := s.stageID(`echo second >> note.txt; rm old.txt; echo '<b>done</b>' > log.txt`)
 	p.click("stage~" + id[:4])
 	for _, name := range []string{"note.txt", "old.txt", "log.txt"} {
 		p.wait("change~" + name)

@@ -439,6 +439,7 @@ class Quarantined(TypedDict):
 
 class Question(TypedDict):
     digest: str
+    expiresAtMs: NotRequired[int]
     request: ApprovalRequest
     runId: NotRequired[str]
 
@@ -454,6 +455,7 @@ class Recorded(TypedDict):
 
 
 class Refusal(TypedDict):
+    by: NotRequired[str]
     exitCode: NotRequired[int]
     reason: str
     taken: NotRequired[int]
@@ -1379,6 +1381,7 @@ class QuestionAnswerParams(TypedDict):
     id: str
     message: NotRequired[Union[str, None]]
     path: NotRequired[Union[str, None]]
+    source: NotRequired[Union[str, None]]
 
 
 class QuestionForgetParams(TypedDict):

@@ -1,10 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds ../dist, byte for byte the same from package-lock.json. With --check nothing is written, and the exit code is
-// 1 if ../dist is another bundle. Needs npm ci before, and go for esbuild.
+// Builds ../dist, byte for byte the same from package-lock.json. With --check nothing is written, and the
+// exit code is 1 if ../dist is another bundle. Needs npm ci before, and go for esbuild.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync,
+  writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,13 +28,15 @@ function files(dir) {
 
 function build(out) {
   run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "--noEmit"]);
-  run("go", ["run", esbuild, "app=src/main.tsx", "app=src/page.css", "--bundle", "--splitting", "--format=esm",
+  run("go", ["run", esbuild, "app=src/main.tsx", "app=src/page.css", "--bundle", "--splitting",
+    "--format=esm",
     "--minify", "--target=es2022", "--charset=utf8", "--legal-comments=none", "--jsx=automatic",
     "--jsx-import-source=preact", "--chunk-names=chunk-[hash]", "--log-level=warning", `--outdir=${out}`]);
   writeFileSync(join(out, "index.html"), readFileSync(join(page, "src", "index.html")));
   const texts = packages.map((name) => {
     const { version } = JSON.parse(readFileSync(join(page, "node_modules", name, "package.json"), "utf8"));
-    return `${name} ${version}\n\n${readFileSync(join(page, "node_modules", name, "LICENSE"), "utf8").trim()}\n`;
+    return `${name} ${version}\n\n${readFileSync(join(page, "node_modules", name, "LICENSE"),
+      "utf8").trim()}\n`;
   });
   writeFileSync(join(out, "licenses.txt"), texts.join("\n\n"));
 }
@@ -49,7 +52,7 @@ try {
     const names = [...new Set([...made.keys(), ...committed.keys()])];
     const other = names.filter((name) => !made.get(name)?.equals(committed.get(name) ?? Buffer.alloc(0)));
     if (other.length > 0) {
-      console.error(`dist differs from its source in ${other.join(", ")}; run node build.mjs and commit dist`);
+      console.error(`dist differs from its source in ${other.join(", ")}; run node build.mjs`);
       process.exitCode = 1;
     }
   } else {

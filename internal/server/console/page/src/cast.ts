@@ -24,7 +24,8 @@ export interface Cast {
 const most = 32 << 20;
 
 /** Reads a recording, of version 2 or 3 of asciicast. */
-export async function load(name: string, signal: AbortSignal, progress: (part: number) => void): Promise<Cast> {
+export async function load(name: string, signal: AbortSignal, progress: (part: number)
+  => void): Promise<Cast> {
   const cast: Cast = { cols: 80, rows: 24, events: [], seconds: 0, beyond: 0 };
   const decoder = new TextDecoder();
   let version = 0;
@@ -65,7 +66,8 @@ interface Header {
   term?: { cols?: number; rows?: number };
 }
 
-const size = (n: unknown, other: number): number => (typeof n === "number" && n >= 1 && n <= 1000 ? Math.floor(n) : other);
+const size = (n: unknown, other: number): number => (typeof n === "number" && n >= 1 && n <= 1000
+  ? Math.floor(n) : other);
 
 function header(h: Header, cast: Cast): number {
   if (h.version !== 2 && h.version !== 3) throw new Error("this is no asciicast of version 2 or 3");

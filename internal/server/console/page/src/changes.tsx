@@ -4,7 +4,8 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { bytes, decode, plural } from "./text.js";
-import { Ago, Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire, View } from "./ui.js";
+import { Ago, Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire,
+  View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Stage {
@@ -30,6 +31,19 @@ interface Change {
   runs_later?: boolean;
 }
 
+interface StageList {
+  stages: Stage[];
+  omitted?: number;
+  warning?: string;
+  version?: string;
+}
+
+interface ChangeList {
+  changesTotal: number;
+  changes: Change[];
+  version?: string;
+}
+
 interface Conflict {
   path: string;
   reason: string;
@@ -42,10 +56,11 @@ interface Applied {
   refused: Conflict[];
 }
 
-const letters: Record<string, string> = { added: "A", deleted: "D", modified: "M", mode: "M", renamed: "R", type: "T" };
+const letters: Record<string, string> = { added: "A", deleted: "D", modified: "M", mode: "M", renamed: "R",
+  type: "T" };
 
 export function Changes(): JSX.Element {
-  const list = useCall<{ stages: Stage[]; omitted?: number; warning?: string }>("stage/list", {});
+  const list = useCall<StageList>("stage/list", {});
   const stages = list.value === undefined ? undefined : [...list.value.stages].reverse();
   return (
     <View name="changes" title="Changes" tools={<button onClick={list.reload}>Refresh</button>}>
@@ -53,7 +68,8 @@ export function Changes(): JSX.Element {
       {list.value?.warning ? <p class="hint"><Foreign text={list.value.warning} /></p> : null}
       {stages?.length === 0 ? (
         <Empty title="No staged changes" command={"sallyport run --stage -- make fmt"}>
-          <p>With <code>--stage</code> a command changes a copy. What it changed is here, to look at, and to apply or discard:</p>
+          <p>With <code>--stage</code> a command changes a copy. What it changed is here, to look at,
+            and to apply or discard:</p>
         </Empty>
       ) : null}
       <ul class="list">
@@ -64,7 +80,9 @@ export function Changes(): JSX.Element {
                 <strong><Foreign text={s.name || s.id} /></strong>
                 <span class="badge">{s.moved ? "directory moved" : plural(s.changes, "change")}</span>
               </div>
-              <p class="dim meta"><span>{s.id}</span><Ago ms={Date.parse(s.created)} /><span>{plural(s.commands, "command")}</span><span>{bytes(s.bytes)}</span><span class="cwd"><Foreign text={s.workspace} /></span></p>
+              <p class="dim meta"><span>{s.id}</span><Ago ms={Date.parse(s.created)} />
+              <span>{plural(s.commands, "command")}</span><span>{bytes(s.bytes)}</span><span class="cwd">
+              <Foreign text={s.workspace} /></span></p>
             </a>
           </li>
         ))}
@@ -78,8 +96,8 @@ export function StageView({ id }: { id: string }): JSX.Element {
   const { viewOnly } = useWire();
   const [after, setAfter] = useState(0);
   const params = { stageId: id, ...(after > 0 ? { after } : {}) };
-  const got = useCall<{ changesTotal: number; changes: Change[] }>("stage/changes", params, id + after);
-  const stages = useCall<{ stages: Stage[] }>("stage/list", {});
+  const got = useCall<ChangeList>("stage/changes", params, id + after);
+  const stages = useCall<StageList>("stage/list", {});
   const stage = stages.value?.stages.find((s) => s.id === id);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState("");
@@ -96,21 +114,28 @@ export function StageView({ id }: { id: string }): JSX.Element {
     got.reload();
   };
   return (
-    <View name="changes" title={stage?.name ? `Stage ${stage.name}` : `Stage ${id}`} tools={<a class="button" href="#/changes">All stages</a>}>
+    <View name="changes" title={stage?.name ? `Stage ${stage.name}` : `Stage ${id}`} tools={<a class="button"
+      href="#/changes">All stages</a>}>
       {got.error !== undefined ? <Failed error={got.error} /> : page === undefined ? <Loading /> : (
-        <div data-testid="stage" data-id={id}>
-          {stage === undefined ? null : <p class="dim">Changes to <code><Foreign text={stage.workspace} /></code>, which is as before until they are applied.</p>}
-          <StageTools id={id} total={got.value!.changesTotal} selected={[...selected]} viewOnly={viewOnly} done={reload} />
+        <div class="stack" data-testid="stage" data-id={id}>
+          {stage === undefined ? null : <p class="dim">Changes to <code><Foreign
+            text={stage.workspace} /></code>, which is as before until they are applied.</p>}
+          <StageTools id={id} total={got.value!.changesTotal} selected={[...selected]} viewOnly={viewOnly}
+            done={reload} />
           <ul class="list changes">
             {page.map((c) => (
               <li class="row change" data-testid="change" data-path={c.path} key={c.path}>
                 <div class="change-line">
-                  <input type="checkbox" data-testid="change-select" aria-label={`Select ${c.path}`} disabled={viewOnly} checked={selected.has(c.path)}
+                  <input type="checkbox" data-testid="change-select" aria-label={`Select ${c.path}`}
+                    disabled={viewOnly} checked={selected.has(c.path)}
                     onChange={(e) => toggle(c.path, e.currentTarget.checked)} />
-                  <button class="change-open" aria-expanded={open === c.path} onClick={() => setOpen(open === c.path ? "" : c.path)}>
-                    <span class={`letter ${letters[c.kind] ?? ""}`} title={c.kind}>{letters[c.kind] ?? "?"}</span>
+                  <button class="change-open" aria-expanded={open === c.path}
+                    onClick={() => setOpen(open === c.path ? "" : c.path)}>
+                    <span class={`letter ${letters[c.kind] ?? ""}`}
+                      title={c.kind}>{letters[c.kind] ?? "?"}</span>
                     <code>{c.from ? <><Foreign text={c.from} /> → </> : null}<Foreign text={c.path} /></code>
-                    <span class="dim">{c.entries ? plural(c.entries, "entry").replace("entrys", "entries") : c.size === undefined ? "" : bytes(c.size)}</span>
+                    <span class="dim">{c.entries ? plural(c.entries, "entry").replace("entrys", "entries")
+                      : c.size === undefined ? "" : bytes(c.size)}</span>
                     {c.runs_later ? <span class="badge warn">runs later</span> : null}
                   </button>
                 </div>
@@ -120,9 +145,12 @@ export function StageView({ id }: { id: string }): JSX.Element {
           </ul>
           {after > 0 || page.length < got.value!.changesTotal - after ? (
             <nav class="buttons pager" aria-label="Pages">
-              <button data-testid="newer" disabled={after === 0} onClick={() => setAfter(Math.max(0, after - 500))}>← Before</button>
-              <span class="dim">{after + 1} to {after + page.length} of {got.value!.changesTotal.toLocaleString("en")}</span>
-              <button data-testid="older" disabled={after + page.length >= got.value!.changesTotal} onClick={() => setAfter(after + page.length)}>Next →</button>
+              <button data-testid="newer" disabled={after === 0} onClick={() => setAfter(Math.max(0,
+                after - 500))}>← Before</button>
+              <span class="dim">{after + 1} to {after +
+                page.length} of {got.value!.changesTotal.toLocaleString("en")}</span>
+              <button data-testid="older" disabled={after + page.length >= got.value!.changesTotal}
+                onClick={() => setAfter(after + page.length)}>Next →</button>
             </nav>
           ) : null}
         </div>
@@ -133,7 +161,13 @@ export function StageView({ id }: { id: string }): JSX.Element {
 
 type Ask = { what: "apply" | "force" | "discard"; paths: string[] };
 
-function StageTools(p: { id: string; total: number; selected: string[]; viewOnly: boolean; done(): void }): JSX.Element {
+function StageTools(p: {
+  id: string;
+  total: number;
+  selected: string[];
+  viewOnly: boolean;
+  done(): void;
+}): JSX.Element {
   const [ask, setAsk] = useState<Ask>();
   const [conflicts, setConflicts] = useState<{ paths: string[]; list: Conflict[] }>();
   const [refused, setRefused] = useState<Conflict[]>([]);
@@ -147,7 +181,8 @@ function StageTools(p: { id: string; total: number; selected: string[]; viewOnly
       setConflicts(stopped ? { paths, list: r.conflicts } : undefined);
       setRefused(r.refused);
       if (stopped) tell("Nothing was applied: there are conflicts.", true);
-      else tell(`Applied ${plural(r.applied.length, "change")}. ${r.left === 0 ? "Nothing is left in the stage." : `${r.left} left in the stage.`}`);
+      else tell(`Applied ${plural(r.applied.length, "change")}, ${r.left === 0 ? "none"
+        : r.left} left in the stage.`);
       settle(r.left, stopped);
     } catch (e) {
       tellError(e);
@@ -178,20 +213,27 @@ function StageTools(p: { id: string; total: number; selected: string[]; viewOnly
       <div class="bar sticky">
         <span>{plural(p.total, "change")}{some ? `, ${p.selected.length} selected` : ""}</span>
         <span class="space" />
-        <button data-testid="apply" class="accent" disabled={p.viewOnly || p.total === 0} onClick={() => void apply(p.selected, false)}>Apply {what}</button>
-        <button data-testid="discard" class="danger-quiet" disabled={p.viewOnly} onClick={() => setAsk({ what: "discard", paths: p.selected })}>Discard {what}</button>
+        <button data-testid="apply" class="accent" disabled={p.viewOnly || p.total === 0}
+          onClick={() => void apply(p.selected, false)}>Apply {what}</button>
+        <button data-testid="discard" class="danger-quiet" disabled={p.viewOnly}
+          onClick={() => setAsk({ what: "discard", paths: p.selected })}>Discard {what}</button>
       </div>
       {conflicts === undefined ? null : (
         <section class="card warn-card" role="alert">
           <h2>{plural(conflicts.list.length, "conflict")}: nothing was applied</h2>
           <Reasons list={conflicts.list} />
           <p class="dim">Select other changes, or overwrite what is there.</p>
-          <button class="danger-quiet" data-testid="apply-force" onClick={() => setAsk({ what: "force", paths: conflicts.paths })}>Overwrite…</button>
+          <div class="buttons">
+            <button class="danger-quiet" data-testid="apply-force" onClick={() => setAsk({ what: "force",
+              paths: conflicts.paths })}>Overwrite…</button>
+          </div>
         </section>
       )}
-      {refused.length === 0 ? null : <section class="card"><h2>Not applied</h2><Reasons list={refused} /></section>}
+      {refused.length === 0 ? null : <section class="card"><h2>Not applied</h2><Reasons
+        list={refused} /></section>}
       {ask === undefined ? null : ask.what === "discard" ? (
-        <Confirm title={`Discard ${ask.paths.length === 0 ? "all changes of the stage" : plural(ask.paths.length, "change")}?`} action="Discard" danger onClose={answer}>
+        <Confirm title={`Discard ${ask.paths.length === 0 ? "all changes of the stage"
+          : plural(ask.paths.length, "change")}?`} action="Discard" danger onClose={answer}>
           <p>They cannot be restored.</p>
         </Confirm>
       ) : (
@@ -204,7 +246,8 @@ function StageTools(p: { id: string; total: number; selected: string[]; viewOnly
 }
 
 function Reasons({ list }: { list: Conflict[] }): JSX.Element {
-  return <ul class="plain">{list.map((c) => <li data-testid="conflict"><code><Foreign text={c.path} /></code>: <Foreign text={c.reason} /></li>)}</ul>;
+  return <ul class="plain">{list.map((c) => <li data-testid="conflict"><code><Foreign
+    text={c.path} /></code>: <Foreign text={c.reason} /></li>)}</ul>;
 }
 
 const mostDiff = 512 << 10; // bytes that are shown at once
@@ -213,7 +256,8 @@ function Diff({ id, path }: { id: string; path: string }): JSX.Element {
   const [text, setText] = useState<string>();
   const [total, setTotal] = useState(0);
   useEffect(() => {
-    wire.call<{ part: string; bytesTotal: number }>("stage/diff", { stageId: id, paths: [path] }).then((r) => {
+    wire.call<{ part: string; bytesTotal: number }>("stage/diff", { stageId: id,
+      paths: [path] }).then((r) => {
       setTotal(r.bytesTotal);
       setText(new TextDecoder().decode(decode(r.part).subarray(0, mostDiff)));
     }, tellError);
@@ -222,9 +266,11 @@ function Diff({ id, path }: { id: string; path: string }): JSX.Element {
   return (
     <>
       <pre class="diff" data-testid="diff" tabIndex={0} aria-label={`Diff of ${path}`}>
-        <code>{text.replace(/\n$/, "").split("\n").map((l) => <span class={kindOf(l)}><Foreign text={l} />{"\n"}</span>)}</code>
+        <code>{text.replace(/\n$/, "").split("\n").map((l) => <span class={kindOf(l)}><Foreign
+          text={l} />{"\n"}</span>)}</code>
       </pre>
-      {total > mostDiff ? <p class="hint">The first {bytes(mostDiff)} of {bytes(total)}. All of it: <code>sallyport changes --diff {id} {path}</code></p> : null}
+      {total > mostDiff ? <p class="hint">The first {bytes(mostDiff)} of {bytes(total)}. All of
+        it: <code>sallyport changes --diff {id} {path}</code></p> : null}
     </>
   );
 }

@@ -37,12 +37,15 @@ export interface Place {
   missing: number;
 }
 
+/** Where a {@link Log} begins. */
+export const start: Place = { from: 0, to: 0, live: true, complete: false, missing: 0 };
+
 /**
- * The output of a session on a screen: followed live, or a range of it. No more than a range and the emulator's own
- * scrollback is in memory, however long the log is.
+ * The output of a session on a screen: followed live, or a range of it. No more than a range and the
+ * emulator's own scrollback is in memory, however long the log is.
  */
 export class Log {
-  place: Place = { from: 0, to: 0, live: true, complete: false, missing: 0 };
+  place = start;
   readonly #id: string;
   readonly #screen: Screen;
   readonly #tell: (place: Place) => void;
@@ -72,9 +75,13 @@ export class Log {
     return this.#work.signal;
   }
 
+  // set tells of a change. While a log is followed its end is told only by the offset, which nobody watches.
   #set(change: Partial<Place>): void {
-    this.place = { ...this.place, ...change };
-    this.#tell(this.place);
+    const before = this.place;
+    this.place = { ...before, ...change };
+    const { from, live, complete } = this.place;
+    if (!live || from !== before.from || live !== before.live
+      || complete !== before.complete) this.#tell(this.place);
   }
 
   /** Shows the end of the log and follows it, until it is complete. */
@@ -129,8 +136,8 @@ export class Log {
   }
 
   /**
-   * Looks for a text in the ranges before the one that is shown, or after it, shows the first that has it, and
-   * reports whether there is one.
+   * Looks for a text in the ranges before the one that is shown, or after it, shows the first that has it,
+   * and reports whether there is one.
    */
   async find(text: string, back: boolean, progress: (offset: number) => void): Promise<boolean> {
     const signal = this.#work.signal;
@@ -172,7 +179,8 @@ export class Log {
     for (const c of r.chunks) {
       if (signal.aborted) return;
       if ((c.missing ?? 0) > 0) {
-        await this.#screen.write(`\r\n\x1b[2m[${c.missing} bytes of output are no longer retained]\x1b[0m\r\n`);
+        const text = `[${c.missing} bytes of output are no longer retained]`;
+        await this.#screen.write(`\r\n\x1b[2m${text}\x1b[0m\r\n`);
       }
       await this.#screen.write(decode(c.chunk));
     }

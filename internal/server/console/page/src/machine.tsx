@@ -3,6 +3,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
+import { plural } from "./text.js";
 import { Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
@@ -55,7 +56,7 @@ interface Machine {
 }
 
 export function MachineView(): JSX.Element {
-  const got = useCall<Machine>("machine/read", {});
+  const got = useCall<Machine & { version: string }>("machine/read", {});
   const m = got.value;
   return (
     <View name="machine" title="Machine" tools={<button onClick={got.reload}>Check again</button>}>
@@ -65,9 +66,11 @@ export function MachineView(): JSX.Element {
           {m.notes.map((n) => <p class="hint"><Foreign text={n} /></p>)}
           <Doctor m={m} />
           <Approvals list={m.approvals} done={got.reload} />
-          <Part title="Levels" list={m.levels} none="No sandbox level is known for this machine.">{(l) => <LevelOf l={l} />}</Part>
+          <Part title="Levels" list={m.levels} none="No sandbox level is known for this machine.">{(l) =>
+            <LevelOf l={l} />}</Part>
           <Settings m={m} />
-          <Part title="Rules" list={m.rules} none="No rules of your own. An answer that remembers a rule makes the first one.">
+          <Part title="Rules" list={m.rules}
+            none="No rules of your own. An answer that remembers a rule makes the first one.">
             {(r) => (
               <details>
                 <summary><code><Foreign text={r.file} /></code></summary>
@@ -81,22 +84,27 @@ export function MachineView(): JSX.Element {
   );
 }
 
-function Part<T>(p: { title: string; list: T[]; none: string; children(of: T): ComponentChildren }): JSX.Element {
+function Part<T>(p: { title: string; list: T[]; none: string;
+  children(of: T): ComponentChildren }): JSX.Element {
   return (
     <section class="card">
       <h2>{p.title}</h2>
-      {p.list.length === 0 ? <p class="dim">{p.none}</p> : <ul class="plain">{p.list.map((of) => <li>{p.children(of)}</li>)}</ul>}
+      {p.list.length === 0 ? <p class="dim">{p.none}</p> : <ul class="plain">{p.list.map((of) =>
+        <li>{p.children(of)}</li>)}</ul>}
     </section>
   );
 }
 
 function LevelOf({ l }: { l: Level }): JSX.Element {
-  const lacks = (l.lacks ?? []).map((x) => (typeof x === "string" ? x : `${x.wall ?? ""}${x.why ? ` (${x.why})` : ""}`));
+  const lacks = (l.lacks ?? []).map((x) => (typeof x === "string" ? x : `${x.wall ?? ""}${x.why
+    ? ` (${x.why})` : ""}`));
   return (
     <>
-      <strong><Foreign text={l.level} /></strong> <span class={`badge ${l.available ? "live" : ""}`}>{l.available ? "available" : "not available"}</span>
+      <strong><Foreign text={l.level} /></strong> <span class={`badge ${l.available ? "live"
+        : ""}`}>{l.available ? "available" : "not available"}</span>
       {l.why ? <p class="dim"><Foreign text={l.why} /></p> : null}
-      {l.available && (l.holds ?? []).length > 0 ? <p class="dim">Enforces: <Foreign text={l.holds!.join(", ")} /></p> : null}
+      {l.available && (l.holds ?? []).length > 0 ? <p class="dim">Enforces: <Foreign
+        text={l.holds!.join(", ")} /></p> : null}
       {l.available && lacks.length > 0 ? <p class="dim">Lacks: <Foreign text={lacks.join(", ")} /></p> : null}
       {l.fix ? <p class="hint">Fix: <Foreign text={l.fix} /></p> : null}
     </>
@@ -104,21 +112,33 @@ function LevelOf({ l }: { l: Level }): JSX.Element {
 }
 
 function Doctor({ m }: { m: Machine }): JSX.Element {
-  const bad = m.doctor.filter((d) => !d.ok).length;
-  const all = m.ok ? `the default sandbox is available (level: ${m.level})` : "the default sandbox is not available";
+  const [good, bad] = [m.doctor.filter((d) => d.ok), m.doctor.filter((d) => !d.ok)];
+  const all = m.ok ? `the default sandbox is available (level: ${m.level})`
+    : "the default sandbox is not available";
   return (
     <section class="card">
       <h2>Doctor <span class={`badge ${m.ok ? "live" : "bad"}`}><Foreign text={all} /></span></h2>
-      {bad === 0 ? null : <p class="dim">{bad === 1 ? "One check" : `${bad} checks`} did not pass. Only those that are needed prevent the default sandbox.</p>}
-      <ul class="plain doctor">
-        {m.doctor.map((d) => (
-          <li>
-            <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed" : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
-            <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
-          </li>
-        ))}
-      </ul>
+      <Checks list={bad} />
+      <details>
+        <summary>{plural(good.length, "check")} passed</summary>
+        <Checks list={good} />
+      </details>
     </section>
+  );
+}
+
+function Checks({ list }: { list: Check[] }): JSX.Element {
+  return (
+    <ul class="plain doctor">
+      {list.map((d) => (
+        <li>
+          <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed"
+            : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
+          <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p
+            class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -133,14 +153,17 @@ function Settings({ m }: { m: Machine }): JSX.Element {
   return (
     <section class="card">
       <h2>Settings</h2>
-      {all.length === 0 ? <p class="dim">All settings have their defaults. Change them with <code>sallyport config</code>.</p> : (
+      {all.length === 0 ? <p class="dim">All settings have their defaults. Change them with <code>sallyport
+        config</code>.</p> : (
         <table>
-          <thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">Origin</th></tr></thead>
+          <thead><tr><th scope="col">Setting</th><th scope="col">Value</th>
+          <th scope="col">Origin</th></tr></thead>
           <tbody>
             {all.map((s) => (
               <tr>
                 <td><code><Foreign text={s.key} /></code></td>
-                <td><code><Foreign text={typeof s.value === "string" ? s.value : JSON.stringify(s.value)} /></code></td>
+                <td><code><Foreign text={typeof s.value === "string" ? s.value
+                  : JSON.stringify(s.value)} /></code></td>
                 <td class="dim"><Foreign text={where(s.origin)} /></td>
               </tr>
             ))}
@@ -166,15 +189,18 @@ function Approvals({ list, done }: { list: Approval[]; done(): void }): JSX.Elem
   return (
     <section class="card">
       <h2>Approvals remembered</h2>
-      {list.length === 0 ? <Empty title="No approvals are remembered"><p>What you approve for a session or by a rule is listed here, and can be revoked.</p></Empty> : null}
+      {list.length === 0 ? <Empty title="No approvals are remembered">
+        <p>What you approve for a session or by a rule is listed here, and can be revoked.</p></Empty> : null}
       <ul class="plain">
         {list.map((a) => (
           <li class="approval">
             <div class="row-main">
               <code><Foreign text={a.what} /></code>
-              <p class="dim meta">{a.scope ? <span><Foreign text={a.scope} /></span> : null}{a.when ? <span>{new Date(a.when).toLocaleString("en")}</span> : null}</p>
+              <p class="dim meta">{a.scope ? <span><Foreign text={a.scope} /></span> : null}{a.when
+                ? <span>{new Date(a.when).toLocaleString("en")}</span> : null}</p>
             </div>
-            <button data-testid="revoke" class="danger-quiet" disabled={viewOnly} aria-label={`Revoke ${a.what}`} onClick={() => setOpen(a)}>Revoke</button>
+            <button data-testid="revoke" class="danger-quiet" disabled={viewOnly}
+              aria-label={`Revoke ${a.what}`} onClick={() => setOpen(a)}>Revoke</button>
           </li>
         ))}
       </ul>

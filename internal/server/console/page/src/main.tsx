@@ -10,7 +10,7 @@ import { PlayerView, Recordings } from "./recordings.js";
 import { RunDetail, Runs } from "./runs.js";
 import { Sessions } from "./sessions.js";
 import { TerminalView } from "./terminal.js";
-import { Foreign, Notes, useWatch, useWire, type Loaded } from "./ui.js";
+import { Foreign, Notes, useCall, useWire, type Loaded } from "./ui.js";
 import { takeToken, wire } from "./wire.js";
 
 // The views, and their signs: paths on a ground of 24 by 24.
@@ -18,7 +18,8 @@ const views: [name: string, title: string, sign: string][] = [
   ["questions", "Questions", "M4 5h16v11H9l-5 4zM9 9h6M9 12h4"],
   ["sessions", "Sessions", "M3 5h18v14H3zM7 9l3 3-3 3M12 15h5"],
   ["runs", "Runs", "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01"],
-  ["changes", "Changes", "M6 3v12M6 15a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 3a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 9c0 5-5 6-9 8"],
+  ["changes", "Changes",
+    "M6 3v12M6 15a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 3a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 9c0 5-5 6-9 8"],
   ["recordings", "Recordings", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM10 8.5v7l6-3.5z"],
   ["machine", "Machine", "M4 4h16v7H4zM4 13h16v7H4zM8 7.5h.01M8 16.5h.01"],
 ];
@@ -34,12 +35,13 @@ function place(): [view: string, of: string] {
   }
 }
 
-function Shown({ view, of, questions }: { view: string; of: string; questions: Loaded<QuestionList> }): JSX.Element {
+function Shown({ view, of, questions }: { view: string; of: string;
+  questions: Loaded<QuestionList> }): JSX.Element {
   switch (view) {
     case "sessions":
       return of === "" ? <Sessions /> : <TerminalView id={of} key={of} />;
     case "runs":
-      return of === "" ? <Runs /> : <RunDetail id={of} key={of} />;
+      return of === "" ? <Runs tick={questions.value} /> : <RunDetail id={of} key={of} />;
     case "changes":
       return of === "" ? <Changes /> : <StageView id={of} key={of} />;
     case "recordings":
@@ -68,7 +70,8 @@ function Lost(): JSX.Element | null {
   return (
     <div class="lost" role="alert">
       {state === "gone" ? (
-        <p><strong>This page is closed.</strong> <Foreign text={why} /> Run <code>sallyport console</code> and open the address that it prints.</p>
+        <p><strong>This page is closed.</strong> <Foreign
+          text={why} /> Run <code>sallyport console</code> and open the address that it prints.</p>
       ) : (
         <p><strong>Reconnecting.</strong> <Foreign text={why} /> What you see may be old.</p>
       )}
@@ -78,7 +81,7 @@ function Lost(): JSX.Element | null {
 
 function App(): JSX.Element {
   const [[view, of], setPlace] = useState(place());
-  const questions = useWatch<QuestionList>("question/list", {});
+  const questions = useCall<QuestionList>("question/list", {});
   const open = questions.value?.questions.length ?? 0;
   useEffect(() => {
     const go = (): void => {
@@ -99,13 +102,16 @@ function App(): JSX.Element {
         document.getElementById("view-title")?.focus();
       }}>Skip to the view</a>
       <aside class="side">
-        <p class="brand"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 21V9a8 8 0 0 1 16 0v12M9 21v-9a3 3 0 0 1 6 0v9M2 21h20" /></svg>sallyport</p>
+        <p class="brand"><svg viewBox="0 0 24 24" aria-hidden="true"><path
+          d="M4 21V9a8 8 0 0 1 16 0v12M9 21v-9a3 3 0 0 1 6 0v9M2 21h20" /></svg>sallyport</p>
         <nav aria-label="Views">
           {views.map(([name, text, sign]) => (
-            <a href={`#/${name}`} data-testid={`nav-${name}`} aria-current={name === view ? "page" : undefined} key={name}>
+            <a href={`#/${name}`} data-testid={`nav-${name}`} aria-current={name === view ? "page"
+              : undefined} key={name}>
               <svg viewBox="0 0 24 24" aria-hidden="true"><path d={sign} /></svg>
               <span class="nav-text">{text}</span>
-              {name === "questions" && open > 0 ? <span class="count" aria-label={`${open} open`}>{open}</span> : null}
+              {name === "questions" && open > 0 ? <span class="count"
+                aria-label={`${open} open`}>{open}</span> : null}
             </a>
           ))}
         </nav>

@@ -4,7 +4,8 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, line, words } from "./text.js";
-import { Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View, type Loaded } from "./ui.js";
+import { Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View,
+  type Loaded } from "./ui.js";
 import { Refusal, wire } from "./wire.js";
 
 interface Offer {
@@ -91,11 +92,13 @@ function answers(r: Request): Answer[] {
     if (decision === "timed_out") continue;
     const [key, label] = labels[decision] ?? ["", decision];
     const deny = decision === "denied" || decision === "abort";
-    const named = r.offers.filter((o) => o.decision === decision && (o.rule ?? o.host ?? o.path) !== undefined);
+    const named = r.offers.filter((o) => o.decision === decision
+      && (o.rule ?? o.host ?? o.path) !== undefined);
     named.forEach((o, n) => {
       const detail = o.rule !== undefined ? words(o.rule) + " …" : o.host ?? o.path!;
       const what = o.deny ? "Never this host" : label;
-      all.push({ testid: `answer-${decision}-${n}`, key, label: what, detail, decision, deny: o.deny ?? deny, ...(o.path === undefined ? {} : { path: o.path }) });
+      all.push({ testid: `answer-${decision}-${n}`, key, label: what, detail, decision, deny: o.deny ?? deny,
+        ...(o.path === undefined ? {} : { path: o.path }) });
     });
     if (named.length === 0) all.push({ testid: `answer-${decision}`, key, label, decision, deny });
   }
@@ -118,10 +121,12 @@ function headline(r: Request): string {
 }
 
 function opens(need: string): string {
-  if (need === "outside") return "everything that this user may do, files and network: it runs without a sandbox";
+  if (need === "outside")
+    return "everything that this user may do, files and network: it runs without a sandbox";
   if (need === "network") return "every host: the network policy, which judges hosts in the sandbox, ends";
   const at = need.indexOf(":");
-  const kinds: Record<string, string> = { write: "writing to ", read: "reading ", host: "the host ", grant: "the grant ", allow: "what is closed by default: " };
+  const kinds: Record<string, string> = { write: "writing to ", read: "reading ", host: "the host ",
+    grant: "the grant ", allow: "what is closed by default: " };
   return (kinds[need.slice(0, at)] ?? need.slice(0, at + 1)) + need.slice(at + 1);
 }
 
@@ -132,10 +137,11 @@ const persons: Record<string, string> = {
   reviewer: "the reviewing model",
   cache: "an approval of before",
   config: "a rule",
+  timeout: "the time limit of the question",
 };
 
 function late(e: Refusal): string {
-  if (e.by === "") return "Too late: the question is not open any more (answered, timed out, or its run has ended).";
+  if (e.by === "") return "Too late: the question is not open any more (answered, over, or its run ended).";
   return `Too late: ${persons[e.by] ?? line(e.by)} (${line(e.by)}) was first.`;
 }
 
@@ -154,42 +160,50 @@ function Card({ q, viewOnly }: { q: Question; viewOnly: boolean }): JSX.Element 
       return;
     }
     setSent(a.testid);
+    mine.add(q.id); // before the list says that it is not open any more
     try {
       const path = a.path === undefined ? {} : { path: a.path };
       await wire.call("question/answer", { id: q.id, digest: q.digest, decision: a.decision, ...path });
-      mine.add(q.id);
     } catch (e) {
       setSent("");
-      mine.add(q.id);
       if (e instanceof Refusal && e.reason === "unknownQuestion") tell(late(e), true);
       else tellError(e);
     }
   };
+  const ref = useRef<HTMLElement>(null);
+  // A letter chooses a button, on which Enter answers; another key takes the choice back.
   const keys = (e: KeyboardEvent): void => {
     if (e.ctrlKey || e.altKey || e.metaKey || e.repeat) return;
+    if (e.key !== "Escape" && e.key.length !== 1) return;
     const a = all.find((a) => a.key === e.key.toLowerCase());
-    if (a === undefined) return;
+    const chosen = (e.target as HTMLElement).closest(".answers") !== null;
+    if (a === undefined && (!chosen || e.key === " ")) return;
     e.preventDefault();
     e.stopPropagation();
-    const button = document.getElementById(`${q.id}-${a.testid}`);
-    button?.focus();
+    if (a === undefined) ref.current?.focus();
+    else document.getElementById(`${q.id}-${a.testid}`)?.focus();
   };
   return (
-    <article class="card question" data-testid="question" data-id={q.id} tabIndex={0} onKeyDown={keys} aria-label={headline(r)}>
+    <article class="card question" data-testid="question" data-id={q.id} tabIndex={0} ref={ref}
+      onKeyDown={keys} aria-label={headline(r)}>
       <header class="card-head">
         <h2>{headline(r)}</h2>
         <Waits q={q} />
       </header>
-      <pre class="command" data-testid="question-command"><code><Foreign text={r.script || words(r.argv)} lines={r.script !== ""} /></code></pre>
+      <pre class="command" data-testid="question-command"><code><Foreign text={r.script || words(r.argv)}
+        lines={r.script !== ""} /></code></pre>
       <Facts q={q} />
-      {viewOnly ? <p class="hint">This console is view-only: answer in the terminal or in another console.</p> : (
+      {viewOnly ? <p class="hint">This console is view-only: answer in the terminal or in another console.</p>
+        : (
         <>
           <div class="buttons answers">
             {all.map((a) => (
-              <button id={`${q.id}-${a.testid}`} data-testid={a.testid} class={a.deny ? "deny" : ""} disabled={sent !== ""}
+              <button id={`${q.id}-${a.testid}`} data-testid={a.testid} class={a.deny ? "deny" : ""}
+                disabled={sent !== ""}
                 aria-keyshortcuts={`${a.key} Enter`} onClick={() => void send(a)}>
                 <kbd aria-hidden="true">{a.key}</kbd>
-                <span>{a.label}{a.detail === undefined ? null : <> <code><Foreign text={a.detail} /></code></>}</span>
+                <span>{a.label}{a.detail === undefined ? null : <> <code><Foreign
+                  text={a.detail} /></code></>}</span>
               </button>
             ))}
           </div>
@@ -208,8 +222,10 @@ function Waits({ q }: { q: Question }): JSX.Element {
   useSeconds(until !== undefined);
   if (until === undefined) return <span class="badge" data-testid="question-waits">waits for an answer</span>;
   const left = Math.max(0, until - Date.now());
-  const text = left === 0 ? "time is over" : `${duration(Math.ceil(left / 1000) * 1000).replace(".0", "")} left`;
-  return <span class={left < 30_000 ? "badge warn" : "badge"} data-testid="question-waits" role="timer">{text}</span>;
+  const text = left === 0 ? "time is over" : `${duration(Math.ceil(left / 1000) * 1000).replace(".0",
+    "")} left`;
+  return <span class={left < 30_000 ? "badge warn" : "badge"} data-testid="question-waits"
+    role="timer">{text}</span>;
 }
 
 function Facts({ q }: { q: Question }): JSX.Element {
@@ -226,13 +242,17 @@ function Facts({ q }: { q: Question }): JSX.Element {
         {r.environment ? <Fact name="on"><Foreign text={r.environment} /></Fact> : null}
         {r.reason ? <Fact name="reason"><Foreign text={r.reason} /></Fact> : null}
         {r.denials.map((d) => (
-          <Fact name="was denied"><code><Foreign text={`${d.op} ${d.path ?? d.addr ?? d.name ?? ""}`} /></code>{" "}
+          <Fact name="was denied"><code><Foreign
+            text={`${d.op} ${d.path ?? d.addr ?? d.name ?? ""}`} /></code>{" "}
             <span class="dim"><Foreign text={[d.errno, d.source].filter(Boolean).join(", ")} /></span></Fact>
         ))}
         {r.requires.map((n) => <Fact name="would open"><strong><Foreign text={opens(n)} /></strong></Fact>)}
-        {r.waiting ? <Fact name="waits">The command waits for the answer; without one the access is denied.</Fact> : null}
-        {r.runs > 0 ? <Fact name="ran already">{r.runs === 1 ? "once" : `${r.runs} times`}: what it did then is done again.</Fact> : null}
-        {q.runId ? <Fact name="session"><a href={`#/sessions/${encodeURIComponent(q.runId)}`}><Foreign text={q.runId} /></a></Fact> : null}
+        {r.waiting ? <Fact name="waits">The command waits for the answer;
+          without one the access is denied.</Fact> : null}
+        {r.runs > 0 ? <Fact name="ran already">{r.runs === 1 ? "once"
+          : `${r.runs} times`}: what it did then is done again.</Fact> : null}
+        {q.runId ? <Fact name="session"><a href={`#/sessions/${encodeURIComponent(q.runId)}`}><Foreign
+          text={q.runId} /></a></Fact> : null}
       </dl>
       {r.justification ? (
         <figure class="caller">
@@ -244,8 +264,10 @@ function Facts({ q }: { q: Question }): JSX.Element {
         <details>
           <summary>Files and sums</summary>
           <dl class="facts">
-            {r.program_sha256 ? <Fact name="program"><code class="sum">{r.program_sha256}</code></Fact> : null}
-            {(r.files ?? []).map((f) => <Fact name={f.role}><code><Foreign text={f.path} /></code> <code class="sum dim">{f.sha256}</code></Fact>)}
+            {r.program_sha256 ? <Fact name="program"><code class="sum">{r.program_sha256}</code></Fact>
+              : null}
+            {(r.files ?? []).map((f) => <Fact name={f.role}><code><Foreign text={f.path} /></code> <code
+              class="sum dim">{f.sha256}</code></Fact>)}
           </dl>
         </details>
       ) : null}
@@ -262,11 +284,14 @@ function useMoves(questions: Question[] | undefined): void {
     if (old === undefined || questions === undefined) return;
     const now = new Set(questions.map((q) => q.id));
     const gone = old.filter((q) => !now.has(q.id));
-    if (old.length > gone.length && questions.some((q) => !old.some((o) => o.id === q.id))) moved = performance.now();
+    if (old.length > gone.length && questions.some((q) => !old.some((o) => o.id === q.id))) moved
+      = performance.now();
     for (const q of gone) {
-      if (!mine.has(q.id)) tell(`No longer open: ${words(q.request.argv).slice(0, 80)}. It was answered elsewhere, or nobody did in time.`);
+      if (!mine.has(q.id)) tell(`No longer open: ${words(q.request.argv).slice(0,
+        80)}. It was answered elsewhere, or nobody did in time.`);
     }
-    if (gone.length > 0 && document.activeElement === document.body) document.getElementById("view-title")?.focus();
+    if (gone.length > 0 && document.activeElement === document.body)
+      document.getElementById("view-title")?.focus();
   }, [questions]);
 }
 
@@ -279,7 +304,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
     const keys = (e: KeyboardEvent): void => {
       const cards = [...(ref.current?.querySelectorAll<HTMLElement>("[data-testid=question]") ?? [])];
       const target = e.target as HTMLElement;
-      if (cards.length === 0 || document.querySelector("dialog[open]") || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+      if (cards.length === 0 || document.querySelector("dialog[open]")
+        || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
       const at = cards.findIndex((c) => c.contains(target));
       const step = e.key === "ArrowDown" || e.key === "j" ? 1 : e.key === "ArrowUp" || e.key === "k" ? -1 : 0;
       if (step !== 0 && !e.ctrlKey && !e.altKey && !e.metaKey) {
@@ -289,7 +315,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
         next.scrollIntoView({ block: "nearest" });
       } else if (at < 0 && e.key.length === 1 && performance.now() - moved >= settle) {
         // The newest question takes the letters that are typed nowhere else.
-        cards[0]!.dispatchEvent(new KeyboardEvent("keydown", { key: e.key, ctrlKey: e.ctrlKey, altKey: e.altKey, metaKey: e.metaKey }));
+        cards[0]!.dispatchEvent(new KeyboardEvent("keydown", { key: e.key, ctrlKey: e.ctrlKey,
+          altKey: e.altKey, metaKey: e.metaKey }));
       }
     };
     document.addEventListener("keydown", keys);
@@ -297,7 +324,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
   }, []);
   return (
     <View name="questions" title="Questions">
-      {list.error !== undefined ? <Failed error={list.error} /> : questions === undefined ? <Loading /> : null}
+      {list.error !== undefined ? <Failed error={list.error} /> : questions === undefined ? <Loading />
+        : null}
       {questions?.length === 0 ? (
         <Empty title="No open questions" command={"sallyport run --ask-in-console -- make deploy"}>
           <p>Commands that need an approval are shown here, and wait for your answer. Try one:</p>
@@ -306,7 +334,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
       <div class="stack" ref={ref}>
         {questions?.map((q) => <Card key={q.id + q.digest} q={q} viewOnly={viewOnly} />)}
       </div>
-      {(list.value?.omitted ?? 0) > 0 ? <p class="hint">{list.value!.omitted} more questions are shown when some of these are answered.</p> : null}
+      {(list.value?.omitted ?? 0) > 0 ? <p class="hint">{list.value!.omitted} more questions are shown when
+        some of these are answered.</p> : null}
     </View>
   );
 }

@@ -18,8 +18,9 @@ interface Recording {
 }
 
 export function Recordings(): JSX.Element {
-  const list = useCall<{ recordings: Recording[] }>("recording/list", {});
-  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a, b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
+  const list = useCall<{ recordings: Recording[]; version?: string }>("recording/list", {});
+  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a,
+    b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
   return (
     <View name="recordings" title="Recordings" tools={<button onClick={list.reload}>Refresh</button>}>
       {list.error !== undefined ? <Failed error={list.error} /> : all === undefined ? <Loading /> : null}
@@ -32,8 +33,12 @@ export function Recordings(): JSX.Element {
         {all?.map((r) => (
           <li class="row" data-testid="recording" data-name={r.name} key={r.name}>
             <a class="row-link" href={`#/recordings/${encodeURIComponent(r.name)}`}>
-              <div class="row-top"><strong class="one-line"><Foreign text={r.title || r.name} /></strong></div>
-              <p class="dim meta">{r.startedAtMs ? <Ago ms={r.startedAtMs} /> : null}{r.durationMs === undefined ? null : <span>{duration(r.durationMs)}</span>}<span>{bytes(r.bytes)}</span><span class="cwd"><Foreign text={r.name} /></span></p>
+              <div class="row-top"><strong class="one-line"><Foreign text={r.title
+                || r.name} /></strong></div>
+              <p class="dim meta">{r.startedAtMs ? <Ago ms={r.startedAtMs} />
+                : null}{r.durationMs === undefined ? null
+                  : <span>{duration(r.durationMs)}</span>}<span>{bytes(r.bytes)}</span><span class="cwd">
+                    <Foreign text={r.name} /></span></p>
             </a>
           </li>
         ))}
@@ -128,7 +133,8 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
       await wire.ready(end.signal);
       const [cast, { open }] = await Promise.all([load(name, end.signal, setPart), import("./term.js")]);
       if (end.signal.aborted) return;
-      const screen = open(into.current!, { cols: cast.cols, rows: cast.rows, convertEol: false, label: "Recording " + name });
+      const screen = open(into.current!, { cols: cast.cols, rows: cast.rows, convertEol: false,
+        label: "Recording " + name });
       const p = new Player(cast, screen, () => again((n) => n + 1));
       player.current = p;
       screen.term.attachCustomKeyEventHandler(() => false);
@@ -143,13 +149,18 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
   }, [name]);
   const p = player.current;
   return (
-    <View name="recordings" title="Recording" wide tools={<a class="button" href="#/recordings">All recordings</a>}>
+    <View name="recordings" title="Recording" wide tools={<a class="button"
+      href="#/recordings">All recordings</a>}>
       <p class="dim"><code><Foreign text={name} /></code></p>
-      {error !== undefined ? <Failed error={error} /> : p === undefined ? <p class="loading" aria-busy="true">Loading… {Math.round(part * 100)} %</p> : <Controls p={p} />}
+      {error !== undefined ? <Failed error={error} /> : p === undefined ? <p class="loading"
+        aria-busy="true">Loading… {Math.round(part * 100)} %</p> : <Controls p={p} />}
       <div class="term-frame free" hidden={error !== undefined}>
-        <div class="term" data-testid="terminal" ref={into} role="region" aria-label="Screen of the recording" />
+        <div class="term" data-testid="terminal" ref={into} role="region"
+          aria-label="Screen of the recording" />
       </div>
-      {p !== undefined && p.cast.beyond > 0 ? <p class="hint">The file is long: the last {bytes(p.cast.beyond)} are not played here. All of it: <code>sallyport play {name}</code></p> : null}
+      {p !== undefined && p.cast.beyond > 0 ? <p
+        class="hint">The file is long: the last {bytes(p.cast.beyond)} are not played here. All of
+          it: <code>sallyport play {name}</code></p> : null}
       {p === undefined ? null : <Marks p={p} />}
     </View>
   );
@@ -158,9 +169,12 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
 function Controls({ p }: { p: Player }): JSX.Element {
   return (
     <div class="bar player">
-      <button data-testid="play" class="accent" aria-pressed={p.playing} onClick={() => p.toggle()}>{p.playing ? "Pause" : "Play"}</button>
-      <input type="range" class="seek" data-testid="seek" aria-label="Position" aria-valuetext={`${clock(p.at)} of ${clock(p.cast.seconds)}`}
-        min="0" max={String(p.cast.seconds)} step="any" value={String(p.at)} onInput={(e) => p.seek(Number(e.currentTarget.value))}
+      <button data-testid="play" class="accent" onClick={() => p.toggle()}>{p.playing ? "Pause"
+        : "Play"}</button>
+      <input type="range" class="seek" data-testid="seek" aria-label="Position"
+        aria-valuetext={`${clock(p.at)} of ${clock(p.cast.seconds)}`}
+        min="0" max={String(p.cast.seconds)} step="any" value={String(p.at)}
+          onInput={(e) => p.seek(Number(e.currentTarget.value))}
         onKeyDown={(e) => {
           const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
           if (step === 0) return;
@@ -168,7 +182,8 @@ function Controls({ p }: { p: Player }): JSX.Element {
           p.seek(Math.min(p.cast.seconds, Math.max(0, p.at + step * Math.max(1, p.cast.seconds / 50))));
         }} />
       <span class="clock" data-testid="clock">{clock(p.at)} / {clock(p.cast.seconds)}</span>
-      <select data-testid="speed" aria-label="Speed" value={String(p.speed)} onChange={(e) => (p.speed = Number(e.currentTarget.value))}>
+      <select data-testid="speed" aria-label="Speed" value={String(p.speed)}
+        onChange={(e) => (p.speed = Number(e.currentTarget.value))}>
         {[0.5, 1, 2, 4, 8, 16].map((s) => <option value={String(s)}>{s}×</option>)}
       </select>
     </div>
@@ -182,7 +197,8 @@ function Marks({ p }: { p: Player }): JSX.Element | null {
     <section class="card">
       <h2>Marks</h2>
       <ul class="plain">
-        {marks.map((m) => <li><button class="quiet" onClick={() => p.seek(m.at)}>{clock(m.at)}</button> <Foreign text={m.data} /></li>)}
+        {marks.map((m) => <li><button class="quiet"
+          onClick={() => p.seek(m.at)}>{clock(m.at)}</button> <Foreign text={m.data} /></li>)}
       </ul>
     </section>
   );

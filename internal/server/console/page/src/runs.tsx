@@ -5,7 +5,8 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { RunList } from "./sessions.js";
 import { bytes, duration, plural, time, words } from "./text.js";
-import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall, useWatch, useWire, View } from "./ui.js";
+import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall,
+  useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Summary {
@@ -24,7 +25,7 @@ interface Summary {
 interface HistoryList {
   runs: Summary[];
   next?: string;
-  total?: number;
+  version?: string;
 }
 
 interface Denial {
@@ -53,11 +54,12 @@ interface History {
   run: Summary;
   result?: Result;
   text?: string;
+  version?: string;
   denials: Denial[];
   allow?: { command?: string; config?: string };
 }
 
-export function Runs(): JSX.Element {
+export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const [typed, setTyped] = useState("");
   const [search, setSearch] = useState("");
   const [before, setBefore] = useState<string[]>([]);
@@ -69,25 +71,26 @@ export function Runs(): JSX.Element {
     return () => clearTimeout(timer);
   }, [typed]);
   const at = before.at(-1);
-  const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {} : { before: at }) };
+  const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {}
+    : { before: at }) };
   const list = useCall<HistoryList>("history/list", params, JSON.stringify(params));
-  // Ends of sessions are told by this list; other runs are seen when the window is looked at again.
-  const sessions = useWatch<RunList>("run/list", {});
-  useEffect(() => {
-    if (sessions.value !== undefined && at === undefined) list.reload();
-  }, [sessions.value]);
+  // Sessions and questions tell that runs come and go; others are seen when the window is looked at again.
+  const sessions = useCall<RunList>("run/list");
   const runs = list.value?.runs;
+  useEffect(() => {
+    if (at === undefined && runs !== undefined && list.value?.version === undefined) list.reload();
+  }, [sessions.value, tick]);
   const turn = (to: string[]): void => {
     setBefore(to);
     document.getElementById("view-title")?.scrollIntoView();
   };
-  const total = list.value?.total;
   return (
     <View name="runs" title="Runs" tools={<Search label="Search runs" value={typed} onInput={setTyped} />}>
       {list.error !== undefined ? <Failed error={list.error} /> : runs === undefined ? <Loading /> : null}
       {runs?.length === 0 && search === "" ? (
         <Empty title="No runs yet" command={"sallyport run -- make test"}>
-          <p>What sallyport has run is listed here, with what it was denied. It is read from the audit log:</p>
+          <p>What sallyport has run is listed here, with what it was denied. It is read from the audit
+            log:</p>
         </Empty>
       ) : null}
       {runs?.length === 0 && search !== "" ? <p class="hint">No run matches.</p> : null}
@@ -96,9 +99,11 @@ export function Runs(): JSX.Element {
       </ul>
       {runs !== undefined && (before.length > 0 || list.value?.next) ? (
         <nav class="buttons pager" aria-label="Pages">
-          <button data-testid="newer" disabled={before.length === 0} onClick={() => turn(before.slice(0, -1))}>← Newer</button>
-          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}{total === undefined ? "" : ` of ${total.toLocaleString("en")}`}</span>
-          <button data-testid="older" disabled={!list.value?.next} onClick={() => turn([...before, list.value!.next!])}>Older →</button>
+          <button data-testid="newer" disabled={before.length === 0} onClick={() => turn(before.slice(0,
+            -1))}>← Newer</button>
+          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}</span>
+          <button data-testid="older" disabled={!list.value?.next} onClick={() => turn([...before,
+            list.value!.next!])}>Older →</button>
         </nav>
       ) : null}
     </View>
@@ -116,7 +121,8 @@ function Row({ r }: { r: Summary }): JSX.Element {
           {r.denials > 0 ? <span class="badge warn">{plural(r.denials, "denial")}</span> : null}
           {r.staged ? <span class="badge">staged</span> : null}
         </div>
-        <p class="dim meta"><Ago ms={r.startedAtMs} /><span>{duration(r.durationMs)}</span><span class="cwd"><Foreign text={r.cwd} /></span></p>
+        <p class="dim meta"><Ago ms={r.startedAtMs} /><span>{duration(r.durationMs)}</span><span class="cwd">
+        <Foreign text={r.cwd} /></span></p>
       </a>
     </li>
   );
@@ -169,7 +175,8 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
       <ul class="plain">
         {h.denials.map((d) => (
           <li class="denial" data-testid="run-denial">
-            <div><span class="badge bad">{d.op}</span> <code><Foreign text={d.path ?? d.host ?? ""} /></code></div>
+            <div><span class="badge bad">{d.op}</span> <code><Foreign
+              text={d.path ?? d.host ?? ""} /></code></div>
             <p class="dim meta">
               {d.program ? <span>by <code><Foreign text={d.program} /></code></span> : null}
               {d.source ? <span><Foreign text={d.source} /></span> : null}
@@ -187,8 +194,10 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
         </>
       ) : null}
       <div class="buttons">
-        {command ? <button data-testid="copy-grant" onClick={() => void copy(command)}>Copy command</button> : null}
-        {config ? <button data-testid="config-allow" disabled={viewOnly} onClick={() => setOpen(true)}>Allow in this project…</button> : null}
+        {command ? <button data-testid="copy-grant" onClick={() => void copy(command)}>Copy command</button>
+          : null}
+        {config ? <button data-testid="config-allow" disabled={viewOnly}
+          onClick={() => setOpen(true)}>Allow in this project…</button> : null}
       </div>
       {config ? <p class="hint">The same in a terminal: <code><Foreign text={config} /></code></p> : null}
       {open ? <Allow id={id} close={() => setOpen(false)} /> : null}
@@ -222,7 +231,8 @@ function Allow({ id, close }: { id: string; close(): void }): JSX.Element | null
   return (
     <Confirm title="Allow this in the project?" action="Write and trust" onClose={done}>
       <p>To <code><Foreign text={plan.file} /></code> will be added:</p>
-      <pre class="diff"><code>{plan.added.map((l) => <span class="add">{"+ "}<Foreign text={l} />{"\n"}</span>)}</code></pre>
+      <pre class="diff"><code>{plan.added.map((l) => <span class="add">{"+ "}<Foreign
+        text={l} />{"\n"}</span>)}</code></pre>
       {plan.text === undefined ? null : (
         <details>
           <summary>The file as it will be</summary>
@@ -235,35 +245,44 @@ function Allow({ id, close }: { id: string; close(): void }): JSX.Element | null
 }
 
 function Rest({ h }: { h: History }): JSX.Element {
-  const { network_hosts: hosts = [], limits = [], survivors: left = 0, survivor_list: survivors = [], stage } = h.result ?? {};
+  const { network_hosts: hosts = [], limits = [], survivors: left = 0, survivor_list: survivors = [],
+    stage } = h.result ?? {};
   return (
     <>
       {stage === undefined ? null : (
         <section class="card">
           <h2>Changes</h2>
-          <p>What it changed is in the stage <a href={`#/changes/${encodeURIComponent(stage.id)}`}><Foreign text={stage.name || stage.id} /></a>, until it is applied or discarded.</p>
+          <p>What it changed is in the stage <a href={`#/changes/${encodeURIComponent(stage.id)}`}><Foreign
+            text={stage.name || stage.id} /></a>, until it is applied or discarded.</p>
         </section>
       )}
       <section class="card">
         <h2>Hosts</h2>
         {hosts.length === 0 ? <p class="dim">It reached no host by the managed network.</p> : (
           <ul class="plain">{hosts.map((o) => (
-            <li><code><Foreign text={o.host} />{o.port ? `:${o.port}` : ""}</code> <span class="dim">{bytes(o.bytes_up ?? 0)} up, {bytes(o.bytes_down ?? 0)} down</span></li>
+            <li><code><Foreign text={o.host} />{o.port ? `:${o.port}` : ""}</code> <span
+              class="dim">{bytes(o.bytes_up ?? 0)} up, {bytes(o.bytes_down ?? 0)} down</span></li>
           ))}</ul>
         )}
       </section>
       <section class="card">
         <h2>Limits</h2>
-        {limits.length === 0 ? <p class="dim">It ran without limits. Set them with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.</p> : (
+        {limits.length === 0 ? <p
+          class="dim">It ran without limits. Set them
+            with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.</p> : (
           <ul class="plain">{limits.map((l) => (
-            <li><code><Foreign text={l.limit} /></code> {String(l.value ?? "")} <span class="dim"><Foreign text={l.by ? `by ${l.by}` : ""} /></span>{l.hit ? <span class="badge bad">exceeded</span> : null}</li>
+            <li><code><Foreign text={l.limit} /></code> {String(l.value ?? "")} <span class="dim"><Foreign
+              text={l.by ? `by ${l.by}` : ""} /></span>{l.hit ? <span class="badge bad">exceeded</span>
+                : null}</li>
           ))}</ul>
         )}
       </section>
       <section class="card">
         <h2>Survivors</h2>
-        {left === 0 ? <p class="dim">No process was left when it ended.</p> : <p>{plural(left, "process").replace("processs", "processes")} had to be ended after it.</p>}
-        <ul class="plain">{survivors.map((s) => <li><code>{s.pid} <Foreign text={s.command ?? s.name ?? ""} /></code></li>)}</ul>
+        {left === 0 ? <p class="dim">No process was left when it ended.</p>
+          : <p>{plural(left, "process").replace("processs", "processes")} had to be ended after it.</p>}
+        <ul class="plain">{survivors.map((s) => <li><code>{s.pid} <Foreign
+          text={s.command ?? s.name ?? ""} /></code></li>)}</ul>
       </section>
       {h.text ? (
         <details>

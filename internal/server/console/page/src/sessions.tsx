@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { bytes, duration, plural, words } from "./text.js";
-import { Ago, Empty, ending, Failed, Foreign, Loading, Search, useWatch, View } from "./ui.js";
+import { Ago, Empty, ending, Failed, Foreign, Loading, Search, useCall, View } from "./ui.js";
 
 export interface Run {
   runId: string;
@@ -29,7 +29,8 @@ export interface RunList {
   version?: string;
 }
 
-const waits: Record<string, string> = { input: "waits for input", password: "waits for a password", answer: "waits for an answer" };
+const waits: Record<string, string> = { input: "waits for input", password: "waits for a password",
+  answer: "waits for an answer" };
 
 /** Returns what a session does, in words. */
 export function stateOf(r: Run): { text: string; kind: string } {
@@ -41,14 +42,17 @@ export function stateOf(r: Run): { text: string; kind: string } {
 }
 
 export function Sessions(): JSX.Element {
-  const list = useWatch<RunList>("run/list", {});
+  const list = useCall<RunList>("run/list", {});
   const [filter, setFilter] = useState("");
   const all = [...(list.value?.runs ?? [])].sort((a, b) => b.startedAtMs - a.startedAtMs);
   const wanted = filter.toLowerCase();
-  const shown = all.filter((r) => `${r.runId} ${words(r.argv)} ${r.lastLine ?? ""}`.toLowerCase().includes(wanted));
+  const shown = all.filter((r) => `${r.runId} ${words(r.argv)} ${r.lastLine ??
+    ""}`.toLowerCase().includes(wanted));
   return (
-    <View name="sessions" title="Sessions" tools={all.length === 0 ? undefined : <Search label="Filter sessions" value={filter} onInput={setFilter} />}>
-      {list.error !== undefined ? <Failed error={list.error} /> : list.value === undefined ? <Loading /> : null}
+    <View name="sessions" title="Sessions" tools={all.length === 0 ? undefined : <Search
+      label="Filter sessions" value={filter} onInput={setFilter} />}>
+      {list.error !== undefined ? <Failed error={list.error} /> : list.value === undefined ? <Loading />
+        : null}
       {list.value !== undefined && all.length === 0 ? (
         <Empty title="No sessions" command={"sallyport run --detach -t -- bash"}>
           <p>A session is a run that goes on without a terminal. Start one, and it is here at once:</p>
@@ -77,9 +81,11 @@ function Row({ r }: { r: Run }): JSX.Element {
           <code class="row-command"><Foreign text={words(r.argv)} /></code>
         </div>
         {r.lastLine ? <code class="last-line one-line"><Foreign text={r.lastLine} /></code> : null}
-        <p class="dim meta"><span>{r.runId}</span><Ago ms={r.startedAtMs} /><span class="cwd"><Foreign text={r.cwd} /></span>{facts.map((f) => <span>{f}</span>)}</p>
+        <p class="dim meta"><span>{r.runId}</span><Ago ms={r.startedAtMs} /><span class="cwd"><Foreign
+          text={r.cwd} /></span>{facts.map((f) => <span>{f}</span>)}</p>
       </div>
-      <a class="button" data-testid="session-open" href={`#/sessions/${encodeURIComponent(r.runId)}`} aria-label={`Open session ${r.runId}`}>Open</a>
+      <a class="button" data-testid="session-open" href={`#/sessions/${encodeURIComponent(r.runId)}`}
+        aria-label={`Open session ${r.runId}`}>Open</a>
     </li>
   );
 }

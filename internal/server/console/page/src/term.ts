@@ -19,16 +19,20 @@ export interface Screen {
   dispose(): void;
 }
 
-const font = "ui-monospace, 'SF Mono', 'Cascadia Mono', 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace";
+// of returns a property of the page's style.
+function of(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
 
 // theme takes the colors of the page; those of commands are the same in both schemes, on a dark ground.
 function theme(): ITheme {
-  const style = getComputedStyle(document.documentElement);
-  const of = (name: string): string => style.getPropertyValue(name).trim();
   return {
-    background: of("--term-bg"), foreground: of("--term-ink"), cursor: of("--term-ink"), cursorAccent: of("--term-bg"),
-    selectionBackground: of("--term-selection"), black: "#3b4252", red: "#f28b82", green: "#8fd3a0", yellow: "#e5c76b",
-    blue: "#8ab4f8", magenta: "#d7aefb", cyan: "#7fd6d0", white: "#d8dbe2", brightBlack: "#8a93a6", brightRed: "#ffb3ab",
+    background: of("--term-bg"), foreground: of("--term-ink"), cursor: of("--term-ink"),
+      cursorAccent: of("--term-bg"),
+    selectionBackground: of("--term-selection"), black: "#3b4252", red: "#f28b82", green: "#8fd3a0",
+      yellow: "#e5c76b",
+    blue: "#8ab4f8", magenta: "#d7aefb", cyan: "#7fd6d0", white: "#d8dbe2", brightBlack: "#8a93a6",
+      brightRed: "#ffb3ab",
     brightGreen: "#b5e8c0", brightYellow: "#f5e0a0", brightBlue: "#b8d2fb", brightMagenta: "#e8d0fd",
     brightCyan: "#aeeae6", brightWhite: "#ffffff",
   };
@@ -46,11 +50,12 @@ function withNonce(): void {
 }
 withNonce();
 
-// inert takes out all that reaches out of the screen: titles, links, the clipboard, notifications, and what asks the
-// terminal, since the session has answered that.
+// inert takes out all that reaches out of the screen: titles, links, the clipboard, notifications, and what
+// asks the terminal, since the session has answered that.
 function inert(term: Terminal): void {
   const drop = (): boolean => true;
-  for (const code of [0, 1, 2, 7, 8, 9, 22, 50, 51, 52, 99, 133, 777, 1337]) term.parser.registerOscHandler(code, drop);
+  for (const code of [0, 1, 2, 7, 8, 9, 22, 50, 51, 52, 99, 133, 777,
+    1337]) term.parser.registerOscHandler(code, drop);
   for (const code of [4, 10, 11, 12]) term.parser.registerOscHandler(code, (data) => data.includes("?"));
   for (const prefix of ["", "?", ">", "="]) {
     const p = prefix === "" ? {} : { prefix };
@@ -72,11 +77,13 @@ const mostLines = 64 << 20;
 const cellBytes = 12;
 
 /** Makes an emulator in an element. */
-export function open(into: HTMLElement, o: { cols: number; rows: number; convertEol: boolean; label: string }): Screen {
+export function open(into: HTMLElement, o: { cols: number; rows: number; convertEol: boolean;
+  label: string }): Screen {
   const term = new Terminal({
     cols: o.cols, rows: o.rows, convertEol: o.convertEol, allowProposedApi: true, disableStdin: true,
     scrollback: Math.floor(mostLines / (o.cols * cellBytes)),
-    fontFamily: font, fontSize: 13, lineHeight: 1.25, screenReaderMode: true, cursorInactiveStyle: "outline",
+    fontFamily: of("--mono"), fontSize: Math.round(0.87 * parseFloat(of("font-size"))), lineHeight: 1.25, screenReaderMode: true,
+      cursorInactiveStyle: "outline",
     minimumContrastRatio: 4.5, theme: theme(), macOptionIsMeta: true,
     linkHandler: { activate: () => undefined, allowNonHttpProtocols: false },
   });
@@ -98,7 +105,8 @@ export function open(into: HTMLElement, o: { cols: number; rows: number; convert
     fits: (element) => {
       const screen = into.querySelector<HTMLElement>(".xterm-screen")!;
       const cell = { width: screen.clientWidth / term.cols, height: screen.clientHeight / term.rows };
-      if (!(cell.width > 0 && cell.height > 0)) return { cols: term.cols, rows: term.rows }; // it is not shown
+      if (!(cell.width > 0 && cell.height > 0)) return { cols: term.cols, rows: term.rows };
+        // it is not shown
       const style = getComputedStyle(element);
       const width = element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 14;
       const height = element.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
@@ -119,6 +127,7 @@ export function textOf(term: Terminal): string {
   if (term.hasSelection()) return term.getSelection();
   const lines: string[] = [];
   const buffer = term.buffer.active;
-  for (let y = 0; y < term.rows; y++) lines.push(buffer.getLine(buffer.viewportY + y)?.translateToString(true) ?? "");
+  for (let y = 0; y < term.rows; y++) lines.push(buffer.getLine(buffer.viewportY + y)?.translateToString(true)
+    ?? "");
   return lines.join("\n").trimEnd() + "\n";
 }

@@ -3,14 +3,15 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Log, type Place } from "./log.js";
+import { Log, start, type Place } from "./log.js";
 import { stateOf, type Run, type RunList } from "./sessions.js";
 import type { Screen } from "./term.js";
 import { bytes, encode, words } from "./text.js";
-import { Confirm, copy, Failed, Foreign, Search, tell, tellError, useWatch, useWire, View } from "./ui.js";
+import { Confirm, copy, Failed, Foreign, Search, tell, tellError, useCall, useWire, View } from "./ui.js";
 import { wire } from "./wire.js";
 
-const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"];
+const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGSTOP", "SIGCONT", "SIGUSR1",
+  "SIGUSR2", "SIGWINCH"];
 
 const leave = (): void => {
   location.hash = "#/sessions";
@@ -34,7 +35,8 @@ async function connect(id: string, into: HTMLElement, signal: AbortSignal, o: {
   await wire.ready(signal);
   const size = await sizeOf(id, signal);
   if (signal.aborted) return undefined;
-  const screen = open(into, { ...(size ?? { cols: 80, rows: 24 }), convertEol: !o.tty, label: "Terminal of session " + id });
+  const screen = open(into, { ...(size ?? { cols: 80, rows: 24 }), convertEol: !o.tty,
+    label: "Terminal of session " + id });
   const log = new Log(id, screen, o.place, o.fail);
   const desk: Desk = { screen, log, control: false, pick: () => undefined };
   const resize = (): void => {
@@ -81,7 +83,8 @@ async function connect(id: string, into: HTMLElement, signal: AbortSignal, o: {
 
 async function sizeOf(id: string, signal: AbortSignal): Promise<{ cols: number; rows: number } | undefined> {
   try {
-    const { cols, rows } = await wire.call<{ cols: number; rows: number }>("run/screen", { runId: id }, signal);
+    const { cols, rows } = await wire.call<{ cols: number; rows: number }>("run/screen", { runId: id },
+      signal);
     return { cols, rows };
   } catch {
     return undefined; // it has no terminal
@@ -95,12 +98,12 @@ function isDetach(e: KeyboardEvent): boolean {
 
 export function TerminalView({ id }: { id: string }): JSX.Element {
   const { viewOnly, state } = useWire();
-  const list = useWatch<RunList>("run/list", {});
+  const list = useCall<RunList>("run/list", {});
   const run = list.value?.runs.find((r) => r.runId === id);
   const known = list.value !== undefined;
   const into = useRef<HTMLDivElement>(null);
   const desk = useRef<Desk | undefined>(undefined);
-  const [place, setPlace] = useState<Place>();
+  const [place, setPlace] = useState(start);
   const [error, setError] = useState<Error>();
   const [control, setControl] = useState(false);
   const tty = run?.tty ?? false;
@@ -111,7 +114,8 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
       if (!end.signal.aborted) setError(e as Error);
     };
     setControl(false);
-    connect(id, into.current!, end.signal, { tty, place: setPlace, fail }).then((d) => (desk.current = d), fail);
+    connect(id, into.current!, end.signal, { tty, place: setPlace, fail }).then((d) => (desk.current = d),
+      fail);
     return () => end.abort();
   }, [id, known, run === undefined, tty]);
   useEffect(() => {
@@ -133,20 +137,26 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
   }, [alive]);
   const title = run === undefined ? `Session ${id}` : words(run.argv);
   return (
-    <View name="sessions" title={`Session ${id}`} wide tools={<button data-testid="detach" onClick={leave}>Back to sessions <kbd>Ctrl \</kbd></button>}>
+    <View name="sessions" title={`Session ${id}`} wide tools={<button data-testid="detach"
+      onClick={leave}>Back to sessions <kbd>Ctrl \</kbd></button>}>
       {known && run === undefined ? (
-        <Failed error={new Error(`There is no session ${id} any more. Those that have ended are known for an hour.`)} />
+        <Failed error={new Error(`There is no session ${id}. Those that have ended are known for an hour.`)}
+          />
       ) : error !== undefined ? <Failed error={error} /> : null}
       {run === undefined ? null : (
         <>
-          <p class="term-head"><State run={run} /><code class="one-line" title={title}><Foreign text={title} /></code></p>
-          <Tools id={id} desk={desk} alive={alive} control={control} take={take} viewOnly={viewOnly} place={place} />
+          <p class="term-head"><State run={run} /><code class="one-line" title={title}><Foreign
+            text={title} /></code></p>
+          <Tools id={id} desk={desk} alive={alive} control={control} take={take} viewOnly={viewOnly}
+            place={place} />
         </>
       )}
       <div class={control ? "term-frame control" : "term-frame"} hidden={run === undefined}>
-        <div class="term" data-testid="terminal" ref={into} role="region" aria-label={`Output of session ${id}`} />
+        <div class="term" data-testid="terminal" ref={into} role="region"
+          aria-label={`Output of session ${id}`} />
       </div>
-      <p class="hint" role="status">{state !== "connected" ? "Not connected: the output goes on here when it is." : footer(place, control, alive)}</p>
+      <p class="hint" role="status">{state !== "connected"
+        ? "Not connected: the output goes on here when it is." : footer(place, control, alive)}</p>
     </View>
   );
 }
@@ -156,10 +166,12 @@ function State({ run }: { run: Run }): JSX.Element {
   return <span class={`badge ${s.kind}`}>{s.text}</span>;
 }
 
-function footer(place: Place | undefined, control: boolean, alive: boolean): string {
-  if (place === undefined) return "";
-  const range = place.from > 0 || !place.live ? `Bytes ${bytes(place.from)} to ${bytes(place.to)} of the output. ` : "";
-  if (control) return range + "Keys go to the command. Ctrl \\ leaves.";
+const mib = (n: number): string => (n / (1 << 20)).toFixed(2);
+
+function footer(place: Place, control: boolean, alive: boolean): string {
+  const to = place.live ? "on" : `to ${mib(place.to)} MiB`;
+  const range = place.from > 0 || !place.live ? `Output from ${mib(place.from)} MiB ${to}. ` : "";
+  if (control) return range + "Keys go to the command; take control again to give it back. Ctrl \\ leaves.";
   if (place.complete && place.live && !alive) return range + "The session has ended.";
   return range + (alive ? "You are watching: take control to type." : "");
 }
@@ -171,7 +183,7 @@ function Tools(p: {
   control: boolean;
   take(on: boolean): void;
   viewOnly: boolean;
-  place: Place | undefined;
+  place: Place;
 }): JSX.Element {
   const [signal, setSignal] = useState("SIGINT");
   const [stopping, setStopping] = useState(false);
@@ -185,17 +197,20 @@ function Tools(p: {
   };
   return (
     <div class="bar">
-      <button data-testid="take-control" class={p.control ? "accent" : ""} aria-pressed={p.control} disabled={!usable}
+      <button data-testid="take-control" class={p.control ? "accent" : ""} aria-pressed={p.control}
+        disabled={!usable}
         title={p.viewOnly ? "This console is view-only" : ""} onClick={() => p.take(!p.control)}>
-        {p.control ? "Release control" : "Take control"}
+        Take control
       </button>
       <span class="group">
-        <select aria-label="Signal" data-testid="signal-name" value={signal} disabled={!usable} onChange={(e) => setSignal(e.currentTarget.value)}>
+        <select aria-label="Signal" data-testid="signal-name" value={signal} disabled={!usable}
+          onChange={(e) => setSignal(e.currentTarget.value)}>
           {signals.map((s) => <option value={s}>{s}</option>)}
         </select>
         <button data-testid="signal" disabled={!usable} onClick={send}>Send signal</button>
       </span>
-      <button data-testid="stop" class="danger-quiet" disabled={!usable} onClick={() => setStopping(true)}>Stop</button>
+      <button data-testid="stop" class="danger-quiet" disabled={!usable}
+        onClick={() => setStopping(true)}>Stop</button>
       <span class="space" />
       <LogTools {...p} />
       {stopping ? (
@@ -207,7 +222,8 @@ function Tools(p: {
   );
 }
 
-function LogTools({ desk, place }: { desk: { current: Desk | undefined }; place: Place | undefined }): JSX.Element {
+function LogTools({ desk, place }: { desk: { current: Desk | undefined };
+  place: Place }): JSX.Element {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState("");
   const find = async (back: boolean): Promise<void> => {
@@ -240,9 +256,12 @@ function LogTools({ desk, place }: { desk: { current: Desk | undefined }; place:
       }} onEnter={(shift) => void find(!shift)} />
       {busy === "" ? null : <span class="hint">{busy}</span>}
       <span class="group">
-        <button data-testid="log-older" title="Older output" disabled={(place?.from ?? 0) === 0} onClick={() => turn(true)}>Older</button>
-        <button data-testid="log-newer" disabled={place?.live ?? true} onClick={() => turn(false)}>Newer</button>
-        <button data-testid="log-live" disabled={place?.live ?? true} onClick={() => void desk.current?.log.live().catch(tellError)}>Live</button>
+        <button data-testid="log-older" title="Older output" disabled={place.from === 0}
+          onClick={() => turn(true)}>Older</button>
+        <button data-testid="log-newer" disabled={place.live}
+          onClick={() => turn(false)}>Newer</button>
+        <button data-testid="log-live" disabled={place.live}
+          onClick={() => void desk.current?.log.live().catch(tellError)}>Live</button>
       </span>
       <button data-testid="copy-screen" onClick={() => {
         void import("./term.js").then(({ textOf }) => desk.current && copy(textOf(desk.current.screen.term)));

@@ -1,10 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything that does not show itself: controls, formats such as those of bidirectional text, blanks but the space,
-// and letters without a picture (as internal/text.Visible).
-const hidden =
-  /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u2800\u2d7f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]|(?! )\p{Zs}/u;
+// Everything that does not show itself: controls, formats such as those of bidirectional text, blanks but
+// the space, and letters without a picture (as internal/text.Visible).
+const hidden = new RegExp(
+  "[\\p{C}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\u2800\\u2d7f\\u034f\\u115f\\u1160\\u17b4\\u17b5" +
+    "\\u3164\\uffa0\\u{1107f}\\u{13440}\\u{13447}-\\u{13455}\\u{16fe4}\\u{1d159}]|(?! )\\p{Zs}",
+  "u",
+);
 
 const short: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x07": "\\a", "\b": "\\b" };
 
@@ -12,7 +15,8 @@ function escaped(c: string): string {
   const code = c.codePointAt(0)!;
   if (short[c] !== undefined) return short[c];
   if (code < 0x80) return "\\x" + code.toString(16).padStart(2, "0");
-  return code > 0xffff ? "\\U" + code.toString(16).padStart(8, "0") : "\\u" + code.toString(16).padStart(4, "0");
+  return code > 0xffff ? "\\U" + code.toString(16).padStart(8, "0") : "\\u" + code.toString(16).padStart(4,
+    "0");
 }
 
 /** A piece of a text as it is shown: `hidden` ones stand for a character that does not show itself. */
@@ -78,7 +82,8 @@ export function ago(ms: number): string {
 
 /** Returns a time, such as `Nov 29, 14:03:07`. */
 export function time(ms: number): string {
-  const format = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+  const format = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
+    second: "2-digit" } as const;
   return new Date(ms).toLocaleString("en", { ...format, hourCycle: "h23" });
 }
 

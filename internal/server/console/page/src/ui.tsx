@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { ago, line, pieces } from "./text.js";
 import { Refusal, wire } from "./wire.js";
 
@@ -11,7 +11,8 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
   return (
     <bdi>
       {pieces(text, lines).map((p) =>
-        p.hidden ? <span class="hidden-char" title="a character that does not show itself">{p.text}</span> : p.text,
+        p.hidden ? <span class="hidden-char" title="a character that does not show itself">{p.text}</span>
+          : p.text,
       )}
     </bdi>
   );
@@ -20,7 +21,7 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
 /** Renders its user again when the state of the connection changes, and returns the connection. */
 export function useWire(): typeof wire {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => wire.listen(() => again(undefined as never)), []);
+  useLayoutEffect(() => wire.listen(() => again(undefined as never)), []); // before anything can change
   return wire;
 }
 
@@ -30,53 +31,35 @@ export interface Loaded<T> {
   error?: Error;
 }
 
-/** Watches a method while its user is shown, with the parameters that `key` stands for. */
-export function useWatch<T extends { version?: string }>(method: string, params: object, key = ""): Loaded<T> {
-  const [got, set] = useState<Loaded<T>>({});
+/**
+ * Calls a method with the parameters that `key` stands for, again after each new connection and by `reload`,
+ * and after each change if its answer has a `version`; else also when the window is looked at again.
+ */
+export function useCall<T extends { version?: string }>(
+  method: string,
+  params: object = {},
+  key = "",
+): Loaded<T> & { reload(): void } {
+  const [got, set] = useState<Loaded<T> & { of?: string }>({});
+  const [count, again] = useReducer((n: number) => n + 1, 0);
+  const reload = (): void => again(undefined as never);
+  const of = `${method} ${key}`;
   useEffect(() => {
     const end = new AbortController();
     void wire.watch<T>(method, params, end.signal, (value, error) =>
-      set((old) => (error === undefined ? { value: value! } : { ...old, error })),
+      set((old) => (error === undefined ? { of, value: value! } : { ...(old.of === of ? old
+        : { of }), error })),
     );
     return () => end.abort();
-  }, [method, key]);
-  return got;
-}
-
-/** Calls a method now, after each new connection, when the window is looked at again, and by `reload`. */
-export function useCall<T>(method: string, params: object, key = ""): Loaded<T> & { reload(): void } {
-  const [got, set] = useState<Loaded<T>>({});
-  const [count, again] = useReducer((n: number) => n + 1, 0);
-  const reload = (): void => again(undefined as never);
+  }, [of, count]);
+  const watched = got.value?.version !== undefined;
   useEffect(() => {
-    set({});
-    reload();
-  }, [method, key]);
-  useEffect(() => {
-    let times = wire.times;
-    const connected = wire.listen(() => {
-      if (wire.times !== times) reload();
-      times = wire.times;
-    });
+    if (watched) return undefined;
     addEventListener("focus", reload);
-    return () => {
-      connected();
-      removeEventListener("focus", reload);
-    };
-  }, []);
-  useEffect(() => {
-    const end = new AbortController();
-    void wire.ready(end.signal).then(async () => {
-      try {
-        const value = await wire.call<T>(method, params, end.signal);
-        if (!end.signal.aborted) set({ value });
-      } catch (e) {
-        if (e instanceof Refusal && !end.signal.aborted) set((old) => ({ ...old, error: e }));
-      }
-    });
-    return () => end.abort();
-  }, [count]);
-  return { ...got, reload };
+    return () => removeEventListener("focus", reload);
+  }, [watched]);
+  const { value, error } = got.of === of ? got : {};
+  return { ...(value === undefined ? {} : { value }), ...(error === undefined ? {} : { error }), reload };
 }
 
 /** Something to tell, until it is dismissed. */
@@ -95,9 +78,14 @@ function setNotes(all: Note[]): void {
   for (const f of noteListeners) f();
 }
 
-/** Tells something. Words of others in it are escaped. */
+// How long good news stay.
+const noteTime = 10_000;
+
+/** Tells something. Words of others in it are escaped. What is bad stays until it is dismissed. */
 export function tell(text: string, bad = false): void {
-  setNotes([...notes.filter((n) => n.text !== text), { id: ++lastNote, text, bad }]);
+  const id = ++lastNote;
+  setNotes([...notes.filter((n) => n.text !== text), { id, text, bad }]);
+  if (!bad) setTimeout(() => setNotes(notes.filter((n) => n.id !== id)), noteTime);
 }
 
 /** Tells an error. */
@@ -107,7 +95,7 @@ export function tellError(e: unknown): void {
 
 export function Notes(): JSX.Element {
   const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const f = (): void => again(undefined as never);
     noteListeners.add(f);
     return () => noteListeners.delete(f) as unknown as void;
@@ -117,7 +105,8 @@ export function Notes(): JSX.Element {
       {notes.map((n) => (
         <div class={n.bad ? "note bad" : "note"} data-testid="notice" key={n.id}>
           <span><Foreign text={n.text} /></span>
-          <button class="quiet" aria-label="Dismiss" onClick={() => setNotes(notes.filter((o) => o !== n))}>×</button>
+          <button class="quiet" aria-label="Dismiss"
+            onClick={() => setNotes(notes.filter((o) => o !== n))}>×</button>
         </div>
       ))}
     </div>
@@ -125,9 +114,11 @@ export function Notes(): JSX.Element {
 }
 
 /** A view: a heading, and what is below it. */
-export function View(p: { name: string; title: string; tools?: ComponentChildren; wide?: boolean; children: ComponentChildren }): JSX.Element {
+export function View(p: { name: string; title: string; tools?: ComponentChildren; wide?: boolean;
+  children: ComponentChildren }): JSX.Element {
   return (
-    <section class={p.wide ? "view wide" : "view"} data-testid={`view-${p.name}`} aria-labelledby="view-title">
+    <section class={p.wide ? "view wide" : "view"} data-testid={`view-${p.name}`}
+      aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title" tabIndex={-1}>{p.title}</h1>
         {p.tools === undefined ? null : <div class="tools">{p.tools}</div>}
@@ -155,12 +146,14 @@ export function Failed({ error }: { error: Error }): JSX.Element {
     <div class="empty" role="alert">
       <p class="empty-title">{here ? "Not available for another machine" : "This cannot be shown"}</p>
       <p><Foreign text={error.message} /></p>
-      {here ? <p>This console shows an exec-server of another machine. Run <code>sallyport console</code> there.</p> : null}
+      {here ? <p>This console shows an exec-server of another machine. Run <code>sallyport
+        console</code> there.</p> : null}
     </div>
   );
 }
 
-export function Loading(): JSX.Element {
+export function Loading(): JSX.Element | null {
+  if (useWire().state === "gone") return null;
   return <p class="loading" aria-busy="true">Loading…</p>;
 }
 
@@ -182,12 +175,22 @@ export function useSeconds(on: boolean): void {
 
 /** Copies a text, and says so. */
 export async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    tell("Copied.");
-  } catch {
-    tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
-  }
+  const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  if (copied || copyByHand(text)) tell("Copied.");
+  else tell("The browser does not allow to copy here; select the text, and copy it yourself.", true);
+}
+
+// copyByHand copies where the page may not use the clipboard, such as without TLS on another address.
+function copyByHand(text: string): boolean {
+  const before = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return copied;
 }
 
 /** Asks before something is done. The first button that has the focus is the one that does nothing. */
@@ -215,16 +218,19 @@ export function Confirm(p: {
       {p.children}
       <div class="buttons end">
         <button data-testid="cancel" onClick={() => p.onClose(false)}>Cancel</button>
-        <button data-testid="confirm" class={p.danger ? "danger" : "accent"} onClick={() => p.onClose(true)}>{p.action}</button>
+        <button data-testid="confirm" class={p.danger ? "danger" : "accent"}
+          onClick={() => p.onClose(true)}>{p.action}</button>
       </div>
     </dialog>
   );
 }
 
 /** A search box. */
-export function Search(p: { value: string; label: string; onInput(text: string): void; onEnter?(back: boolean): void }): JSX.Element {
+export function Search(p: { value: string; label: string; onInput(text: string): void;
+  onEnter?(back: boolean): void }): JSX.Element {
   return (
-    <input type="search" class="search" data-testid="search" aria-label={p.label} placeholder={p.label} value={p.value}
+    <input type="search" class="search" data-testid="search" aria-label={p.label} placeholder={p.label}
+      value={p.value}
       spellcheck={false} autocomplete="off" onInput={(e) => p.onInput(e.currentTarget.value)}
       onKeyDown={(e) => {
         if (e.key !== "Enter") return;
@@ -244,8 +250,19 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
+const ends: Record<string, string> = {
+  timed_out: "time limit exceeded",
+  oom: "memory limit exceeded",
+  pids: "process limit exceeded",
+  disk: "disk limit exceeded",
+  output: "output limit exceeded",
+  not_found: "program not found",
+  unavailable: "sandbox not available",
+};
+
 /** Returns how something ended, in a word, and whether that is well. */
-export function ending(end: string | null | undefined, exitCode: number | null | undefined, signal?: number | string): { text: string; bad: boolean } {
+export function ending(end: string | null | undefined, exitCode: number | null | undefined,
+  signal?: number | string): { text: string; bad: boolean } {
   switch (end) {
     case "exited":
       return { text: `exit ${exitCode ?? "?"}`, bad: exitCode !== 0 };
@@ -254,8 +271,9 @@ export function ending(end: string | null | undefined, exitCode: number | null |
     case null:
     case undefined:
     case "":
-      return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`, bad: exitCode !== 0 };
+      return { text: exitCode === null || exitCode === undefined ? "no end known" : `exit ${exitCode}`,
+        bad: exitCode !== 0 };
     default:
-      return { text: line(end).replaceAll("_", " "), bad: true };
+      return { text: ends[end] ?? line(end), bad: true };
   }
 }

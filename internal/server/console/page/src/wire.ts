@@ -1,7 +1,10 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-/** What is on the other side of the page: `connected`, `reconnecting` (it is tried again), `gone` (a new URL is needed). */
+/**
+ * What is on the other side of the page: `connected`, `reconnecting` (it is tried again), `gone` (a new URL
+ * is needed).
+ */
 export type State = "connected" | "reconnecting" | "gone";
 
 /** An error of the server. `reason` is a word for programs. */
@@ -29,7 +32,10 @@ const secretKey = "sallyport.secret";
 const minPause = 100;
 const maxPause = 5000;
 
-/** The connection to the console: one WebSocket after the other, on which the exec-server's protocol is spoken. */
+/**
+ * The connection to the console: one WebSocket after the other, on which the exec-server's protocol is
+ * spoken.
+ */
 export class Wire {
   state: State = "reconnecting";
   /** Why it is not connected; empty at the begin. */
@@ -149,7 +155,8 @@ export class Wire {
   }
 
   #receive(text: string): void {
-    const m = JSON.parse(text) as { id?: number; method?: string; result?: never; error?: { message: string; data?: object } };
+    const m = JSON.parse(text) as { id?: number; method?: string; result?: never; error?: { message: string;
+      data?: object } };
     if (m.method !== undefined || m.id === undefined) return; // the page asks for no events
     const call = this.#calls.get(m.id);
     this.#calls.delete(m.id);
@@ -181,7 +188,10 @@ export class Wire {
     });
   }
 
-  /** Performs a request. Rejects with a {@link Refusal}, or a {@link Cut} if it is not connected or not any more. */
+  /**
+   * Performs a request. Rejects with a {@link Refusal}, or a {@link Cut} if it is not connected or not any
+   * more.
+   */
   call<T>(method: string, params: object = {}, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(new Cut("canceled"));
     if (this.state !== "connected") return Promise.reject(new Cut("not connected to the console"));
@@ -203,8 +213,8 @@ export class Wire {
   }
 
   /**
-   * Gives f the answer to a method now, after each change that its `version` tells, and after each new connection,
-   * until the signal ends. Errors go to f, too.
+   * Gives f the answer to a method now, after each change that its `version` tells, and after each new
+   * connection, until the signal ends. Errors go to f, too.
    */
   async watch<T extends { version?: string }>(
     method: string,

@@ -1,0 +1,215 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// A versioned list is what a client reads of a list.
+type versioned struct {
+	Runs []struct {
+		RunID             string
+		Starting, Running bool
+		WaitsFor          string
+	}
+	Questions []struct {
+		RunID, Digest string
+		Request       struct{ ID string }
+	}
+	Version string
+}
+
+// waits asks for a list that is another one than l, and returns a function that waits for the answer.
+func (d *driver) waits(method string, l *versioned) func() *versioned {
+	d.t.Helper()
+	d.id++
+	id := fmt.Sprint(d.id)
+	d.post(map[string]any{"id": d.id, "method": method,
+		"params": map[string]any{"since": l.Version, "waitMs": 3_600_000}})
+	d.result(new(versioned), method, nil) // whatever is to be answered at once is answered by now
+	for _, m := range d.passed {
+		if string(m.ID) == id {
+			d.t.Errorf("%s did not wait: %s", method, m.Result)
+		}
+	}
+	return func() *versioned {
+		d.t.Helper()
+		m := d.until(func(m *message) bool { return string(m.ID) == id })
+		var now versioned
+		if m.Error != nil || json.Unmarshal(m.Result, &now) != nil || now.Version == "" ||
+			now.Version == l.Version {
+			d.t.Fatalf("%+v, %s", m.Error, m.Result)
+		}
+		return &now
+	}
+}
+
+func (d *driver) list(method string) *versioned {
+	d.t.Helper()
+	l := new(versioned)
+	d.result(l, method, nil)
+	if l.Version == "" {
+		d.t.Fatalf("%s has no version", method)
+	}
+	return l
+}
+
+// TestListWaits: a list that is waited for comes with each change: a run that comes, asks, is answered,
+// begins, ends and is removed. What others do is no change.
+func TestListWaits(t *testing.T) {
+	o := runOptions()
+	asks := make(chan struct{}, 10)
+	o.Prepare = boarded(asks)
+	server := run(t, o)
+	d, again, mallory := drive(t, server.as("alice"), nil), drive(t, server.as("alice"), nil),
+		drive(t, server.as("mallory"), nil)
+	all, open := d.list("run/list"), d.list("question/list")
+	other := mallory.waits("run/list", mallory.list("run/list"))
+
+	comes, asked := d.waits("run/list", all), d.waits("question/list", open)
+	again.post(map[string]any{"id": "s", "method": "run/start",
+		"params": map[string]any{"args": []string{"--ask", "sleep", "1000"}, "cwd": t.TempDir()}})
+	if all = comes(); len(all.Runs) != 1 || !all.Runs[0].Starting {
+		t.Errorf("a new run: %+v", all)
+	}
+	if open = asked(); len(open.Questions) != 1 || open.Questions[0].RunID != all.Runs[0].RunID {
+		t.Fatalf("a question: %+v", open)
+	}
+	if all.Runs[0].WaitsFor == "" { // it was listed before its question
+		all = d.waits("run/list", all)()
+	}
+	if len(all.Runs) != 1 || all.Runs[0].WaitsFor != "answer" {
+		t.Errorf("a run that asks: %+v", all)
+	}
+
+	begins, answered := d.waits("run/list", all), d.waits("question/list", open)
+	q := open.Questions[0]
+	again.result(new(struct{}), "question/answer", map[string]any{"id": q.Request.ID, "digest": q.Digest,
+		"decision": "approved", "source": "console"})
+	if open = answered(); len(open.Questions) != 0 {
+		t.Errorf("answered: %+v", open)
+	}
+	for all = begins(); all.Runs[0].Starting; {
+		all = d.waits("run/list", all)()
+	}
+	ends := d.waits("run/list", all)
+	run := map[string]any{"runId": q.RunID}
+	again.result(new(struct{}), "run/terminate", run)
+	if all = ends(); len(all.Runs) != 1 || all.Runs[0].Running {
+		t.Errorf("ended: %+v", all)
+	}
+	removed := d.waits("run/list", all)
+	again.result(new(struct{}), "run/remove", run)
+	if all = removed(); len(all.Runs) != 0 {
+		t.Errorf("removed: %+v", all)
+	}
+	mallory.runs(nil, "true")
+	if l := other(); len(l.Runs) != 1 {
+		t.Errorf("another owner: %+v", l)
+	}
+}
+
+// TestListWaitsEnd: a wait ends with its time, when it is canceled, and with its connection.
+func TestListWaitsEnd(t *testing.T) {
+	server := run(t, runOptions())
+	for _, method := range []string{"run/list", "question/list"} {
+		d := drive(t, server, nil)
+		l, same := d.list(method), new(versioned)
+		d.result(same, method, map[string]any{"since": l.Version, "waitMs": 1})
+		if same.Version != l.Version {
+			t.Errorf("%s after its time: %+v, want %+v", method, same, l)
+		}
+		d.result(same, method, map[string]any{"since": "another", "waitMs": 3_600_000})
+		d.result(same, method, map[string]any{"waitMs": 3_600_000}) // without a version
+		d.waits(method, l)
+		d.post(map[string]any{"method": "request/cancel", "params": map[string]any{"id": d.id - 1}})
+		id := fmt.Sprint(d.id - 1)
+		if m := d.until(func(m *message) bool { return string(m.ID) == id }); m.Error == nil ||
+			m.Error.Code != -32800 {
+			t.Errorf("%s was canceled: %+v, %s", method, m.Error, m.Result)
+		}
+		d.waits(method, l)
+		if err := d.close(); err != nil { // the end of the server waits for what is left
+			t.Fatal(err)
+		}
+	}
+	d := drive(t, server, nil)
+	d.waits("run/list", d.list("run/list"))
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyListWaits: as many waits as a connection may have are answered by one change; one more is refused.
+func TestManyListWaits(t *testing.T) {
+	const most = 1024
+	server := run(t, runOptions())
+	other := drive(t, server, nil)
+	d := &driver{caller: &caller{t: t}}
+	d.speaker = connectHolding(t, server, 2*most)
+	d.greet(nil)
+	params := map[string]any{"since": d.list("run/list").Version, "waitMs": 3_600_000}
+	for i := range most {
+		d.post(map[string]any{"id": fmt.Sprint("w", i), "method": "run/list", "params": params})
+	}
+	if m := d.call("run/list", params); m.Error == nil || m.Error.Code != -32600 {
+		t.Errorf("one wait too many: %+v, %s", m.Error, m.Result)
+	}
+	d.list("run/list") // one that does not wait is answered
+	other.runs(nil, "sleep", "1000")
+	for i := range most {
+		id := fmt.Sprintf("%q", fmt.Sprint("w", i))
+		if m := d.until(func(m *message) bool { return string(m.ID) == id }); m.Error != nil {
+			t.Fatalf("%+v", m.Error)
+		}
+	}
+}
+
+// TestAnsweredBy: an answer that came too late says who was first, and an unknown source is refused.
+func TestAnsweredBy(t *testing.T) {
+	o := runOptions()
+	asks := make(chan struct{}, 10)
+	o.Prepare = boarded(asks)
+	server := run(t, o)
+	for _, source := range []string{"", "user", "console"} {
+		d, again := drive(t, server, nil), drive(t, server, nil)
+		d.post(map[string]any{"id": "s", "method": "run/start",
+			"params": map[string]any{"args": []string{"--ask", "sleep", "1000"}, "cwd": t.TempDir()}})
+		<-asks
+		q := again.list("question/list").Questions[0]
+		answer := map[string]any{"id": q.Request.ID, "digest": q.Digest, "decision": "approved", "source": "hook"}
+		if m := again.call("question/answer", answer); m.Error == nil || m.Error.Code != -32602 {
+			t.Errorf("a source that is no person: %+v", m.Error)
+		}
+		answer["source"] = source
+		again.result(new(struct{}), "question/answer", answer)
+		want := source
+		if want == "" {
+			want = "user"
+		}
+		for _, digest := range []string{q.Digest, "another"} {
+			answer["digest"] = digest
+			if m := again.call("question/answer", answer); m.Error == nil ||
+				m.Error.Data.Reason != "unknownQuestion" || m.Error.Data.By != want {
+				t.Errorf("%q answered again: %+v", source, m.Error)
+			}
+		}
+		m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
+		var r startedRun
+		if err := json.Unmarshal(m.Result, &r); err != nil || !r.Started {
+			t.Errorf("%s, %v", m.Result, err)
+		}
+		run := map[string]any{"runId": r.RunID}
+		d.result(new(struct{}), "run/terminate", run)
+		var over struct{ Result outcome }
+		d.result(&over, "run/result", run)
+		if all := over.Result.Approvals; len(all) != 1 || all[0].Source != want {
+			t.Errorf("%+v, want one of %s", all, want)
+		}
+		d.result(new(struct{}), "run/remove", run)
+	}
+}
