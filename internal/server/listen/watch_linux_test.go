@@ -96,8 +96,8 @@ func TestWatchQuestions(t *testing.T) {
 	if err := late.questions.Answer("abb-2", approval.Decision{}); err != nil || (<-third).err != nil {
 		t.Error(err)
 	}
-	late.Close()
 	w.until(t, 0)
+	late.Close()
 	for id, by := range map[string]approval.Source{"abb-1": approval.FromConsole, "abb-2": approval.FromUser} {
 		if err := w.Answer(&wire.QuestionAnswer{ID: id}); !errors.As(err, &before) || before.By != by {
 			t.Errorf("%s after the end of its process: %v, want %s", id, err, by)
@@ -162,6 +162,7 @@ func TestWatchGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := watch(t)
+	defer w.Close() // before patience is another one
 	newPost(t, passes).ask(t, request("abc-1"))
 	if l := w.until(t, 1); len(l.Silent) != 2 || !strings.Contains(l.Silent[0], "process 17 ") {
 		t.Errorf("%q", l.Silent)
