@@ -34,8 +34,8 @@ func (s seat) browser(t *testing.T) (end func()) {
 // must not be read before its end.
 func (s seat) inConsole(t *testing.T, words ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	cmd := s.command(t, append(append([]string{"sallyport", "run", "-a", "untrusted"}, words...), "--", "touch",
-		"made")...)
+	all := append([]string{"sallyport", "run", "-a", "untrusted"}, words...)
+	cmd := s.command(t, append(all, "--", "touch", "made")...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	said := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = said, said
@@ -79,18 +79,20 @@ func TestAskInConsole(t *testing.T) {
 	if left := time.Until(time.UnixMilli(q.Expires)); left > 10*time.Minute {
 		t.Errorf("%v are left", left)
 	}
-	answer := &wire.QuestionAnswer{ID: q.Request.ID, Digest: q.Digest, Decision: "approved", Source: "console"}
+	answer := &wire.QuestionAnswer{ID: q.Request.ID, Digest: q.Digest, Decision: "approved",
+		Source: "console"}
 	if err := w.Answer(answer); err != nil {
 		t.Error(err)
 	}
-	if err := cmd.Wait(); err != nil ||
-		!strings.Contains(said.String(), "sallyport: asks in the console, 600 s left; sallyport approve ") {
+	const asks = "sallyport: asks in the console, 600 s left; sallyport approve "
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), asks) {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := os.Lstat(s.work + "/made"); err != nil {
 		t.Error(err)
 	}
-	if out := s.must(t, "audit", "show", "--approved-by", "console"); !strings.Contains(out, "approved by console") {
+	out := s.must(t, "audit", "show", "--approved-by", "console")
+	if !strings.Contains(out, "approved by console") {
 		t.Errorf("the audit log lacks the answer: %s", out)
 	}
 

@@ -81,7 +81,8 @@ func TestWatchQuestions(t *testing.T) {
 	}
 	var before *AnsweredError
 	err := l.Answer("abb-1", approval.Approved, "", "")
-	if !errors.As(err, &before) || before.By != approval.FromConsole || !errors.Is(err, ErrUnknownQuestion) {
+	if !errors.As(err, &before) || before.By != approval.FromConsole ||
+		!errors.Is(err, ErrUnknownQuestion) {
 		t.Errorf("answered again: %v", err)
 	}
 	if l := w.until(t, 1); l.Pending[0].Request.ID != "abc-1" {
@@ -98,7 +99,8 @@ func TestWatchQuestions(t *testing.T) {
 	}
 	w.until(t, 0)
 	late.Close()
-	for id, by := range map[string]approval.Source{"abb-1": approval.FromConsole, "abb-2": approval.FromUser} {
+	for id, by := range map[string]approval.Source{"abb-1": approval.FromConsole,
+		"abb-2": approval.FromUser} {
 		if err := w.Answer(&wire.QuestionAnswer{ID: id}); !errors.As(err, &before) || before.By != by {
 			t.Errorf("%s after the end of its process: %v, want %s", id, err, by)
 		}
@@ -246,14 +248,14 @@ func TestInConsole(t *testing.T) {
 	<-waits
 	another()
 	denied("closed", "was closed", <-out)
-	if names, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/" + consolesDir + "/*"); err != nil ||
-		len(names) > 0 {
-		t.Errorf("left: %q, %v", names, err)
+	if left, err := socketsIn(consolesDir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 
 	p.Wait = time.Hour // then no console is needed
 	out = p.ask(t, request("abc-4"))
-	if err := list(t).Answer("abc-4", approval.Approved, "", ""); err != nil || (<-out).d.Answer != approval.Approved {
+	err = list(t).Answer("abc-4", approval.Approved, "", "")
+	if err != nil || (<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
 }
