@@ -47,6 +47,11 @@ func lived(t *testing.T) (*seat, *tab) {
 // show opens a view as lived has filled it, with a detail where it has one.
 func (p *tab) show(view string) {
 	p.t.Helper()
+	if view == "terminal" {
+		p.openSession("listening")
+		p.shows("listening on")
+		return
+	}
 	p.view(view)
 	switch view {
 	case "questions":
@@ -65,9 +70,6 @@ func (p *tab) show(view string) {
 		p.wait("play")
 	case "machine":
 		p.wait("revoke")
-	case "terminal":
-		p.openSession("listening")
-		p.shows("listening on")
 	}
 }
 
