@@ -26,7 +26,8 @@ fit, and 122 if the policy forbids it; nothing was changed then.
 `
 
 // patchFlagNames are the flags of run that say where a patch applies and who is asked.
-var patchFlagNames = []string{"sandbox", "cd", "profile", "approval", "approver", "approval-wait", "ask-in-console", "rw", "ro",
+var patchFlagNames = []string{"sandbox", "cd", "profile", "approval", "approver", "approval-wait",
+	"ask-in-console", "rw", "ro",
 	"deny", "grant", "tmp", "no-stage", "level", "set", "config", "no-config", "json", "jsonl", "quiet",
 	"verbose"}
 

@@ -37,6 +37,7 @@ func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
 		// of the command itself
 		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules",
+		"--ask-in-console", "--no-ask-in-console",
 		"--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach",
 		"--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key",
 		"--remote-tls-ca", "--timeout", "--kill-after",

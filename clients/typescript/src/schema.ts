@@ -3,6 +3,11 @@
 
 // Made by scripts/generate.mjs from docs/protocol.schema.json; do not edit.
 
+export interface Answered {
+  by: string;
+  id: string;
+}
+
 export interface ApprovalDecided {
   decision: "denied" | "abort" | "timed_out" | "approved" | "approved_for_session" | "approved_execpolicy_amendment" | "network_policy_amendment";
   deny?: boolean;
@@ -1435,6 +1440,7 @@ export interface QuestionListParams {
 } | null
 
 export interface QuestionListResult {
+  answered?: Answered[];
   approved: Approved[];
   omitted: number;
   questions: Question[];

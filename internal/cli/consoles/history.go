@@ -93,12 +93,11 @@ func recordedOf(body []byte) (recorded, bool) {
 		return recorded{}, false
 	}
 	return recorded{r.Run, r.Start.UnixMilli(), append([]string{}, r.Args...), r.Dir, r.End, r.ExitCode,
-		r.Signal,
-		r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
+		r.Signal, r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
-// list is history/list, which waits for another version with since: the runs that ended last first, from behind a place on. There may be several logs,
-// one after the other.
+// list is history/list: the runs that ended last first, from behind a place on. With since it waits for
+// another version. There may be several logs, one after the other.
 func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Before string `json:"before"` // as the number of a log, and of a line in it

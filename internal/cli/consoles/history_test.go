@@ -128,8 +128,10 @@ func TestHistoryPages(t *testing.T) {
 		t.Errorf("%d runs are left after %d pages", seen, pages)
 	}
 	newest, last := list(`{"limit":3}`).Runs[0], runs+1
-	want := recorded{ID: fmt.Sprintf("run-%06d", last), Started: begin.Add(time.Duration(last) * time.Second).UnixMilli(),
-		Dir: "/src/project", Args: []string{"make", "-C", fmt.Sprintf("target-%d", last), "all"}, End: "exited",
+	want := recorded{ID: fmt.Sprintf("run-%06d", last),
+		Started: begin.Add(time.Duration(last) * time.Second).UnixMilli(),
+		Dir:     "/src/project", Args: []string{"make", "-C", fmt.Sprintf("target-%d", last), "all"},
+		End:      "exited",
 		ExitCode: last % 3, Duration: 1000}
 	if last%10 == 0 {
 		t.Fatal("a run with denials")

@@ -46,8 +46,8 @@ func Unasked(said string, rule *sallyport.Rule) (words, fix string) {
 	return said, ""
 }
 
-// Waiting says of a question for which there is no terminal who is asked, and for how long. Console says that a
-// console is open.
+// Waiting says of a question for which there is no terminal who is asked, and for how long. Console says that
+// one is open.
 func Waiting(r *approval.Request, d time.Duration, console bool) string {
 	id := ShellWord(r.ID)
 	if console {

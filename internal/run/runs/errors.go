@@ -45,7 +45,7 @@ type Error struct {
 	Taken  int   // how many bytes of a write were taken
 	// ExitCode is that of "sallyport run" for a run that is Invalid; else 0.
 	ExitCode int
-	// By is who has answered a question that is an UnknownQuestion, as [approval.AnsweredError] has it; else empty.
+	// By is who has answered a question that is unknown, as [approval.AnsweredError] has it; else empty.
 	By approval.Source
 }
 

@@ -115,7 +115,7 @@ func Answer(all []*Questions, id, digest string, d approval.Decision) error {
 	}
 	e := refuse(UnknownQuestion, "question %s is not open", text.Word(id))
 	if by != "" {
-		e = refuse(UnknownQuestion, "question %s is not open any more: it was answered (%s)", text.Word(id), by)
+		e = refuse(UnknownQuestion, "question %s was answered already, by: %s", text.Word(id), by)
 		e.By = by
 	}
 	return e

@@ -181,7 +181,8 @@ func TestAnsweredBy(t *testing.T) {
 			"params": map[string]any{"args": []string{"--ask", "sleep", "1000"}, "cwd": t.TempDir()}})
 		<-asks
 		q := again.list("question/list").Questions[0]
-		answer := map[string]any{"id": q.Request.ID, "digest": q.Digest, "decision": "approved", "source": "hook"}
+		answer := map[string]any{"id": q.Request.ID, "digest": q.Digest, "decision": "approved",
+			"source": "hook"}
 		if m := again.call("question/answer", answer); m.Error == nil || m.Error.Code != -32602 {
 			t.Errorf("a source that is no person: %+v", m.Error)
 		}

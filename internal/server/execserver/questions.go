@@ -94,7 +94,8 @@ func lastAnswered(q *runs.Questions) []approval.AnsweredQuestion {
 }
 
 func questionList(all []*runs.Questions, version string) (any, error) {
-	list, size := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}, Version: version}, 0
+	list := wire.QuestionList{Questions: []wire.Question{}, Approved: []wire.Approved{}, Version: version}
+	size := 0
 	for _, q := range all {
 		for _, r := range q.Open.Pending() {
 			text, digest, err := runs.Question(r)
@@ -106,7 +107,8 @@ func questionList(all []*runs.Questions, version string) (any, error) {
 				continue
 			}
 			list.Questions = append(list.Questions,
-				wire.Question{RunID: q.RunID, Digest: digest, Request: text, Expires: q.Limits.Of(r.ID)})
+				wire.Question{RunID: q.RunID, Digest: digest, Request: text,
+					Expires: q.Limits.Of(r.ID)})
 		}
 		for _, o := range lastAnswered(q) {
 			list.Answered = append(list.Answered, wire.Answered{ID: o.ID, By: string(o.By)})

@@ -31,7 +31,7 @@ type Question struct {
 	Request *approval.Request `json:"request"`
 	// RunID is that of a run of an exec-server, such as the daemon; empty for others.
 	RunID string `json:"-"`
-	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no limit that is known.
+	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no known limit.
 	Expires int64 `json:"-"`
 	// Digest identifies what Text says, which is Request as an approver program gets it.
 	Digest string          `json:"-"`
@@ -114,7 +114,8 @@ func ListQuestions(file string) (*QuestionListing, error) {
 func (l *QuestionListing) add(f *followed) {
 	switch {
 	case f.failed == nil && f.listed != nil:
-		l.Pending, l.Session = append(l.Pending, f.listed.Pending...), append(l.Session, f.listed.Session...)
+		l.Pending = append(l.Pending, f.listed.Pending...)
+		l.Session = append(l.Session, f.listed.Session...)
 		l.Silent = append(l.Silent, f.listed.Silent...)
 	case f.failed != nil && !errors.Is(f.failed, ErrUnknownQuestion):
 		l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", f.pid,
@@ -130,8 +131,8 @@ func (l *QuestionListing) take(d questionSocket, list *wire.QuestionList) error 
 		if err := json.Unmarshal(q.Request, &r); err != nil || r == nil {
 			return errors.New("its answer has a question that cannot be read")
 		}
-		open = append(open, Question{PID: d.pid, Request: r, RunID: q.RunID, Digest: q.Digest, Text: q.Request,
-			Expires: q.Expires, socket: d})
+		open = append(open, Question{PID: d.pid, Request: r, RunID: q.RunID, Digest: q.Digest,
+			Text: q.Request, Expires: q.Expires, socket: d})
 	}
 	l.Pending = append(l.Pending, open...)
 	for _, s := range list.Approved {

@@ -29,11 +29,11 @@ type QuestionServer struct {
 	// BeforeIsFinal says that Before was asked about everything: where it passes and no one is in front of
 	// the terminal, no question is open for longer than Wait.
 	BeforeIsFinal bool
-	// InConsole has a question that no one in front of a terminal answers wait for 10 minutes, where Wait is 0,
-	// as long as a console of this user is open; else it is denied at once.
+	// InConsole has a question for which there is no terminal wait for 10 minutes, where Wait is 0, as long
+	// as a console of this user is open; else it is denied at once.
 	InConsole bool
-	// Waits is called for each question that begins to wait so, with how long, and whether a console is open;
-	// nil does nothing.
+	// Waits is called for each question that begins to wait so, with how long, and whether a console is
+	// open; nil does nothing.
 	Waits func(r *approval.Request, wait time.Duration, console bool)
 	// Remembered and Revoke are those of the Runner. They must not be nil.
 	Remembered func() []approval.Remembered
@@ -82,11 +82,13 @@ func (p *QuestionServer) Approve(ctx context.Context, r *approval.Request) (appr
 }
 
 // noConsole is why a question is denied that only a console could answer.
-const noConsole = "no console is open that could answer; start one with sallyport console, or use --approval-wait DUR"
+const noConsole = "no console is open that could answer; start one with sallyport console, or use " +
+	"--approval-wait DUR"
 
 // elsewhere returns when the time for an answer from elsewhere is over, or ctx has ended. It passes if there
 // is none.
-func (p *QuestionServer) elsewhere(ctx context.Context, r *approval.Request, listens bool) (approval.Decision, error) {
+func (p *QuestionServer) elsewhere(ctx context.Context, r *approval.Request,
+	listens bool) (approval.Decision, error) {
 	wait := p.Wait
 	// It would be denied otherwise before anyone elsewhere sees it.
 	if r.Waiting && (wait > 0 || !p.BeforeIsFinal) {

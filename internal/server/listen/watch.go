@@ -136,7 +136,8 @@ func (w *QuestionWatch) follow(f *followed, told func()) {
 	err := f.with(w.life, func(ctx context.Context, c *wire.Client) error {
 		for since := ""; ; {
 			var list wire.QuestionList
-			if err := c.Call(ctx, "question/list", wire.ListWait{Since: since, WaitMs: math.MaxInt32}, &list); err != nil {
+			err := c.Call(ctx, "question/list", wire.ListWait{Since: since, WaitMs: math.MaxInt32}, &list)
+			if err != nil {
 				return err
 			}
 			now := new(QuestionListing)

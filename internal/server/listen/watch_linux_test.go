@@ -81,7 +81,8 @@ func TestWatchQuestions(t *testing.T) {
 	}
 	var before *AnsweredError
 	err := l.Answer("abb-1", approval.Approved, "", "")
-	if !errors.As(err, &before) || before.By != approval.FromConsole || !errors.Is(err, ErrUnknownQuestion) {
+	if !errors.As(err, &before) || before.By != approval.FromConsole ||
+		!errors.Is(err, ErrUnknownQuestion) {
 		t.Errorf("answered again: %v", err)
 	}
 	if l := w.until(t, 1); l.Pending[0].Request.ID != "abc-1" {
@@ -96,9 +97,10 @@ func TestWatchQuestions(t *testing.T) {
 	if err := late.questions.Answer("abb-2", approval.Decision{}); err != nil || (<-third).err != nil {
 		t.Error(err)
 	}
-	late.Close()
 	w.until(t, 0)
-	for id, by := range map[string]approval.Source{"abb-1": approval.FromConsole, "abb-2": approval.FromUser} {
+	late.Close()
+	for id, by := range map[string]approval.Source{"abb-1": approval.FromConsole,
+		"abb-2": approval.FromUser} {
 		if err := w.Answer(&wire.QuestionAnswer{ID: id}); !errors.As(err, &before) || before.By != by {
 			t.Errorf("%s after the end of its process: %v, want %s", id, err, by)
 		}
@@ -162,6 +164,7 @@ func TestWatchGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := watch(t)
+	defer w.Close() // before patience is another one
 	newPost(t, passes).ask(t, request("abc-1"))
 	if l := w.until(t, 1); len(l.Silent) != 2 || !strings.Contains(l.Silent[0], "process 17 ") {
 		t.Errorf("%q", l.Silent)
@@ -245,14 +248,14 @@ func TestInConsole(t *testing.T) {
 	<-waits
 	another()
 	denied("closed", "was closed", <-out)
-	if names, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/" + consolesDir + "/*"); err != nil ||
-		len(names) > 0 {
-		t.Errorf("left: %q, %v", names, err)
+	if left, err := socketsIn(consolesDir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 
 	p.Wait = time.Hour // then no console is needed
 	out = p.ask(t, request("abc-4"))
-	if err := list(t).Answer("abc-4", approval.Approved, "", ""); err != nil || (<-out).d.Answer != approval.Approved {
+	err = list(t).Answer("abc-4", approval.Approved, "", "")
+	if err != nil || (<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
 }

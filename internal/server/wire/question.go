@@ -17,7 +17,7 @@ type QuestionList struct {
 	Omitted   int        `json:"omitted"`  // how many questions the message has no room for
 	// Answered are the last questions that have their answer, the oldest first.
 	Answered []Answered `json:"answered,omitempty"`
-	// Version changes with a question that comes or goes, or with its limit. It is empty of servers without it.
+	// Version changes with a question that comes or goes, or with its limit. It is empty of older servers.
 	Version string `json:"version,omitempty"`
 }
 
@@ -26,7 +26,7 @@ type Question struct {
 	RunID   string          `json:"runId,omitempty"` // empty for a question of no run of a server
 	Digest  string          `json:"digest"`          // identifies what Request says; an answer has it
 	Request json.RawMessage `json:"request"`         // what an approver program gets
-	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no limit that is known.
+	// Expires is when it is denied without an answer, in milliseconds since 1970; 0 for no known limit.
 	Expires int64 `json:"expiresAtMs,omitempty"`
 }
 

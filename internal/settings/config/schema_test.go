@@ -50,7 +50,8 @@ func TestFlags(t *testing.T) {
 // helpOrder is the order of the flags in the help text.
 const helpOrder = `sandbox profile rw ro deny grant tmp stage no-stage no-caches no-observer
 	protect-hard-links ownership net allow-host
-	deny-host ask-net publish allow level approval approval-wait ask-in-console no-ask-in-console ask-writes no-ask-writes
+	deny-host ask-net publish allow level approval approval-wait ask-in-console no-ask-in-console
+	ask-writes no-ask-writes
 	rules escalate ask-for justification
 	approved prefix-rule approver cd command shell login env env-inherit tty record no-record fd interactive timeout detach join idle remote remote-token-file
 	remote-tls-cert remote-tls-key remote-tls-ca kill-after memory cpus pids disk output json jsonl jsonl-drop

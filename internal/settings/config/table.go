@@ -37,14 +37,14 @@ var keys = []Key{
 			Help:  "how long a question without a terminal waits for\nsallyport approve or deny (default not at all)"}}}},
 	{Name: "ask_in_console", Type: Bool, Default: "false",
 		to: func(r *Run) any { return &r.AskInConsole },
-		Help: "Without a terminal, have questions wait for an answer in an open sallyport console: approval_wait, or " +
-			"10 minutes if that is 0.",
+		Help: "Without a terminal, have questions wait for an answer in an open sallyport console: " +
+			"approval_wait, or 10 minutes if that is 0.",
 		Flags: []Flag{
 			{after: "approval-wait", Flag: syntax.Flag{Long: "ask-in-console", Group: groupApproval,
 				Help: "without a terminal, have questions wait for an\nanswer in an open sallyport console " +
 					"(approval-wait,\n10 minutes if that is 0); deny if none is open"}},
-			{Sets: "false", after: "ask-in-console", Flag: syntax.Flag{Long: "no-ask-in-console", Group: groupApproval,
-				Help: "do not, also where the settings say so"}}}},
+			{Sets: "false", after: "ask-in-console", Flag: syntax.Flag{Long: "no-ask-in-console",
+				Group: groupApproval, Help: "do not, also where the settings say so"}}}},
 	{Name: "approval", Type: Word, Words: []string{"untrusted", "granular", "on-request", "on-failure", "never"}, Order: Words, Default: "on-request", Help: "When to ask. Without a terminal, approval_wait, ask_in_console and hooks.approver the default is never. A table of sandbox_approval, rules, request_permissions, skill_approval and mcp_elicitations is granular.",
 		Flags: []Flag{{Flag: syntax.Flag{Long: "approval", Short: 'a', Value: "WHEN", Group: groupApproval,
 			Words: []string{"untrusted", "on-request", "granular", "on-failure", "never"},

@@ -156,7 +156,7 @@ var mergeRows = []struct {
 	{"approval without a terminal", world{}, "approval", "never", BuiltIn},
 	{"approval without a terminal that waits", world{user: `approval_wait = 5`}, "approval", "on-request", BuiltIn},
 	{"approval without a terminal that does not wait", world{user: `approval_wait = 0`}, "approval", "never", BuiltIn},
-	{"approval without a terminal that asks in a console", world{user: `ask_in_console = true`}, "approval", "on-request", BuiltIn},
+	{"approval in a console", world{user: `ask_in_console = true`}, "approval", "on-request", BuiltIn},
 	{"approval on a terminal", world{terminal: true}, "approval", "on-request", BuiltIn},
 
 	{"-s beside write", world{user: `write = ["/usr"]`, flags: []string{"sandbox=read-only"}}, "write", " -/usr", BuiltIn},

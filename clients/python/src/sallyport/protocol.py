@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
 
+class Answered(TypedDict):
+    by: str
+    id: str
+
+
 class ApprovalDecided(TypedDict):
     decision: Literal["denied", "abort", "timed_out", "approved", "approved_for_session", "approved_execpolicy_amendment", "network_policy_amendment"]
     deny: NotRequired[bool]
@@ -1389,6 +1394,7 @@ class QuestionForgetParams(TypedDict):
 
 
 class QuestionListResult(TypedDict):
+    answered: NotRequired[List[Answered]]
     approved: List[Approved]
     omitted: int
     questions: List[Question]
