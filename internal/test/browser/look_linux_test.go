@@ -67,7 +67,8 @@ func (p *tab) show(view string) {
 		p.wait("diff~2nd")
 	case "recordings":
 		p.click("recording")
-		p.wait("play")
+		p.click("play")
+		p.shows("failed")
 	case "machine":
 		p.wait("revoke")
 	}
