@@ -72,6 +72,12 @@ func (s *seat) manyRuns(n int) {
 	}
 }
 
+// firstPaint is when the first text or picture was drawn, in milliseconds since the navigation.
+const firstPaint = `new Promise((ready) => new PerformanceObserver((list) => {
+	const [entry] = list.getEntriesByName("first-contentful-paint");
+	if (entry) ready(entry.startTime);
+}).observe({ type: "paint", buffered: true }))`
+
 // TestManyRuns: 10 000 runs are paged and searched, and the first page of them is there at once.
 func TestManyRuns(t *testing.T) {
 	const n = 10_000
@@ -89,7 +95,7 @@ func TestManyRuns(t *testing.T) {
 		ms := func(expression string) time.Duration {
 			return time.Duration(eval[float64](p, expression) * float64(time.Millisecond))
 		}
-		paint = append(paint, ms(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0`))
+		paint = append(paint, ms(firstPaint))
 		first = append(first, ms(`sp.seen.first["run"]`))
 	}
 	report(t, "first contentful paint with 10 000 runs", 300*time.Millisecond, paint)

@@ -41,7 +41,7 @@
   });
   // where returns the middle of an element that can be clicked: nothing else covers it.
   let aim = null, struck = false;
-  window.addEventListener("click", (e) => { struck = aim !== null && (aim.contains(e.target) || e.target.contains(aim)); }, true);
+  window.addEventListener("click", (e) => { struck ||= aim !== null && aim.contains(e.target); }, true);
   const hit = () => struck;
   const where = (path) => until(() => {
     const el = all(path)[0];
