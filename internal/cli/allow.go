@@ -86,6 +86,25 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 		"not allowed: nothing was changed", "")
 }
 
+// proposed returns what config allow with flags would write to the settings of a project.
+func (e *Env) proposed(flags []string) (*trust.Proposal, []trust.Setting, error) {
+	o := new(options)
+	if _, err := syntax.ParseFlags(configFlags(o), flags); err != nil {
+		return nil, nil, err
+	}
+	o.run.Dir = o.dir
+	dir, err := o.run.Directory(&e.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err := o.wishes(e.Variable("HOME"), dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := trust.Propose(dir, settings, config.Check(config.Project))
+	return p, settings, err
+}
+
 // noteAllowed keeps what was added to the settings of a project, or for "" of the user.
 func noteAllowed(env *Env, settings []trust.Setting, project string) error {
 	added := make([]string, len(settings))

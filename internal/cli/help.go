@@ -22,7 +22,7 @@ this:
   dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill play recordings rm stages \
-    changes apply discard why audit check patch net init trust config \
+    changes apply discard why console audit check patch net init trust config \
     approvals approve deny hook setup exec-server mcp grants doctor caches \
     sandboxes version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done

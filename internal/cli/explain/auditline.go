@@ -24,7 +24,7 @@ func AuditLine(r audit.Record, home string) string {
 	kind, run, what := r.Kind, "", compact(r.Body)
 	switch r.Kind {
 	case RecordKind:
-		if made, ok := parse(r.Body); ok {
+		if made, ok := ParseRecord(r.Body); ok {
 			run, what = made.Run, Summary(made)
 		}
 	case "event":

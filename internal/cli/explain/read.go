@@ -71,7 +71,7 @@ func ReadLog(dir string, newest bool) (Log, error) {
 func readLog(path string) (Log, error) {
 	var log Log
 	err := audit.Read(path, audit.Filter{Kind: RecordKind}, func(l audit.Record) error {
-		if r, ok := parse(bytes.Clone(l.Body)); l.Bad == "" && ok {
+		if r, ok := ParseRecord(bytes.Clone(l.Body)); l.Bad == "" && ok {
 			log.Records = append(log.Records, r)
 		} else {
 			log.Skipped++
@@ -84,8 +84,8 @@ func readLog(path string) (Log, error) {
 	return log, err
 }
 
-// parse reads the body of one record.
-func parse(line []byte) (Record, bool) {
+// ParseRecord reads the body of one record, which it keeps.
+func ParseRecord(line []byte) (Record, bool) {
 	var r Record
 	if len(line) > maxLine || json.Unmarshal(line, &r) != nil || r.Version < 1 || r.Run == "" {
 		return Record{}, false

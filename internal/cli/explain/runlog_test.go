@@ -169,7 +169,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r, ok := parse(line); len(line) > maxLine || !ok || !test.check(r) {
+			if r, ok := ParseRecord(line); len(line) > maxLine || !ok || !test.check(r) {
 				t.Errorf("%d bytes, %+.300v", len(line), r)
 			}
 		})
@@ -199,7 +199,7 @@ func TestParse(t *testing.T) {
 		{"a later version", `{"v":9,"run":"a","newer":[1]}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if r, ok := parse([]byte(test.data)); ok != test.ok || ok && r.Run != "a" {
+			if r, ok := ParseRecord([]byte(test.data)); ok != test.ok || ok && r.Run != "a" {
 				t.Errorf("%q, %v", r.Run, ok)
 			}
 		})
@@ -217,7 +217,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, ok := parse(data); ok && (r.Run == "" || !json.Valid(r.Line)) {
+		if r, ok := ParseRecord(data); ok && (r.Run == "" || !json.Valid(r.Line)) {
 			t.Errorf("a record of %q", r.Line)
 		}
 	})

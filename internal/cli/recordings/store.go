@@ -158,6 +158,18 @@ func (s *Store) List() ([]Entry, error) {
 	return list, err
 }
 
+// Open opens a recording by its name.
+func (s *Store) Open(name string) (*os.File, error) {
+	dir, err := s.Path()
+	if err == nil && !isOwn(name) {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return safefile.Open(filepath.Join(dir, name))
+}
+
 // Remove removes a recording by its name.
 func (s *Store) Remove(name string) error {
 	if !isOwn(name) {

@@ -123,6 +123,44 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool,
 	return nil, last
 }
 
+// Open returns a connection to the server that flags name, on which nothing was written: an exec-server
+// with --remote, or the daemon of this user, which is started unless it runs. It blocks until there is one, or
+// ctx ends.
+func (o *Options) Open(ctx context.Context, env *Env) (wire.Stream, error) {
+	if o.target.URL != "" {
+		target, err := o.remote(env)
+		if err != nil {
+			return nil, err
+		}
+		return wire.Dial(ctx, target.URL, target.Token, target.TLS)
+	}
+	const tries = 4 // a daemon may end between the look at it and the connection
+	for try := 1; ; try++ {
+		path, err := dirs.StartDaemon(ctx, env.Program, env.Environ)
+		if err != nil {
+			return nil, err
+		}
+		s, err := wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
+			return dirs.DialSocket(ctx, path, true)
+		})
+		if err == nil || try == tries || !absent(err) {
+			return s, err
+		}
+	}
+}
+
+// Check returns what is wrong with the flags about the server, and its URL: empty for the daemon.
+func (o *Options) Check(env *Env) (url string, err error) {
+	if err := o.target.Check(); err != nil || o.target.URL == "" {
+		return "", err
+	}
+	if err := wire.CheckURL(o.target.URL); err != nil {
+		return "", explain.NewError("--remote: %v", err)
+	}
+	target, err := o.remote(env)
+	return target.URL, err
+}
+
 // lines returns the stream of a connection to the daemon, which takes lines as well, without a handshake.
 func lines(c net.Conn, err error) (wire.Stream, error) {
 	if err != nil {

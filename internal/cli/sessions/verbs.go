@@ -44,7 +44,7 @@ func Verbs() []Verb {
 		{Name: "recordings", Short: "list or remove recordings of terminal sessions", Help: recordingsHelp,
 			Words: manyIDs, Flags: (*Options).recordingsFlags,
 			Run: listRecordings, Offer: recordingNames},
-		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).server, Run: remove, Offer: ids},
+		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).Server, Run: remove, Offer: ids},
 	}
 }
 
@@ -123,8 +123,8 @@ what is left. Their output can still be read.
 `
 )
 
-// server are the flags of all verbs.
-func (o *Options) server() []syntax.Flag {
+// Server are the flags of all verbs: which server it is.
+func (o *Options) Server() []syntax.Flag {
 	return []syntax.Flag{
 		{Long: "remote", Value: "URL", Set: syntax.SetText(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
 		{Long: "remote-token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
@@ -136,7 +136,7 @@ func (o *Options) server() []syntax.Flag {
 
 // reads are the flags of verbs that print an answer.
 func (o *Options) reads() []syntax.Flag {
-	return append([]syntax.Flag{{Long: "json", Set: syntax.SetOn(&o.json), Help: "print JSON"}}, o.server()...)
+	return append([]syntax.Flag{{Long: "json", Set: syntax.SetOn(&o.json), Help: "print JSON"}}, o.Server()...)
 }
 
 func (o *Options) attachFlags() []syntax.Flag {
@@ -144,7 +144,7 @@ func (o *Options) attachFlags() []syntax.Flag {
 		_, err := parseKeys(v)
 		o.detachKeys = v
 		return err
-	}, Help: "such as ctrl-p,ctrl-q (default ctrl-\\)"}}, o.server()...)
+	}, Help: "such as ctrl-p,ctrl-q (default ctrl-\\)"}}, o.Server()...)
 }
 
 func (o *Options) logsFlags() []syntax.Flag {
@@ -156,7 +156,7 @@ func (o *Options) sendFlags() []syntax.Flag {
 	return append([]syntax.Flag{
 		{Long: "no-newline", Short: 'n', Set: syntax.SetOn(&o.noNewline), Help: "do not type Enter after it"},
 		{Long: "eof", Set: syntax.SetOn(&o.eof), Help: "then end the input; on a terminal, type Ctrl-D"},
-	}, o.server()...)
+	}, o.Server()...)
 }
 
 func (o *Options) waitFlags() []syntax.Flag {
@@ -180,7 +180,7 @@ func (o *Options) waitFlags() []syntax.Flag {
 
 func (o *Options) killFlags() []syntax.Flag {
 	return append([]syntax.Flag{{Long: "signal", Short: 's', Value: "SIGNAL", Set: syntax.SetText(&o.signal),
-		Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.server()...)
+		Help: "send this signal only, such as INT, SIGHUP or 15"}}, o.Server()...)
 }
 
 // condition takes the value of --for.

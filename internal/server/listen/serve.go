@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	encryption, err := o.TLS.config()
+	encryption, err := o.TLS.Config()
 	if err != nil {
 		return err
 	}

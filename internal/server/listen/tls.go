@@ -33,8 +33,8 @@ var (
 	errNoTLS     = errors.New("`--listen wss://IP:PORT` needs `--tls-cert` and `--tls-key`")
 )
 
-// config checks the options and reads the files; nil for no TLS.
-func (t *TLS) config() (*tls.Config, error) {
+// Config checks the options and reads the files; nil for no TLS.
+func (t *TLS) Config() (*tls.Config, error) {
 	switch {
 	case (t.Cert == "") != (t.Key == ""):
 		return nil, errTLSPair

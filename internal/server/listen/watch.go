@@ -253,3 +253,22 @@ func (w *QuestionWatch) listing() (*QuestionListing, string) {
 	fmt.Fprintf(sum, "%q", l.Silent)
 	return l, hex.EncodeToString(sum.Sum(nil)[:16])
 }
+
+// WatchDirs calls changed when a name in one of the directories comes or goes, or a file in them is written to (on
+// macOS only names count), until end is called. Directories that do not exist are left out.
+func WatchDirs(all []string, changed func()) (end func(), err error) {
+	w, err := watchDirs(all)
+	if err != nil {
+		return nil, err
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for w.wait() == nil {
+			changed()
+		}
+	})
+	return func() {
+		w.close()
+		work.Wait()
+	}, nil
+}

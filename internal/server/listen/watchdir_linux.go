@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A dirWatch tells of names that come to or go from directories.
+// A dirWatch tells of names that come to or go from directories, and of files in them that change.
 type dirWatch struct{ events *os.File }
 
 // watchDirs begins to watch directories; those that do not exist are left out.
@@ -21,7 +21,7 @@ func watchDirs(all []string) (*dirWatch, error) {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
 	w := &dirWatch{os.NewFile(uintptr(fd), "inotify")}
-	const what = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_ONLYDIR
+	const what = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_ONLYDIR
 	for _, dir := range all {
 		if _, err := unix.InotifyAddWatch(fd, dir, what); err != nil && !errors.Is(err, unix.ENOENT) {
 			w.close()

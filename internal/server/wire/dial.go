@@ -98,6 +98,12 @@ func dial(ctx context.Context, target, token string, transport *http.Transport) 
 	return nil, fmt.Errorf("cannot connect: %w", err)
 }
 
+// CheckURL returns what is wrong with a URL for [Dial].
+func CheckURL(target string) error {
+	_, _, err := split(target)
+	return err
+}
+
 // split returns the address and the network that a URL names.
 func split(target string) (address, network string, err error) {
 	u, err := url.Parse(target)

@@ -35,11 +35,13 @@ type socket struct {
 // not look at the header Origin: the caller decides about browsers.
 //
 // The Stream pings its peer every 30 seconds, and ends when it takes no message, or gives no
-// answer, for [WriteTime].
-func Accept(w http.ResponseWriter, r *http.Request) (Stream, error) {
+// answer, for [WriteTime]. Of the subprotocols that the request offers, the first one of protocols is
+// selected; none of them selects none.
+func Accept(w http.ResponseWriter, r *http.Request, protocols ...string) (Stream, error) {
 	s := newSocket()
 	conn, err := websocket.Accept(hijacker{w, s}, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the check of Origin, which is the caller's
+		Subprotocols:       protocols,
 		CompressionMode:    websocket.CompressionDisabled,
 		OnPingReceived:     s.pong,
 	})
@@ -147,6 +149,15 @@ func frameSize(n int) int {
 // that: with a message that was not read, the system would take back what the peer has not read yet.
 // The library waits for at most some seconds.
 func (s *socket) leave() { _ = s.conn.Close(websocket.StatusGoingAway, "") }
+
+// CloseFor ends a connection of [Accept] with a status of RFC 6455 and a reason of at most 123 bytes. It blocks
+// until the peer has confirmed that, for some seconds at most. Another Stream is cut.
+func CloseFor(s Stream, status int, reason string) {
+	if ws, ok := s.(*socket); ok {
+		_ = ws.conn.Close(websocket.StatusCode(status), reason) // the peer may be gone
+	}
+	_ = s.Close() // likewise
+}
 
 // Close cuts the connection without a closing handshake, as the protocol has it.
 func (s *socket) Close() error {

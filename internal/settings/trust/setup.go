@@ -118,24 +118,46 @@ func SetInProject(ctx context.Context, dir string, settings []Setting,
 // been asked about them. It shows nothing, so it is an error where the project has files that are not
 // trusted.
 func Keep(dir string, settings []Setting, check CheckFile) error {
-	p, err := Read(dir)
+	p, err := Propose(dir, settings, check)
 	if err != nil {
 		return err
 	}
+	return p.Write()
+}
+
+// A Proposal is what settings would make of the file of a project whose other files are trusted.
+type Proposal struct {
+	Path     string // of the file, absolute
+	Old, New []byte // its text; Old is nil where there is none yet
+	project  *Project
+}
+
+// Propose returns what [Keep] would write.
+func Propose(dir string, settings []Setting, check CheckFile) (*Proposal, error) {
+	p, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
 	if p.State != Trusted && p.State != None {
-		return fmt.Errorf("the settings of %s are not trusted", projectDir)
+		return nil, fmt.Errorf("the settings of %s are not trusted", projectDir)
 	}
 	if p.Dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
-		return err
+		return nil, err
 	}
 	text, old, err := p.with(settings, check)
-	if err != nil || bytes.Equal(text, old) && p.State == Trusted {
+	return &Proposal{filepath.Join(p.Dir, ProjectFile), old, text, p}, err
+}
+
+// Write writes the file and trusts the project, unless that is so already. The error is [ErrChanged] where the
+// project was changed since.
+func (p *Proposal) Write() error {
+	if bytes.Equal(p.New, p.Old) && p.project.State == Trusted {
+		return nil
+	}
+	if err := writeSettings(p.project.Dir, p.Old, p.New); err != nil {
 		return err
 	}
-	if err := writeSettings(p.Dir, old, text); err != nil {
-		return err
-	}
-	return confirm(p)
+	return confirm(p.project)
 }
 
 // with puts settings into the file of settings as it was read, which it may add. Old is the text before.

@@ -33,6 +33,7 @@ const (
 	layerQuestions // what other processes of the user answer
 	layerArgs      // the words of a command line
 	layerVerbs     // what they do
+	layerPages     // what a page of them does
 	layerCLI
 	layerMain
 )
@@ -131,10 +132,10 @@ var layers = map[string]int{
 	"internal/cli/otel":          layerServers,
 	"internal/server/execserver": layerServers,
 	"internal/server/mcp":        layerServers,
+	"internal/server/console":    layerServers,
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
-	"internal/console":       layerDoors,
 	"internal/fleet":         layerDoors,
 	"internal/server/listen": layerQuestions,
 
@@ -145,6 +146,7 @@ var layers = map[string]int{
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
 	"internal/cli/audits":   layerVerbs,
+	"internal/cli/consoles": layerPages,
 	"internal/cli/roff":     layerWords,
 
 	"internal/cli": layerCLI,
@@ -165,7 +167,7 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/console", "internal/fleet", "internal/server/mcp",
+	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet", "internal/server/mcp",
 		"internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
@@ -187,8 +189,8 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
-			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits",
+			"internal/server/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
+			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits", "internal/cli/consoles",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
@@ -325,7 +327,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/cli/explain", "internal/dirs", "internal/linux",
+	"approval", "executor/local", "internal/cli/consoles", "internal/cli/explain", "internal/dirs", "internal/linux",
 	"internal/linux/apply", "internal/linux/caches", "internal/linux/changes",
 	"internal/linux/hostfacts", "internal/linux/launch", "internal/linux/layers",
 	"internal/linux/limits", "internal/linux/notify", "internal/linux/observer", "internal/linux/perform",

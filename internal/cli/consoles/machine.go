@@ -1,0 +1,176 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package consoles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/recordings"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
+	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/server/console"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
+)
+
+// machine answers the methods about what is kept on this machine, and what it can enforce.
+type machine struct{ env *Env }
+
+// The parts of machine/read. The member names stay.
+type (
+	shownMachine struct {
+		Version   string               `json:"version"`
+		OS        string               `json:"os"`
+		OK        bool                 `json:"ok"` // the default sandbox is available
+		Level     string               `json:"level"`
+		Doctor    []explain.Check      `json:"doctor"`
+		Levels    []explain.LevelCheck `json:"levels"`
+		Settings  []shownSetting       `json:"settings"`
+		Notes     []string             `json:"notes"` // settings that do not count, what cannot be read
+		Rules     []shownRules         `json:"rules"`
+		Approvals []shownApproval      `json:"approvals"`
+	}
+	shownSetting struct {
+		Key    string           `json:"key"`
+		Value  any              `json:"value"`
+		Origin []*config.Source `json:"origin"` // empty for a default
+		Cut    []*config.Source `json:"cut,omitempty"`
+	}
+	shownRules struct {
+		File string `json:"file"`
+		Text string `json:"text"`
+	}
+	shownApproval struct {
+		ID    string     `json:"id"`
+		What  string     `json:"what"`
+		When  *time.Time `json:"when,omitempty"` // missing for a rule
+		Scope string     `json:"scope"`          // "session" of a process, or "rule"
+	}
+)
+
+// read is machine/read.
+func (m *machine) read(ctx context.Context, _ json.RawMessage) (any, error) {
+	d := explain.Diagnose(append(explain.Checks(ctx), m.env.Upstream(ctx)), explain.Levels(ctx))
+	build := hostfacts.ReadBuild()
+	answer := shownMachine{Version: build.Version, OS: build.System, OK: d.OK, Level: d.Level,
+		Doctor: d.Checks,
+		Levels: d.Levels, Settings: []shownSetting{}, Notes: []string{}, Rules: []shownRules{},
+		Approvals: []shownApproval{}}
+	var run args.Options
+	defer run.Close()
+	if _, e, err := run.Settings(m.env.Env); err != nil {
+		answer.Notes = append(answer.Notes, explain.OneLine(err))
+	} else {
+		shown := e.Show(true)
+		answer.Notes = append(answer.Notes, shown.Notes...)
+		for _, key := range slices.Sorted(maps.Keys(shown.Values)) {
+			v := shown.Values[key]
+			answer.Settings = append(answer.Settings,
+				shownSetting{key, v.Value, append([]*config.Source{}, v.Origins...), v.Cut})
+		}
+		for _, r := range e.Rules() {
+			answer.Rules = append(answer.Rules, shownRules{r.Name, string(r.Text)})
+		}
+	}
+	list, err := listen.ListQuestions(dirs.DefaultRules(m.env.Variable))
+	if err != nil {
+		answer.Notes = append(answer.Notes, explain.OneLine(err))
+		return answer, nil
+	}
+	for _, r := range list.Rules {
+		answer.Approvals = append(answer.Approvals, shownApproval{ID: r.ID, What: r.Rule, Scope: "rule"})
+	}
+	for _, s := range list.Session {
+		answer.Approvals = append(answer.Approvals,
+			shownApproval{s.ID, explain.ShellWords(s.Argv), &s.Time, "session"})
+	}
+	return answer, nil
+}
+
+// revoke is approval/revoke.
+func (m *machine) revoke(_ context.Context, params json.RawMessage) (any, error) {
+	return forget(dirs.DefaultRules(m.env.Variable), params)
+}
+
+// A shownRecording is a recording in a list. The member names stay.
+type shownRecording struct {
+	Name     string `json:"name"`
+	Started  int64  `json:"startedAtMs,omitempty"`
+	Duration int64  `json:"durationMs,omitempty"`
+	Bytes    int64  `json:"bytes"`
+	Title    string `json:"title"`
+}
+
+func (m *machine) store() *recordings.Store {
+	var run args.Options
+	defer run.Close()
+	_, _, _ = run.Settings(m.env.Env) // without settings it is the usual one
+	return args.Recordings(&run.Recordings, m.env.Variable("HOME"))
+}
+
+// recordings is recording/list.
+func (m *machine) recordings(context.Context, json.RawMessage) (any, error) {
+	list, err := m.store().List()
+	if err != nil {
+		return nil, err
+	}
+	all := []shownRecording{}
+	for _, r := range list {
+		one := shownRecording{Name: r.Name, Bytes: r.Bytes, Title: r.Header.Title}
+		if one.Title == "" {
+			one.Title = r.Command
+		}
+		if !r.Started.IsZero() {
+			one.Started, one.Duration = r.Started.UnixMilli(), max(r.Ended.Sub(r.Started).Milliseconds(), 0)
+		}
+		all = append(all, one)
+	}
+	return struct {
+		Recordings []shownRecording `json:"recordings"`
+	}{all}, nil
+}
+
+// maxPart is how many bytes of a recording one answer has.
+const maxPart = 1 << 20
+
+// recording is recording/read.
+func (m *machine) recording(_ context.Context, params json.RawMessage) (any, error) {
+	var p struct {
+		Name string `json:"name" rule:"need"`
+		From int64  `json:"from"`
+	}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	f, err := m.store().Open(p.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, console.Refused(wire.CodeNotFound, "no recording has this name", "unknownRecording")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	part, err := io.ReadAll(io.NewSectionReader(f, max(p.From, 0), maxPart))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Part  []byte `json:"part"`
+		Bytes int64  `json:"bytesTotal"`
+	}{part, info.Size()}, nil
+}
