@@ -502,6 +502,7 @@ func TestLarge(t *testing.T) {
 	defer func(old time.Duration) { patience = old }(patience)
 	patience = time.Minute // a busy machine
 	p := newPost(t, passes)
+	p.Wait = time.Hour // likewise
 	var out [2]<-chan outcome
 	for i := range out {
 		r := request(fmt.Sprint("abc-", i))
