@@ -60,8 +60,7 @@ interface Applied {
 const reasons: Record<string, string> = {
   content: "its content was changed outside of the stage meanwhile",
   mode: "its mode was changed outside of the stage meanwhile",
-  type: "something else is in its place meanwhile",
-  created: "it was created outside of the stage meanwhile",
+  kind: "it is another kind of file outside of the stage meanwhile",
   deleted: "it was deleted outside of the stage meanwhile",
 };
 
