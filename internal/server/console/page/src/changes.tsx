@@ -56,6 +56,14 @@ interface Applied {
   refused: Conflict[];
 }
 
+// What a conflict is, in the words of sallyport apply.
+const reasons: Record<string, string> = {
+  content: "its content was changed outside of the stage meanwhile",
+  mode: "its mode was changed outside of the stage meanwhile",
+  kind: "it is another kind of file outside of the stage meanwhile",
+  deleted: "it was deleted outside of the stage meanwhile",
+};
+
 const letters: Record<string, string> = { added: "A", deleted: "D", modified: "M", mode: "M", renamed: "R",
   type: "T" };
 
@@ -247,7 +255,7 @@ function StageTools(p: {
 
 function Reasons({ list }: { list: Conflict[] }): JSX.Element {
   return <ul class="plain">{list.map((c) => <li data-testid="conflict"><code><Foreign
-    text={c.path} /></code>: <Foreign text={c.reason} /></li>)}</ul>;
+    text={c.path} /></code>: <Foreign text={reasons[c.reason] ?? c.reason} /></li>)}</ul>;
 }
 
 const mostDiff = 512 << 10; // bytes that are shown at once
