@@ -103,7 +103,7 @@ func TestQuestions(t *testing.T) {
 		{"never shown", "q-3", digest, "approved", "unknownQuestion"},
 	} {
 		err := one.decide(t, test.id, test.digest, test.decision)
-		if got := wire.RefusalOf(err); string(got.Reason) != test.reason {
+		if got := wire.RefusalOf(err); got.Reason != test.reason {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

@@ -124,8 +124,8 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool,
 }
 
 // Open returns a connection to the server that flags name, on which nothing was written: an exec-server
-// with --remote, or the daemon of this user, which is started unless it runs. It blocks until there is one, or
-// ctx ends.
+// with --remote, or the daemon of this user, which is started unless it runs. It blocks until there is one,
+// or ctx ends.
 func (o *Options) Open(ctx context.Context, env *Env) (wire.Stream, error) {
 	if o.target.URL != "" {
 		target, err := o.remote(env)

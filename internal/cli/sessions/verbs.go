@@ -136,7 +136,8 @@ func (o *Options) Server() []syntax.Flag {
 
 // reads are the flags of verbs that print an answer.
 func (o *Options) reads() []syntax.Flag {
-	return append([]syntax.Flag{{Long: "json", Set: syntax.SetOn(&o.json), Help: "print JSON"}}, o.Server()...)
+	asJSON := syntax.Flag{Long: "json", Set: syntax.SetOn(&o.json), Help: "print JSON"}
+	return append([]syntax.Flag{asJSON}, o.Server()...)
 }
 
 func (o *Options) attachFlags() []syntax.Flag {

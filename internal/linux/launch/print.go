@@ -40,12 +40,12 @@ func (o Op) String() string {
 // "#", what it is for.
 func (s Step) String() string {
 	var b strings.Builder
-	s.print(&b)
+	s.appendTo(&b)
 	return b.String()
 }
 
-// print is String. Every run whose events are kept prints its script, so the usual parts need no fmt.
-func (s *Step) print(b *strings.Builder) {
+// appendTo is String. Every run whose events are kept prints its script, so the usual parts need no fmt.
+func (s *Step) appendTo(b *strings.Builder) {
 	b.WriteString(s.Op.String())
 	if s.Tree != 0 {
 		b.WriteByte(' ')
@@ -199,7 +199,7 @@ func (s *Script) String() string {
 		b.WriteString(strconv.Itoa(i + 1))
 		b.WriteByte(' ')
 		b.WriteString(indent)
-		s.Steps[i].print(&b)
+		s.Steps[i].appendTo(&b)
 		b.WriteByte('\n')
 		if s.Steps[i].Op == OpStartCommand {
 			indent = "  "

@@ -93,15 +93,23 @@ type spanOf struct {
 func (s *story) Start(of Span, caller event.TraceContext, name string, _ time.Time, _ []slog.Attr) Span {
 	within := "-"
 	if of != nil {
-		within = of.(*spanOf).name
+		within = nameOf(of)
 	}
 	s.lines = append(s.lines, strings.TrimSpace(fmt.Sprintf("start %s in %s %s", name, within, caller.Parent)))
 	s.open++
 	return &spanOf{s, name, caller}
 }
 
+func nameOf(s Span) string {
+	of, ok := s.(*spanOf)
+	if !ok {
+		return "?"
+	}
+	return of.name
+}
+
 func (s *story) Log(in Span, _ time.Time, name string, _ []slog.Attr) {
-	s.lines = append(s.lines, "log "+name+" in "+in.(*spanOf).name)
+	s.lines = append(s.lines, "log "+name+" in "+nameOf(in))
 }
 
 func (s *story) Add(m *Metric, n int64, _ []slog.Attr) {

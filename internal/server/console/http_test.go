@@ -275,7 +275,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{FixedToken: "fixed"}, "127.0.0.1:0")
 	plain := start(t, Options{}, "127.0.0.1:0")
-	used, old, young := r.Token(), r.Token(), ""
+	used, old := r.Token(), r.Token()
 	exchange := func(of *running, token string) int {
 		_, a := of.enter(token)
 		return a.StatusCode
@@ -284,7 +284,7 @@ func TestToken(t *testing.T) {
 		t.Fatalf("the first time: %d", got)
 	}
 	r.clock.pass(tokenTime - 1)
-	young = r.Token()
+	young := r.Token()
 	last := r.Token()
 	for _, test := range []struct {
 		name, token string

@@ -115,8 +115,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	for range cap(s.pages) {
 		s.pages <- struct{}{} // none is let in any more
 	}
-	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
-		return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil // ctx has ended
 	}
 	return err
 }

@@ -254,8 +254,8 @@ func (w *QuestionWatch) listing() (*QuestionListing, string) {
 	return l, hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// WatchDirs calls changed when a name in one of the directories comes or goes, or a file in them is written to (on
-// macOS only names count), until end is called. Directories that do not exist are left out.
+// WatchDirs calls changed when a name in one of the directories comes or goes, or a file in them is written to
+// (on macOS only names count), until end is called. Directories that do not exist are left out.
 func WatchDirs(all []string, changed func()) (end func(), err error) {
 	w, err := watchDirs(all)
 	if err != nil {

@@ -150,8 +150,8 @@ func frameSize(n int) int {
 // The library waits for at most some seconds.
 func (s *socket) leave() { _ = s.conn.Close(websocket.StatusGoingAway, "") }
 
-// CloseFor ends a connection of [Accept] with a status of RFC 6455 and a reason of at most 123 bytes. It blocks
-// until the peer has confirmed that, for some seconds at most. Another Stream is cut.
+// CloseFor ends a connection of [Accept] with a status of RFC 6455 and a reason of at most 123 bytes. It
+// blocks until the peer has confirmed that, for some seconds at most. Another Stream is cut.
 func CloseFor(s Stream, status int, reason string) {
 	if ws, ok := s.(*socket); ok {
 		_ = ws.conn.Close(websocket.StatusCode(status), reason) // the peer may be gone

@@ -148,8 +148,8 @@ func Propose(dir string, settings []Setting, check CheckFile) (*Proposal, error)
 	return &Proposal{filepath.Join(p.Dir, ProjectFile), old, text, p}, err
 }
 
-// Write writes the file and trusts the project, unless that is so already. The error is [ErrChanged] where the
-// project was changed since.
+// Write writes the file and trusts the project, unless that is so already. The error is [ErrChanged] where
+// the project was changed since.
 func (p *Proposal) Write() error {
 	if bytes.Equal(p.New, p.Old) && p.project.State == Trusted {
 		return nil

@@ -129,7 +129,7 @@ func (s *seat) endDaemon() {
 	if err != nil {
 		return
 	}
-	defer c.Close() //nolint:errcheck // nothing was written
+	defer c.Close()
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return
