@@ -56,7 +56,7 @@ const (
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
 	maxWideLines     = 955
-	maxWideTestLines = 3780
+	maxWideTestLines = 3840
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
