@@ -45,7 +45,7 @@ func TestRuns(t *testing.T) {
 	}
 	p.until(`document.body.innerText.includes("config.toml")`)
 	p.click("confirm")
-	p.wait("notice")
+	p.wait("notice~Written")
 	if text := s.read(".sallyport/config.toml"); !strings.Contains(text, "out") {
 		t.Errorf("the file: %q", text)
 	}
