@@ -133,7 +133,7 @@ export function generate(schema) {
     const body = type(of);
     out.push(
       comment(of, ""),
-      body.startsWith("{\n") ? `export interface ${as} ${body}\n\n` : `export type ${as} = ${body};\n\n`,
+      body.startsWith("{\n") && body.endsWith("}") ? `export interface ${as} ${body}\n\n` : `export type ${as} = ${body};\n\n`,
     );
     if (key.startsWith("event ")) events.push(key.slice("event ".length));
     const method = /^(.*) params$/.exec(key)?.[1];

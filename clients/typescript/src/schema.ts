@@ -1434,10 +1434,10 @@ export interface QuestionForgetParams {
 
 export type QuestionForgetResult = { [name: string]: unknown };
 
-export interface QuestionListParams {
+export type QuestionListParams = {
   since?: string | null;
   waitMs?: number | null;
-} | null
+} | null;
 
 export interface QuestionListResult {
   answered?: Answered[];
@@ -1473,10 +1473,10 @@ export interface RunEventParams {
   runId: string;
 }
 
-export interface RunListParams {
+export type RunListParams = {
   since?: string | null;
   waitMs?: number | null;
-} | null
+} | null;
 
 export interface RunListResult {
   runs: ListedRun[];

@@ -153,7 +153,6 @@ var layers = map[string]int{
 
 	"cmd/sallyport":          layerMain,
 	"internal/test/archtest": layerMain,
-	"internal/test/browser":  layerMain,
 	"internal/test/e2e":      layerMain,
 	"internal/test/suites":   layerMain,
 }
@@ -161,7 +160,6 @@ var layers = map[string]int{
 // testOnly are rooms that only test files may import.
 var testOnly = map[string]bool{
 	"internal/test/archtest": true,
-	"internal/test/browser":  true,
 	"internal/test/suites":   true,
 	"internal/test/e2e":      true,
 	"internal/test/testenv":  true,
@@ -268,8 +266,6 @@ var sharedModules = map[string]string{
 
 // testModules may be imported by every test file and by nothing else.
 var testModules = map[string]string{
-	"github.com/chromedp/cdproto":     "the words of the browser's protocol",
-	"github.com/chromedp/chromedp":    "the console in a real browser",
 	"github.com/google/go-cmp":        "differences between values, in words",
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
 	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",
