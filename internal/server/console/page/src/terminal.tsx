@@ -106,6 +106,7 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
   const [place, setPlace] = useState(start);
   const [error, setError] = useState<Error>();
   const [control, setControl] = useState(false);
+  const wanted = useRef(false);
   const tty = run?.tty ?? false;
   useEffect(() => {
     if (!known || run === undefined) return undefined;
@@ -113,10 +114,17 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
     const fail = (e: unknown): void => {
       if (!end.signal.aborted) setError(e as Error);
     };
-    setControl(false);
-    connect(id, into.current!, end.signal, { tty, place: setPlace, fail }).then((d) => (desk.current = d),
-      fail);
-    return () => end.abort();
+    connect(id, into.current!, end.signal, { tty, place: setPlace, fail }).then((d) => {
+      if (end.signal.aborted || d === undefined) return;
+      desk.current = d;
+      d.pick(wanted.current); // it may have been taken before the terminal was there
+    }, fail);
+    return () => {
+      end.abort();
+      desk.current = undefined;
+      wanted.current = false;
+      setControl(false);
+    };
   }, [id, known, run === undefined, tty]);
   useEffect(() => {
     const keys = (e: KeyboardEvent): void => {
@@ -129,6 +137,7 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
   }, []);
   const alive = run !== undefined && (run.running || run.starting);
   const take = (on: boolean): void => {
+    wanted.current = on;
     setControl(on);
     desk.current?.pick(on);
   };
