@@ -79,7 +79,11 @@ func newPenalty() penalty {
 // wait blocks until the time is over, or until end. It does not look at the client: one that
 // leaves at once and comes back with the next guess has taken a place of the listener for as long.
 func (p penalty) wait() {
-	p.waiting <- struct{}{}
+	select {
+	case p.waiting <- struct{}{}:
+	case <-p.over: // end has taken the places for good
+		return
+	}
 	defer func() { <-p.waiting }()
 	timer := time.NewTimer(p.time)
 	defer timer.Stop()

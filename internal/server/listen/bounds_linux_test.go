@@ -225,6 +225,7 @@ func TestPenaltyEnds(t *testing.T) {
 		if len(p.waiting) != maxOpen {
 			t.Errorf("%d places are taken, want all", len(p.waiting))
 		}
+		p.wait() // who comes later finds no place, and does not wait for one
 	})
 }
 
