@@ -62,16 +62,18 @@ type FakeProcess struct {
 	Exit    executor.Exit // what Wait returns, with Err
 	Err     error
 	Stopped chan struct{} // closed by Stop
+	Waited  chan struct{} // closed by Wait: that it has started was said
 	Signals []int         // those that were sent
 
 	once sync.Once
+	wait sync.Once
 	done chan struct{}
 	mu   sync.Mutex // held while Signals changes
 }
 
 // NewFakeProcess returns a process that no Fake has started: it does not end.
 func NewFakeProcess() *FakeProcess {
-	return &FakeProcess{Stopped: make(chan struct{}), done: make(chan struct{})}
+	return &FakeProcess{Stopped: make(chan struct{}), Waited: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (p *FakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
@@ -86,11 +88,16 @@ func (p *FakeProcess) AwaitPort(context.Context, []int) (int, error) {
 	return 0, errors.ErrUnsupported
 }
 
-func (p *FakeProcess) Write(b []byte) (int, error)   { return len(b), nil }
-func (p *FakeProcess) CloseInput() error             { return nil }
-func (p *FakeProcess) Sandbox() executor.Sandbox     { return executor.Sandbox{Level: "native"} }
-func (p *FakeProcess) Stop()                         { p.once.Do(func() { close(p.Stopped) }) }
-func (p *FakeProcess) Wait() (*executor.Exit, error) { <-p.done; return &p.Exit, p.Err }
+func (p *FakeProcess) Write(b []byte) (int, error) { return len(b), nil }
+func (p *FakeProcess) CloseInput() error           { return nil }
+func (p *FakeProcess) Sandbox() executor.Sandbox   { return executor.Sandbox{Level: "native"} }
+func (p *FakeProcess) Stop()                       { p.once.Do(func() { close(p.Stopped) }) }
+
+func (p *FakeProcess) Wait() (*executor.Exit, error) {
+	p.wait.Do(func() { close(p.Waited) })
+	<-p.done
+	return &p.Exit, p.Err
+}
 
 func (p *FakeProcess) Signal(sig int) error {
 	p.mu.Lock()

@@ -47,6 +47,7 @@ func played(spec *executor.Spec, p *e2e.FakeProcess) {
 				Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/file"}}}}
 		}
 	case "net":
+		<-p.Waited
 		for _, name := range []string{"asked.example", "denied.example"} {
 			host, err := network.ParseHost(name)
 			if err != nil {
