@@ -64,6 +64,7 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const [search, setSearch] = useState("");
   const [before, setBefore] = useState<string[]>([]);
   useEffect(() => {
+    if (typed === search) return undefined; // the page that was turned to stays
     const timer = setTimeout(() => {
       setSearch(typed);
       setBefore([]);
