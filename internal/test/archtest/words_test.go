@@ -87,7 +87,8 @@ func TestWords(t *testing.T) {
 		}
 		inside = filepath.ToSlash(inside)
 		if entry.IsDir() {
-			if base := entry.Name(); name != dir && (base[0] == '.' && base != ".ci" || base == "node_modules") {
+			base := entry.Name()
+			if name != dir && (base[0] == '.' && base != ".ci" || base == "node_modules") {
 				return filepath.SkipDir
 			}
 			return nil
