@@ -405,3 +405,123 @@ func TestFlushLast(t *testing.T) {
 		}
 	})
 }
+
+// A failingLog is a log that fails from its n-th Sync on.
+type failingLog struct {
+	mu    sync.Mutex
+	kinds []string
+	kept  []string
+	good  int // calls of Sync that succeed; negative for all
+}
+
+func (k *failingLog) Emit(e event.Event) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kinds = append(k.kinds, e.Body.Kind())
+}
+
+var errFull = errors.New("no space left")
+
+func (k *failingLog) Sync(context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.good == 0 {
+		return errFull
+	}
+	k.good--
+	k.kept = slices.Clone(k.kinds)
+	return nil
+}
+
+// TestAudit keeps what happened before a command starts, and all of it before Run returns.
+func TestAudit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		log      *failingLog
+		required bool
+		runs     int
+		fails    bool   // with an *AuditError
+		notice   string // part of a notice; empty for none
+		kept     []string
+	}{
+		"kept":                 {&failingLog{good: -1}, true, 1, false, "", []string{"judged", "started", "exited", "ended"}},
+		"full before":          {&failingLog{good: 0}, true, 0, true, "", nil},
+		"full at the end":      {&failingLog{good: 1}, true, 1, true, "", []string{"judged"}},
+		"not required":         {&failingLog{good: 0}, false, 1, false, "no space left", nil},
+		"required without one": {nil, true, 0, true, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			r, _ := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) { runs++ })
+			r.AuditRequired = tc.required
+			if tc.log != nil {
+				r.Audit = tc.log
+			}
+			defer r.Close()
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"true"}, Dir: "/"})
+			failed := new(AuditError)
+			if errors.As(err, &failed) != tc.fails || (res != nil) != (tc.runs > 0) || runs != tc.runs {
+				t.Fatalf("%v, %v, %d runs", res, err, runs)
+			}
+			if res != nil && !strings.Contains(strings.Join(res.Notices, "\n"), tc.notice) {
+				t.Errorf("notices %q", res.Notices)
+			}
+			if tc.log != nil && !slices.Equal(tc.log.kept, tc.kept) {
+				t.Errorf("kept %q, want %q", tc.log.kept, tc.kept)
+			}
+		})
+	}
+}
+
+// A fixedTracer gives each run the same context.
+type fixedTracer struct{ to event.TraceContext }
+
+func (fixedTracer) Emit(event.Event)                     {}
+func (f fixedTracer) Begin(event.Run) event.TraceContext { return f.to }
+func contextOf(parent, state string) (c event.TraceContext) {
+	return event.TraceContext{Parent: parent, State: state}
+}
+
+// TestTraceVariables: a command gets a trace context where there is a valid one, that of its run before that
+// of the caller, and in the place of what its environment has; else its environment stays as it is.
+func TestTraceVariables(t *testing.T) {
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	const own = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00"
+	for _, test := range []struct {
+		name   string
+		set    string // TRACEPARENT of the environment; empty for none
+		caller event.TraceContext
+		tracer event.Tracer
+		want   string
+	}{
+		{"nothing", "", event.TraceContext{}, nil, ""},
+		{"the environment", "of the environment", event.TraceContext{}, nil, "TRACEPARENT=of the environment"},
+		{"the caller", "of the environment", contextOf(caller, "a=b"), nil,
+			"TRACEPARENT=" + caller + " TRACESTATE=a=b"},
+		{"the caller, without a state", "", contextOf(caller, ""), nil, "TRACEPARENT=" + caller},
+		{"the run", "of the environment", contextOf(caller, "a=b"), fixedTracer{contextOf(own, "a=b")},
+			"TRACEPARENT=" + own + " TRACESTATE=a=b"},
+		{"a tracer that makes none", "", contextOf(caller, ""), fixedTracer{}, ""},
+		{"a tracer with an invalid one", "", contextOf(caller, ""), fixedTracer{contextOf("x", "a=b")}, ""},
+		{"a malformed caller", "", contextOf(caller[1:], "a=b"), nil, ""},
+		{"a malformed state", "", contextOf(caller, "a\nLD_PRELOAD=x"), nil, "TRACEPARENT=" + caller},
+		{"a state alone", "", contextOf("", "a=b"), nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, fake := fakeRunner(nil, func(*executor.Spec, *e2e.FakeProcess) {})
+			r.Tracer = test.tracer
+			cmd := &Cmd{Args: []string{"x"}, Dir: "/w", Trace: test.caller}
+			if test.set != "" {
+				cmd.EnvPolicy.Set = map[string]string{"TRACEPARENT": test.set}
+			}
+			if _, err := r.Run(t.Context(), cmd); err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(slices.Clone(fake.Spec.Env), func(e string) bool {
+				return !strings.HasPrefix(e, "TRACE") && !strings.HasPrefix(e, "LD_")
+			})
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("it gets %q, want %q", text, test.want)
+			}
+		})
+	}
+}

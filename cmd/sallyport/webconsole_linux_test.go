@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,6 +59,24 @@ func enter(t *testing.T, address, token string) int {
 	return answer.StatusCode
 }
 
+// plantPages makes files as consoles leave them that were killed: one with an expired token, and a young one.
+func plantPages(t *testing.T, dir string) (old, young string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, young = filepath.Join(dir, "open-0.html"), filepath.Join(dir, "open-1.html")
+	for _, name := range []string{old, young} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	return old, young
+}
+
 // TestConsoleOpens: the browser gets no token on its command line, and is no program that commands have put
 // in the workspace.
 func TestConsoleOpens(t *testing.T) {
@@ -82,6 +101,7 @@ func TestConsoleOpens(t *testing.T) {
 				}
 			}
 			seat.path = seat.work + ":" + bin + ":" + seat.path
+			old, young := plantPages(t, filepath.Join(seat.home, "sallyport", "console"))
 			cmd := seat.command(t, "sallyport", "console", "--open")
 			address, token, end := webConsole(t, cmd)
 			text, err := os.ReadFile(told)
@@ -108,8 +128,10 @@ func TestConsoleOpens(t *testing.T) {
 			if code := end(s); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			if _, err := os.Stat(words[1]); err == nil {
-				t.Error("the file is left")
+			for name, want := range map[string]bool{words[1]: false, old: false, young: true} {
+				if _, err := os.Stat(name); (err == nil) != want {
+					t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+				}
 			}
 		})
 	}

@@ -187,7 +187,8 @@ func commands() []command {
 	run := command{name: "run", short: "run a program in the sandbox", run: runCommand}
 	return slices.Concat([]command{run}, sessionCommands(), stageCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
-		{name: "console", short: "serve a web page: questions, sessions, runs, changes", help: consoles.Help, flags: consoleFlags, run: consoleCommand},
+		{name: "console", short: "serve a web page: questions, sessions, runs, changes", help: consoles.Help,
+			flags: consoleFlags, run: consoleCommand},
 		{name: "audit", short: "check, show and export the audit log", help: audits.Help, words: 2,
 			flags: auditFlags, run: auditCommand, offer: audits.Words},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},

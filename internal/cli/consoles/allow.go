@@ -44,8 +44,7 @@ func (h *history) allow(_ context.Context, params json.RawMessage) (any, error) 
 	words := explain.KeepingCommand(*r, "")
 	if words == nil {
 		return nil, console.Refused(wire.CodeInvalidRequest,
-			"no setting of the project allows what this run was denied",
-			"nothingToAllow")
+			"no setting of the project allows what this run was denied", "nothingToAllow")
 	}
 	change, settings, err := h.env.Proposed(words[3:]) // behind "sallyport config allow"
 	if err != nil {
@@ -59,8 +58,7 @@ func (h *history) allow(_ context.Context, params json.RawMessage) (any, error) 
 	case answer.Digest:
 	default:
 		return nil, console.Refused(wire.CodeInvalidRequest,
-			"the file has changed since it was shown; look at it again",
-			"otherDigest")
+			"the file has changed since it was shown; look at it again", "otherDigest")
 	}
 	if err := change.Write(); err != nil {
 		return nil, err

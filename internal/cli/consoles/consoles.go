@@ -9,7 +9,6 @@
 package consoles
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -174,8 +173,7 @@ func checkToken(name, workspace, hidden string) error {
 	if safefile.Within(real, hostfacts.RealPath(filepath.Dir(hidden))) || safefile.Within(real, "/tmp") {
 		return nil
 	}
-	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a "+
-		"file in %s",
+	return explain.NewError("commands in a sandbox can read %s, and could open the page with it; use a file in %s",
 		syntax.QuoteFlag(name), text.Word(hidden))
 }
 
@@ -239,8 +237,7 @@ func (o *Options) port(encryption *tls.Config) (net.Listener, error) {
 			syntax.QuoteFlag(o.listen))
 	case !at.Addr().Unmap().IsLoopback() && !o.insecure && (encryption == nil || o.tokenFile == ""):
 		return nil, explain.NewError("%s is reached by other machines; use --tls-cert, --tls-key and "+
-			"--token-file, or "+
-			"--insecure if that is intended", o.listen)
+			"--token-file, or --insecure if that is intended", o.listen)
 	}
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {
@@ -298,6 +295,3 @@ func decode(params json.RawMessage, into any) error {
 	}
 	return nil
 }
-
-// limited is a number of elements: usual for 0, and most at most.
-func limited(n, usual, most int) int { return min(cmp.Or(max(n, 0), usual), most) }

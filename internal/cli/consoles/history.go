@@ -113,7 +113,7 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "before is not that of an answer"}
 	}
 	const usual, most = 100, 500
-	limit := limited(p.Limit, usual, most)
+	limit := min(cmp.Or(max(p.Limit, 0), usual), most)
 	answer := struct {
 		Runs    []recorded `json:"runs"`
 		Next    string     `json:"next,omitempty"` // for before; empty at the end
@@ -211,9 +211,8 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
-			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source, Grant: cmp.Or(one.Grant,
-				one.Wider),
-			Harmless: one.Harmless, Program: one.Program})
+			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source,
+			Grant: cmp.Or(one.Grant, one.Wider), Harmless: one.Harmless, Program: one.Program})
 	}
 	a := allowing{explain.ShellWords(explain.AllowingCommand(*r, "")),
 		explain.ShellWords(explain.KeepingCommand(*r, ""))}

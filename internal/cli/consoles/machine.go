@@ -64,9 +64,8 @@ func (m *machine) read(ctx context.Context, _ json.RawMessage) (any, error) {
 	d := explain.Diagnose(append(explain.Checks(ctx), m.env.Upstream(ctx)), explain.Levels(ctx))
 	build := hostfacts.ReadBuild()
 	answer := shownMachine{Version: build.Version, OS: build.System, OK: d.OK, Level: d.Level,
-		Doctor: d.Checks,
-		Levels: d.Levels, Settings: []shownSetting{}, Notes: []string{}, Rules: []shownRules{},
-		Approvals: []shownApproval{}}
+		Doctor: d.Checks, Levels: d.Levels, Settings: []shownSetting{}, Notes: []string{},
+		Rules: []shownRules{}, Approvals: []shownApproval{}}
 	var run args.Options
 	defer run.Close()
 	if _, e, err := run.Settings(m.env.Env); err != nil {

@@ -12,8 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/server/console"
 )
 
 // openPage opens an address in a browser, and returns a function that removes what it has made. Other users
@@ -30,23 +33,20 @@ func openPage(env *Env, dir, address string) (remove func(), err error) {
 	if err != nil {
 		return remove, err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	// One that was killed has left its file, with a token that has expired.
+	name := filepath.Join(dir, fmt.Sprintf("open-%016x.html", rand.Uint64()))
+	old, _ := filepath.Glob(filepath.Join(dir, "open-*.html")) // the pattern is right
+	for _, left := range old {
+		if st, err := os.Lstat(left); err == nil && time.Since(st.ModTime()) > console.TokenTime {
+			_ = os.Remove(left) // the next one tries again
+		}
+	}
+	remove = func() { _ = os.Remove(name) }
+	page := "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=" + html.EscapeString(address) + "\">\n"
+	if err := safefile.Replace(name, []byte(page)); err != nil {
 		return remove, err
 	}
-	defer root.Close()
-	name := fmt.Sprintf("open-%016x.html", rand.Uint64())
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return remove, err
-	}
-	remove = func() { _ = os.Remove(filepath.Join(dir, name)) }
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
-		html.EscapeString(address))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return remove, err
-	}
-	cmd := exec.Command(program, append(slices.Clip(opener[1:]), filepath.Join(dir, name))...)
+	cmd := exec.Command(program, append(slices.Clip(opener[1:]), name)...)
 	cmd.Env, cmd.Dir = append(slices.Clip(env.Environ), "PATH="+path), "/"
 	if err := cmd.Start(); err != nil {
 		return remove, err

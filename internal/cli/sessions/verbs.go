@@ -44,7 +44,8 @@ func Verbs() []Verb {
 		{Name: "recordings", Short: "list or remove recordings of terminal sessions", Help: recordingsHelp,
 			Words: manyIDs, Flags: (*Options).recordingsFlags,
 			Run: listRecordings, Offer: recordingNames},
-		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs, Flags: (*Options).Server, Run: remove, Offer: ids},
+		{Name: "rm", Short: "end sessions and forget them", Help: rmHelp, Words: manyIDs,
+			Flags: (*Options).Server, Run: remove, Offer: ids},
 	}
 }
 

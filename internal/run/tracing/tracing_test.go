@@ -196,8 +196,9 @@ func TestBuilder(t *testing.T) {
 		{"a review", []event.Body{event.ApprovalRequested{Request: q},
 			event.ReviewStarted{Review: approval.Review{ID: "v", Request: q}},
 			event.ReviewCompleted{Review: approval.Review{ID: "v", Request: q}},
-			event.ApprovalDecided{ID: "q"}, ended}, "start run in -; start approval in run; start review in approval; end review; " +
-			"end approval; end run"},
+			event.ApprovalDecided{ID: "q"}, ended},
+			"start run in -; start approval in run; start review in approval; end review; " +
+				"end approval; end run"},
 		{"a retry", []event.Body{event.Started{}, event.Exited{Code: 1}, event.Retrying{}, event.Started{},
 			event.Exited{}, ended},
 			"start run in -; start start in run; end start; start attempt in run; end attempt exit code 1; " +

@@ -283,7 +283,7 @@ func TestToken(t *testing.T) {
 	if got := exchange(r, used); got != 200 {
 		t.Fatalf("the first time: %d", got)
 	}
-	r.clock.pass(tokenTime - 1)
+	r.clock.pass(TokenTime - 1)
 	young := r.Token()
 	last := r.Token()
 	for _, test := range []struct {
@@ -297,7 +297,7 @@ func TestToken(t *testing.T) {
 		{"fixed", "fixed", r, 0, 200}, {"fixed, again", "fixed", r, 0, 200}, {"longer than fixed", "fixed2",
 			r, 0, 401},
 		{"of another console", plain.Token(), r, 0, 401}, {"fixed of another", "fixed", plain, 0, 401},
-		{"too old", old, r, 1, 401}, {"young", young, r, 0, 200}, {"nearly too old", last, r, tokenTime - 2,
+		{"too old", old, r, 1, 401}, {"young", young, r, 0, 200}, {"nearly too old", last, r, TokenTime - 2,
 			200},
 		{"fixed, later", "fixed", r, 100 * secretTime, 200},
 	} {

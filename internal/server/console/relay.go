@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,13 +33,11 @@ const maxCalls = 64
 // refused, and other members are left out: a new one could change something.
 var reads = map[string][]string{
 	"initialize": {"clientName", "extensionMethods"}, "environment/info": nil, "environment/status": nil,
-	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes",
-		"waitMs"}, "run/screen": {"runId"},
-	"run/result": {"runId", "output", "from"}, "run/wait": {"runId",
-		"timeoutMs"}, "sandbox/list": nil, "stage/list": nil,
-	"stage/changes": {"stageId", "paths", "after"}, "stage/diff": {"stageId", "paths", "from"},
-	"question/list": {"since", "waitMs"}, "history/list": {"before", "limit", "search",
-		"since", "waitMs"}, "history/read": {"id"},
+	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes", "waitMs"},
+	"run/screen": {"runId"}, "run/result": {"runId", "output", "from"}, "run/wait": {"runId", "timeoutMs"},
+	"sandbox/list": nil, "stage/list": nil, "stage/changes": {"stageId", "paths", "after"},
+	"stage/diff": {"stageId", "paths", "from"}, "question/list": {"since", "waitMs"},
+	"history/list": {"before", "limit", "search", "since", "waitMs"}, "history/read": {"id"},
 	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
 }
 
@@ -92,8 +91,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, expires time.Ti
 	p.work.Wait()
 }
 
-// cut shortens a reason to what a close frame takes.
-func cut(s string) string { return string([]byte(s)[:min(len(s), maxReason)]) }
+// cut shortens a reason to what a close frame takes, in UTF-8.
+func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxReason)], "") }
 
 // An ending is why a page is not served any more.
 type ending struct {

@@ -25,8 +25,8 @@ const (
 	maxPages    = 64               // WebSockets at once
 )
 
-// tokenTime is how long a token can be exchanged.
-const tokenTime = 10 * time.Minute
+// TokenTime is how long a token can be exchanged.
+const TokenTime = 10 * time.Minute
 
 // A Method answers a request of a page in this process. An error that is a *wire.Error is sent as it is. Its
 // context ends with the connection, and when the page cancels the request.
@@ -96,7 +96,7 @@ func (s *Server) Token() string {
 	token := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens[hash(token)] = s.o.Now().Add(tokenTime)
+	s.tokens[hash(token)] = s.o.Now().Add(TokenTime)
 	return token
 }
 

@@ -87,8 +87,8 @@ const noConsole = "no console is open that could answer; start one with sallypor
 
 // elsewhere returns when the time for an answer from elsewhere is over, or ctx has ended. It passes if there
 // is none.
-func (p *QuestionServer) elsewhere(ctx context.Context, r *approval.Request,
-	listens bool) (approval.Decision, error) {
+func (p *QuestionServer) elsewhere(ctx context.Context, r *approval.Request, listens bool,
+) (approval.Decision, error) {
 	wait := p.Wait
 	// It would be denied otherwise before anyone elsewhere sees it.
 	if r.Waiting && (wait > 0 || !p.BeforeIsFinal) {

@@ -156,8 +156,7 @@ func (d questionSocket) connect(ctx context.Context) (*wire.Client, error) {
 	return wire.Connect(ctx, wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
 		// A process in a sandbox may ask about itself: its answers open nothing else.
 		return wire.Over(ctx, "", func(ctx context.Context) (net.Conn, error) {
-			return dirs.DialSocket(ctx,
-				d.path, false)
+			return dirs.DialSocket(ctx, d.path, false)
 		})
 	}}, wire.ClientOptions{Name: "sallyport", Extensions: true, Resume: -1})
 }

@@ -119,13 +119,15 @@ func TestManyRuns(t *testing.T) {
 func TestLargeLog(t *testing.T) {
 	megabytes := testenv.Rounds(12, 100)
 	s := newSeat(t)
-	id := s.detached(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do head -c 786432 /dev/urandom | base64; i=$((i+1)); done; echo the-last-line; cat`, megabytes))
+	id := s.detached(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do head -c 786432 /dev/urandom | base64; i=$((i+1)); done
+		echo the-last-line; cat`, megabytes))
 	p := open(t, s.console())
 	p.openSession("base64") // its command line
 	s.must("wait", "--for", "match=the-last-line", "--timeout", "10m", id)
 	p.until(`sp.until(() => ` + screen + `.includes("the-last-line")).then(() => true)`)
 	heap, tab := p.memory()
-	t.Logf("bar: memory of the tab with %d MiB of output: heap of scripts %d MiB, process %d MiB, bar 200 MiB", megabytes, heap>>20, tab>>20)
+	t.Logf("bar: memory of the tab with %d MiB of output: heap of scripts %d MiB, process %d MiB, bar 200 MiB",
+		megabytes, heap>>20, tab>>20)
 	if heap > 400<<20 {
 		t.Errorf("the heap has %d MiB", heap>>20)
 	}
@@ -196,8 +198,10 @@ func TestViewOnly(t *testing.T) {
 	p.view("changes")
 	p.click("stage")
 	p.wait("change~note.txt")
-	for _, id := range []string{"answer-approved", "answer-denied", "take-control", "stop", "signal", "config-allow", "apply", "discard", "revoke"} {
-		usable := eval[int](p, `sp.all([`+js(id)+`]).filter((el) => !el.disabled && el.getAttribute("aria-disabled") !== "true").length`)
+	for _, id := range []string{"answer-approved", "answer-denied", "take-control", "stop", "signal",
+		"config-allow", "apply", "discard", "revoke"} {
+		usable := eval[int](p, `sp.all([`+js(id)+`]).filter((el) => !el.disabled &&
+			el.getAttribute("aria-disabled") !== "true").length`)
 		if usable != 0 {
 			t.Errorf("%s can be used", id)
 		}

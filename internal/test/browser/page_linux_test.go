@@ -241,7 +241,8 @@ func (p *tab) size(width, height int64) {
 // scheme chooses light or dark.
 func (p *tab) scheme(name string) {
 	p.t.Helper()
-	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name},
+		{Name: "prefers-reduced-motion", Value: "reduce"}}
 	p.do(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}))
 }
 

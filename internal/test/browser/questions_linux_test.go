@@ -50,7 +50,8 @@ func TestQuestionIsSeenAtOnce(t *testing.T) {
 	p.view("questions")
 	var all []time.Duration
 	for range 5 {
-		eval[bool](p, `(sp.seen.at = 0, sp.until(() => sp.all(["question"]).length).then(() => { sp.seen.at = Date.now(); }), true)`)
+		eval[bool](p, `(sp.seen.at = 0, sp.until(() => sp.all(["question"]).length)
+			.then(() => { sp.seen.at = Date.now(); }), true)`)
 		a := s.asks("--", "touch", "made")
 		p.wait("question")
 		p.until(`sp.seen.at > 0`)
@@ -92,7 +93,8 @@ func TestQuestionOrder(t *testing.T) {
 	newer := s.asks("--", "touch", "newer-one")
 	p.wait("question~newer-one")
 	p.until(`document.title.includes("2")`)
-	order := eval[string](p, `sp.all(["question"]).map((el) => el.textContent.includes("newer-one") ? "newer" : "older").join()`)
+	order := eval[string](p, `sp.all(["question"])
+		.map((el) => el.textContent.includes("newer-one") ? "newer" : "older").join()`)
 	if order != "newer,older" {
 		t.Errorf("in this order: %s", order)
 	}
@@ -157,14 +159,16 @@ func TestQuestionContent(t *testing.T) {
 	p.view("questions")
 	long := strings.Repeat("0123456789", 500)
 	hostile := []string{"<img src=x onerror='document.title=1;window.pwned=1'>", "<script>window.pwned=1</script>",
-		"red\x1b[31m", "bell\a", "left\u202eright", "iso\u2066late", "zero\u200bwidth", "c1\u009b2J", "&lt;b&gt;", "new\nline"}
+		"red\x1b[31m", "bell\a", "left\u202eright", "iso\u2066late", "zero\u200bwidth", "c1\u009b2J", "&lt;b&gt;",
+		"new\nline"}
 	a := s.asks(append([]string{"--", "touch", long}, hostile...)...)
 	p.wait("question", "question-command")
 	text := p.text("question", "question-command")
 	if n := strings.Count(text, "0123456789"); n != 500 {
 		t.Errorf("%d of 500 parts of the command are shown", n)
 	}
-	for _, want := range []string{hostile[0][:12], "<script>window.pwned=1</script>", "&lt;b&gt;", `\x1b`, `\u202e`, `\u2066`, `\u200b`} {
+	for _, want := range []string{hostile[0][:12], "<script>window.pwned=1</script>", "&lt;b&gt;", `\x1b`,
+		`\u202e`, `\u2066`, `\u200b`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text[len(long):])
 		}
@@ -191,7 +195,8 @@ func TestQuestionContent(t *testing.T) {
 func wantPrintable(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {
-		hidden := r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u061c\u200b\u200e\u200f\u2060\ufeff", r) ||
+		hidden := r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 ||
+			strings.ContainsRune("\u061c\u200b\u200e\u200f\u2060\ufeff", r) ||
 			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 		if hidden {
 			t.Errorf("%q is shown", r)

@@ -29,7 +29,8 @@ func TestRuns(t *testing.T) {
 	p.view("runs")
 	s.deniedRun()
 	p.wait("run~../out/file")
-	p.until(`sp.all(["run~../out/file"]).some((el) => /\b7\b/.test(el.textContent) && /denial|denied|blocked/i.test(el.textContent))`)
+	p.until(`sp.all(["run~../out/file"]).some((el) => /\b7\b/.test(el.textContent) &&
+		/denial|denied|blocked/i.test(el.textContent))`)
 	p.click("run~../out/file")
 	out := s.beside("out")
 	p.wait("run-detail", "run-denial~"+out+"/file")
@@ -75,7 +76,8 @@ func TestRunsHostile(t *testing.T) {
 	t.Parallel()
 	s := newSeat(t)
 	for i, name := range testenv.Hostile() {
-		s.says("run", "--", "sh", "-c", `echo x > "../out/$1<img src=x onerror=window.pwned=1>"`, "sh", name, strings.Repeat("y", i))
+		s.says("run", "--", "sh", "-c", `echo x > "../out/$1<img src=x onerror=window.pwned=1>"`, "sh", name,
+			strings.Repeat("y", i))
 	}
 	p := open(t, s.console())
 	p.view("runs")
@@ -84,7 +86,8 @@ func TestRunsHostile(t *testing.T) {
 	p.click("run")
 	p.wait("run-detail", "run-denial~<img")
 	wantPrintable(t, eval[string](p, `document.body.innerText`))
-	wantPrintable(t, eval[string](p, `[...document.querySelectorAll("*")].flatMap((el) => [...el.attributes].map((a) => a.value)).join("\n")`))
+	wantPrintable(t, eval[string](p, `[...document.querySelectorAll("*")]
+		.flatMap((el) => [...el.attributes].map((a) => a.value)).join("\n")`))
 	if eval[bool](p, `window.pwned !== undefined || document.images.length > 0`) {
 		t.Error("a name became HTML")
 	}
@@ -95,7 +98,8 @@ func (s *seat) stageID(script string) string {
 	s.t.Helper()
 	code, out := s.says("run", "--stage", "--json", "--", "sh", "-c", script)
 	var res struct{ Stage struct{ ID string } }
-	if i := strings.Index(out, "{"); code != 0 || i < 0 || json.Unmarshal([]byte(out[i:]), &res) != nil || res.Stage.ID == "" {
+	if i := strings.Index(out, "{"); code != 0 || i < 0 || json.Unmarshal([]byte(out[i:]), &res) != nil ||
+		res.Stage.ID == "" {
 		s.t.Fatalf("exit code %d, %s", code, out)
 	}
 	return res.Stage.ID
@@ -187,7 +191,8 @@ func TestRecordings(t *testing.T) {
 func (p *tab) seek(part float64) {
 	p.t.Helper()
 	eval[bool](p, `sp.until(() => sp.all(["seek"])[0]).then((el) => { el.value = +el.min + (el.max - el.min) * `+js(part)+
-		`; el.dispatchEvent(new Event("input", {bubbles: true})); el.dispatchEvent(new Event("change", {bubbles: true})); return true; })`)
+		`; el.dispatchEvent(new Event("input", {bubbles: true}));
+		el.dispatchEvent(new Event("change", {bubbles: true})); return true; })`)
 }
 
 // TestMachine: what this machine enforces, where a setting is from, and an approval that is revoked.

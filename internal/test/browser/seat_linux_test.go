@@ -172,7 +172,8 @@ func (b *safeBuffer) String() string {
 // console starts `sallyport console` with flags and returns when it has printed its address.
 func (s *seat) console(flags ...string) *served {
 	s.t.Helper()
-	c := &served{cmd: s.command(append([]string{"console"}, flags...)...), stderr: new(safeBuffer), ended: make(chan struct{})}
+	c := &served{cmd: s.command(append([]string{"console"}, flags...)...), stderr: new(safeBuffer),
+		ended: make(chan struct{})}
 	c.cmd.Stderr = c.stderr
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {
@@ -231,7 +232,8 @@ type event struct {
 // asks starts a run that needs an approval, and returns when its question was reported.
 func (s *seat) asks(words ...string) *asking {
 	s.t.Helper()
-	a := &asking{t: s.t, cmd: s.command(append([]string{"run", "--jsonl", "-a", "untrusted", "--approval-wait", "1h"}, words...)...)}
+	a := &asking{t: s.t, cmd: s.command(append([]string{"run", "--jsonl", "-a", "untrusted",
+		"--approval-wait", "1h"}, words...)...)}
 	a.cmd.Stderr = &a.err
 	out, err := a.cmd.StdoutPipe()
 	if err == nil {
@@ -279,7 +281,8 @@ func (a *asking) wantDecided(decision string, code int) {
 	a.t.Helper()
 	got, exit := a.decided()
 	if got.Decision != decision || got.Source != "console" || exit != code {
-		a.t.Errorf("decided %q by %q, exit code %d; want %q by console, %d; %s", got.Decision, got.Source, exit, decision, code,
+		a.t.Errorf("decided %q by %q, exit code %d; want %q by console, %d; %s", got.Decision,
+			got.Source, exit, decision, code,
 			a.err.String())
 	}
 }

@@ -24,35 +24,58 @@ import (
 // maxShot is how large a screenshot may be, in bytes.
 const maxShot = 60 << 10
 
-// TestScreenshots writes the pictures of docs/console with -update: each view and the terminal, light and
-// dark, wide and narrow. Without it there is nothing to see.
+// sizes are those of the windows of the pictures.
+var sizes = []struct {
+	name          string
+	width, height int64
+}{{"wide", 1280, 800}, {"narrow", 360, 740}}
+
+// TestScreenshots: docs/console has a picture of each view and the terminal, light and dark, wide and narrow.
+// With -update it makes them.
 func TestScreenshots(t *testing.T) {
-	if !*update {
-		t.Log("no screenshots without -update")
-		return
-	}
-	_, p := lived(t)
 	dir := filepath.Join("..", "..", "..", "docs", "console")
+	all := append(slices.Clone(views), "terminal")
+	if *update {
+		makePictures(t, dir, all)
+	}
+	for _, view := range all {
+		for _, size := range sizes {
+			for _, scheme := range []string{"light", "dark"} {
+				name := view + "-" + scheme + "-" + size.name + ".png"
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				made, err := png.Decode(bytes.NewReader(text))
+				if err != nil || made.Bounds() != image.Rect(0, 0, int(size.width), int(size.height)) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if len(text) > maxShot || len(text) < maxShot/20 {
+					t.Errorf("%s has %d bytes", name, len(text))
+				}
+			}
+		}
+	}
+}
+
+const drawn = `new Promise((ready) => requestAnimationFrame(() => requestAnimationFrame(() => ready(true))))`
+
+func makePictures(t *testing.T, dir string, all []string) {
+	t.Helper()
+	_, p := lived(t)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, view := range append(slices.Clone(views), "terminal") {
-		for _, size := range []struct {
-			name          string
-			width, height int64
-		}{{"wide", 1280, 800}, {"narrow", 360, 740}} {
+	for _, view := range all {
+		for _, size := range sizes {
 			p.size(size.width, size.height)
 			p.show(view)
 			for _, scheme := range []string{"light", "dark"} {
 				p.scheme(scheme)
-				eval[bool](p, `new Promise((ready) => requestAnimationFrame(() => requestAnimationFrame(() => ready(true))))`)
+				eval[bool](p, drawn)
 				eval[bool](p, `document.fonts.ready.then(() => (scrollTo(0, 0), true))`)
-				small := p.shot()
 				name := view + "-" + scheme + "-" + size.name + ".png"
-				if len(small) > maxShot {
-					t.Errorf("%s has %d bytes", name, len(small))
-				}
-				if err := os.WriteFile(filepath.Join(dir, name), small, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, name), p.shot(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
