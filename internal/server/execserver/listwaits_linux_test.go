@@ -23,19 +23,27 @@ type versioned struct {
 	Version string
 }
 
-// waits asks for a list that is another one than l, and returns a function that waits for the answer.
+// waits asks for a list that is another one than l, sees that there is no answer yet, and returns a function
+// that waits for it.
 func (d *driver) waits(method string, l *versioned) func() *versioned {
 	d.t.Helper()
-	d.id++
+	answer := d.asks(method, l)
 	id := fmt.Sprint(d.id)
-	d.post(map[string]any{"id": d.id, "method": method,
-		"params": map[string]any{"since": l.Version, "waitMs": 3_600_000}})
 	d.result(new(versioned), method, nil) // whatever is to be answered at once is answered by now
 	for _, m := range d.passed {
 		if string(m.ID) == id {
 			d.t.Errorf("%s did not wait: %s", method, m.Result)
 		}
 	}
+	return answer
+}
+
+func (d *driver) asks(method string, l *versioned) func() *versioned {
+	d.t.Helper()
+	d.id++
+	id := fmt.Sprint(d.id)
+	d.post(map[string]any{"id": d.id, "method": method,
+		"params": map[string]any{"since": l.Version, "waitMs": 3_600_000}})
 	return func() *versioned {
 		d.t.Helper()
 		m := d.until(func(m *message) bool { return string(m.ID) == id })
@@ -45,6 +53,19 @@ func (d *driver) waits(method string, l *versioned) func() *versioned {
 			d.t.Fatalf("%+v, %s", m.Error, m.Result)
 		}
 		return &now
+	}
+}
+
+// reaches waits for answers until one is as wanted. A list may be newer than its version: then the next
+// answer is the same list.
+func (d *driver) reaches(method string, answer func() *versioned, want func(*versioned) bool) *versioned {
+	d.t.Helper()
+	for {
+		l := answer()
+		if want(l) {
+			return d.list(method) // nothing changes now: its version is that of the list
+		}
+		answer = d.asks(method, l)
 	}
 }
 
@@ -73,35 +94,29 @@ func TestListWaits(t *testing.T) {
 	comes, asked := d.waits("run/list", all), d.waits("question/list", open)
 	again.post(map[string]any{"id": "s", "method": "run/start",
 		"params": map[string]any{"args": []string{"--ask", "sleep", "1000"}, "cwd": t.TempDir()}})
-	if all = comes(); len(all.Runs) != 1 || !all.Runs[0].Starting {
-		t.Errorf("a new run: %+v", all)
-	}
-	if open = asked(); len(open.Questions) != 1 || open.Questions[0].RunID != all.Runs[0].RunID {
+	all = d.reaches("run/list", comes, func(l *versioned) bool {
+		if len(l.Runs) != 1 || !l.Runs[0].Starting {
+			t.Fatalf("a run that asks: %+v", l)
+		}
+		return l.Runs[0].WaitsFor == "answer"
+	})
+	open = d.reaches("question/list", asked, func(l *versioned) bool { return len(l.Questions) == 1 })
+	if open.Questions[0].RunID != all.Runs[0].RunID {
 		t.Fatalf("a question: %+v", open)
 	}
-	if all.Runs[0].WaitsFor == "" { // it was listed before its question
-		all = d.waits("run/list", all)()
-	}
-	if len(all.Runs) != 1 || all.Runs[0].WaitsFor != "answer" {
-		t.Errorf("a run that asks: %+v", all)
-	}
 
-	begins, answered := d.waits("run/list", all), d.waits("question/list", open)
+	begins, answered := d.waits("run/list", all), d.asks("question/list", open)
 	q := open.Questions[0]
 	again.result(new(struct{}), "question/answer", map[string]any{"id": q.Request.ID, "digest": q.Digest,
 		"decision": "approved", "source": "console"})
-	if open = answered(); len(open.Questions) != 0 {
-		t.Errorf("answered: %+v", open)
-	}
-	for all = begins(); all.Runs[0].Starting; {
-		all = d.waits("run/list", all)()
-	}
+	d.reaches("question/list", answered, func(l *versioned) bool { return len(l.Questions) == 0 })
+	all = d.reaches("run/list", begins, func(l *versioned) bool {
+		return !l.Runs[0].Starting && l.Runs[0].WaitsFor == ""
+	})
 	ends := d.waits("run/list", all)
 	run := map[string]any{"runId": q.RunID}
 	again.result(new(struct{}), "run/terminate", run)
-	if all = ends(); len(all.Runs) != 1 || all.Runs[0].Running {
-		t.Errorf("ended: %+v", all)
-	}
+	all = d.reaches("run/list", ends, func(l *versioned) bool { return !l.Runs[0].Running })
 	removed := d.waits("run/list", all)
 	again.result(new(struct{}), "run/remove", run)
 	if all = removed(); len(all.Runs) != 0 {
