@@ -66,7 +66,7 @@ type Conn struct {
 	begin time.Time
 
 	mu   sync.Mutex
-	cuts map[int]func()
+	cuts map[int]hooks
 	next int
 }
 
@@ -80,7 +80,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := CheckCreds(o.Creds); err != nil {
 		return nil, err
 	}
-	c := &Conn{id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]func())}
+	c := &Conn{id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var limit, say <-chan time.Time
@@ -208,25 +208,36 @@ func newID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func (c *Conn) connected() { c.since.CompareAndSwap(0, max(int64(time.Since(c.begin)), 1)) }
+// hooks are what OnCut was given.
+type hooks struct{ cut, back func() }
 
-func (c *Conn) disconnected() {
-	c.since.Store(0)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, cut := range c.cuts {
-		cut()
+func (c *Conn) connected() {
+	if c.since.CompareAndSwap(0, max(int64(time.Since(c.begin)), 1)) {
+		c.tell(func(h hooks) func() { return h.back })
 	}
 }
 
-// OnCut has cut called each time the connection is cut; it must not block. Messages on their way may be lost
-// then. Stop ends that.
-func (c *Conn) OnCut(cut func()) (stop func()) {
+func (c *Conn) disconnected() {
+	c.since.Store(0)
+	c.tell(func(h hooks) func() { return h.cut })
+}
+
+func (c *Conn) tell(which func(hooks) func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.cuts {
+		which(h)()
+	}
+}
+
+// OnCut has cut called each time the connection is cut, and back when it is made again; they must not block, and
+// call no OnCut. Messages on their way may be lost at a cut. Stop ends that.
+func (c *Conn) OnCut(cut, back func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
 	n := c.next
-	c.cuts[n] = cut
+	c.cuts[n] = hooks{cut, back}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
