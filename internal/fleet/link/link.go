@@ -35,7 +35,7 @@ type Link struct {
 	next     uint64    // the number of the next frame that must come
 	received uint64    // bytes that came, and that were read
 	taken    uint64
-	promised uint64    // how many the peer may have sent
+	promised uint64 // how many the peer may have sent
 	sent     uint64
 	limit    uint64 // of sent
 	number   uint64 // of the next frame to send
