@@ -10,6 +10,7 @@
 package fleet
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,6 +185,7 @@ type KeptSession struct {
 // KeptStart is what the hub keeps of a start with a key: the node that was asked to perform it.
 type KeptStart struct {
 	Node    string `json:"node"`
+	Shared  bool   `json:"shared,omitempty"`
 	Boot    uint64 `json:"boot"`
 	Epoch   uint64 `json:"epoch"`
 	Session string `json:"session"`
@@ -225,4 +227,12 @@ func (r *Record) matches(labels map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// Buckets returns where the hub keeps sessions, and starts with a key.
+func Buckets(ctx context.Context, conn *bus.Conn) (sessions, starts *bus.Bucket, err error) {
+	if sessions, err = conn.Bucket(ctx, "sessions", keepSessions); err == nil {
+		starts, err = conn.Bucket(ctx, "starts", keepStarts)
+	}
+	return sessions, starts, err
 }

@@ -417,3 +417,15 @@ func (r *Registry) Close() {
 	}
 	r.work.Wait()
 }
+
+// Like returns the whole record of a node that a session could be placed on, whether or not it has a free slot.
+func (r *Registry) Like(need Need) (Record, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.nodes {
+		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) {
+			return e.Record, true
+		}
+	}
+	return Record{}, false
+}

@@ -123,6 +123,35 @@ func (l *Link) ReadMessage() (m wire.Outgoing, err error) {
 	return m, nil
 }
 
+// ReadBatch returns the next messages that are there whole, at least one and about 256 KiB of them at most. It blocks
+// until there is one.
+func (l *Link) ReadBatch() ([]wire.Outgoing, error) {
+	const most = 256 << 10
+	m, err := l.ReadMessage()
+	if err != nil {
+		return nil, err
+	}
+	batch, size := []wire.Outgoing{m}, len(m.Data)
+	for size < most && l.hasWhole() {
+		if m, err = l.ReadMessage(); err != nil {
+			break // the next call says so
+		}
+		batch, size = append(batch, m), size+len(m.Data)
+	}
+	return batch, nil
+}
+
+func (l *Link) hasWhole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.arrived {
+		if !p.more {
+			return true
+		}
+	}
+	return false
+}
+
 // take waits for the next part, and gives the peer credit for more.
 func (l *Link) take() (p part, err error) {
 	l.mu.Lock()
@@ -249,6 +278,9 @@ func (l *Link) Close() error {
 	}
 	return nil
 }
+
+// Cut ends the link without a proper end, and tells the peer why.
+func (l *Link) Cut(why string) { l.end(cut("%s", why), true) }
 
 // Err returns why the link is over; nil while it is not.
 func (l *Link) Err() error {
