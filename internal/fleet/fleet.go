@@ -199,13 +199,6 @@ var (
 	ErrNoNode = errors.New("no node")
 )
 
-// A LostError says that a node was lost, and with it what it ran.
-type LostError struct{ Node string }
-
-func (e *LostError) Error() string {
-	return fmt.Sprintf("the node %s was lost; what became of the command is not known", e.Node)
-}
-
 // ParseLabels reads labels, each KEY=VALUE.
 func ParseLabels(words []string) (map[string]string, error) {
 	labels := make(map[string]string)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 )
@@ -301,7 +302,7 @@ func (r *Registry) declare(dead *entry) {
 	}
 	r.tell()
 	r.mu.Unlock()
-	r.client.Lost(dead.Address(), &LostError{dead.Name})
+	r.client.Lost(dead.Address(), &executor.LostError{Machine: dead.Name})
 }
 
 // keepLost writes that a node is lost, unless it has left.

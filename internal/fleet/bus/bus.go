@@ -320,8 +320,8 @@ func (c *Conn) Close() {
 }
 
 // Token reports whether a text may be one part of a subject, as names of nodes are: 1 to 64 letters, digits,
-// - and _.
+// - and _, of which - is not the first one.
 func Token(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
+	return name != "" && name[0] != '-' && len(name) <= 64 && strings.Trim(name, letters) == ""
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
@@ -33,7 +34,7 @@ type connection struct {
 	hello  *wire.Initialize // nil before initialize
 	failed *wire.Error      // the answer to initialize, where the URL was wrong
 	ready  bool             // initialized has come
-	id     string           // of the session
+	id     string           // of the session; set with is
 	kept   fleet.KeptSession
 
 	writing sync.Mutex // held while something is written to the client
@@ -41,7 +42,7 @@ type connection struct {
 	mu      sync.Mutex
 	main    *link.Link // to the node of the session; nil before it has one
 	node    fleet.Record
-	lost    *fleet.LostError        // of the node of the session
+	lost    *executor.LostError     // of the node of the session
 	pending map[wire.ID]pending     // requests that the node has not answered
 	known   map[string]uint64       // processes that have not ended, and the numbers of their last events
 	sides   map[string]*wire.Client // to other nodes
@@ -59,6 +60,7 @@ type subject struct {
 	ProcessID string `json:"processId"`
 	RunID     string `json:"runId"`
 	AfterSeq  uint64 `json:"afterSeq"`
+	After     uint64 `json:"after"` // of run/read
 	Key       string `json:"idempotencyKey"`
 	Args      []string
 	Confine   *struct{ Level string }
@@ -162,7 +164,7 @@ func (c *connection) send(text []byte, err error) {
 	}
 }
 
-func (c *connection) answer(id wire.ID, result any)      { c.send(wire.Response(id, result)) }
+func (c *connection) answer(id wire.ID, result any)        { c.send(wire.Response(id, result)) }
 func (c *connection) fail(id wire.ID, failure *wire.Error) { c.send(wire.Failure(id, failure)) }
 
 func refuse(format string, args ...any) *wire.Error {
@@ -225,7 +227,7 @@ func (c *connection) initialize(m *wire.Message, data []byte) {
 		return
 	}
 	c.kept.Started, c.kept.Credential = time.Now().UnixMilli(), c.credential
-	c.id = newID()
+	c.is(newID())
 	info, failure := c.info()
 	if failure == nil && !c.gateway.opts.Narrow { // a client of this process does not outlive it
 		failure = c.keep()
@@ -236,6 +238,12 @@ func (c *connection) initialize(m *wire.Message, data []byte) {
 	}
 	c.hello = p
 	c.answer(m.ID, map[string]any{"sessionId": c.id, "environmentInfo": info})
+}
+
+func (c *connection) is(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.id = id
 }
 
 // newID returns a random UUID, version 4, as exec-servers have for sessions.
@@ -306,7 +314,8 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	case json.Unmarshal(text, &kept) != nil || kept.Credential != c.credential:
 		return unknown
 	}
-	c.id, c.kept = id, kept
+	c.is(id)
+	c.kept = kept
 	if kept.Node == "" {
 		info, failure := c.info()
 		if failure == nil {
@@ -316,7 +325,7 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 		return failure
 	}
 	node, err := c.gateway.node(c.life, &kept)
-	if lost := new(fleet.LostError); errors.As(err, &lost) {
+	if lost := new(executor.LostError); errors.As(err, &lost) {
 		info, failure := c.info()
 		if failure != nil {
 			info = json.RawMessage("null")
@@ -420,7 +429,7 @@ func (c *connection) start(m *wire.Message, data []byte, of subject) {
 }
 
 // expect notes a request that the node will answer, unless it is lost.
-func (c *connection) expect(id wire.ID, p pending) *fleet.LostError {
+func (c *connection) expect(id wire.ID, p pending) *executor.LostError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lost == nil {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
@@ -135,7 +136,7 @@ func (g *Gateway) node(ctx context.Context, of *fleet.KeptSession) (fleet.Record
 	for {
 		changed := g.registry.Changed()
 		if lost, known := g.registry.IsLost(of.Node, of.Boot, of.Epoch); lost {
-			return fleet.Record{}, &fleet.LostError{Node: of.Node}
+			return fleet.Record{}, &executor.LostError{Machine: of.Node}
 		} else if !known {
 			return fleet.Record{}, errLeft
 		}

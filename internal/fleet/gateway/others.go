@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -45,7 +47,7 @@ func (c *connection) side(ctx context.Context, node *fleet.Record) (*wire.Client
 	of := *node
 	made, err := wire.Connect(ctx, wire.ClientTarget{Dial: func(context.Context) (wire.Stream, error) {
 		if lost, there := c.gateway.registry.IsLost(of.Name, of.Boot, of.Epoch); lost || !there {
-			return nil, errors.Join(wire.ErrServerEnded, &fleet.LostError{Node: of.Name})
+			return nil, errors.Join(wire.ErrServerEnded, &executor.LostError{Machine: of.Name})
 		}
 		l, err := c.gateway.client.Open(of.Address(), fleet.Opening{Credential: c.credential})
 		if err != nil {
@@ -89,7 +91,7 @@ func (c *connection) on(node *fleet.Record, method string, params json.RawMessag
 // aside performs a request about a run of another node.
 func (c *connection) aside(ctx context.Context, method string, params json.RawMessage, of *subject) (any, error) {
 	name, boot, _ := fleet.SplitRun(of.RunID)
-	lost := &fleet.LostError{Node: name}
+	lost := &executor.LostError{Machine: name}
 	if gone, known := c.gateway.registry.IsLost(name, 0, 0); !known {
 		return nil, unknownRun(of.RunID)
 	} else if node, ok := c.gateway.registry.Find(name); ok && !gone {
@@ -230,9 +232,12 @@ func join(a, b json.RawMessage) json.RawMessage {
 	return a
 }
 
+// maxWaitMs is the longest time to wait for a list: a day.
+const maxWaitMs = 24 * 60 * 60 * 1000
+
 // awaitLists waits until the list of a node has another version, a node comes or goes, the time is over or ctx ends.
 func (c *connection) awaitLists(ctx context.Context, method string, since versions, waitMs uint64) {
-	ctx, end := context.WithTimeout(ctx, milliseconds(waitMs))
+	ctx, end := context.WithTimeout(ctx, time.Duration(min(waitMs, maxWaitMs))*time.Millisecond)
 	defer end()
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -251,7 +256,7 @@ func (c *connection) awaitLists(ctx context.Context, method string, since versio
 			asked[node.Name] = true
 			work.Go(func() {
 				params, _ := json.Marshal(wire.ListWait{Since: version, WaitMs: waitMs}) // it always encodes
-				_, _ = c.on(&node, method, params)(ctx)                              // an error is looked at again
+				_, _ = c.on(&node, method, params)(ctx)                                  // an error is looked at again
 				end()
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -155,12 +156,12 @@ func (c *connection) again(m *wire.Message, of *subject, start *fleet.KeptStart)
 	}
 	node, err := c.gateway.node(c.life, &fleet.KeptSession{Node: start.Node, Shared: start.Shared, Boot: start.Boot,
 		Epoch: start.Epoch})
-	lost := new(fleet.LostError)
+	lost := new(executor.LostError)
 	switch {
 	case errors.As(err, &lost):
 		c.answerLost(m.ID, lost, pending{m.Method, *of})
 	case errors.Is(err, errLeft):
-		c.answerLost(m.ID, &fleet.LostError{Node: start.Node}, pending{m.Method, *of})
+		c.answerLost(m.ID, &executor.LostError{Machine: start.Node}, pending{m.Method, *of})
 	case err != nil:
 		c.fail(m.ID, &wire.Error{Code: wire.CodeInternal, Message: err.Error()})
 	case c.link() == nil:

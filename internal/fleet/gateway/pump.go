@@ -7,11 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
@@ -39,7 +39,7 @@ func (c *connection) pump(l *link.Link) {
 // over handles the end of the link to the node. A client whose node is there, or may be, resumes its session by
 // another connection.
 func (c *connection) over(err error) {
-	lost := new(fleet.LostError)
+	lost := new(executor.LostError)
 	switch {
 	case errors.As(err, &lost):
 		c.becomeLost(lost)
@@ -141,14 +141,14 @@ func (c *connection) answered(id wire.ID, good bool) {
 }
 
 // becomeLost tells the client that the node of its session was lost: what waits is answered, and processes end.
-func (c *connection) becomeLost(lost *fleet.LostError) {
+func (c *connection) becomeLost(lost *executor.LostError) {
 	c.mu.Lock()
 	c.lost = lost
 	waiting, known := c.pending, c.known
 	c.pending, c.known = make(map[wire.ID]pending), make(map[string]uint64)
 	c.mu.Unlock()
 	for id, seq := range known {
-		c.send(wire.Notification(wire.MethodExited, &wire.Exited{ProcessID: id, Seq: seq + 1, ExitCode: lostCode,
+		c.send(wire.Notification(wire.MethodExited, &wire.Exited{ProcessID: id, Seq: seq + 1, ExitCode: wire.LostCode,
 			Lost: true}))
 		c.send(wire.Notification(wire.MethodClosed, &wire.Closed{ProcessID: id, Seq: seq + 2}))
 	}
@@ -157,16 +157,13 @@ func (c *connection) becomeLost(lost *fleet.LostError) {
 	}
 }
 
-// lostCode is the exit code of a process whose node was lost.
-const lostCode = 255
-
 // lostResult is the result of a run whose node was lost.
-func lostResult(lost *fleet.LostError) any {
-	return runs.Encode(&sallyport.Result{End: sallyport.EndLost, ExitCode: -1, Notices: []string{lost.Error()}})
+func lostResult(lost *executor.LostError) any {
+	return runs.Encode(sallyport.ResultOf(nil, lost))
 }
 
 // answerLost answers a request to a node that was lost.
-func (c *connection) answerLost(id wire.ID, lost *fleet.LostError, p pending) {
+func (c *connection) answerLost(id wire.ID, lost *executor.LostError, p pending) {
 	if result := lostAnswer(lost, &p); result != nil {
 		c.answer(id, result)
 		return
@@ -174,16 +171,16 @@ func (c *connection) answerLost(id wire.ID, lost *fleet.LostError, p pending) {
 	c.fail(id, lostFailure(lost))
 }
 
-func lostFailure(lost *fleet.LostError) *wire.Error {
-	data, _ := json.Marshal(map[string]string{"reason": "lost", "node": lost.Node}) // it always encodes
+func lostFailure(lost *executor.LostError) *wire.Error {
+	data, _ := json.Marshal(wire.Refusal{Reason: wire.ReasonLost}) // it always encodes
 	return &wire.Error{Code: wire.CodeInternal, Message: lost.Error(), Data: data}
 }
 
 // lostAnswer returns the result of a request to a node that was lost; nil where there is none but an error.
-func lostAnswer(lost *fleet.LostError, p *pending) any {
+func lostAnswer(lost *executor.LostError, p *pending) any {
 	switch p.method {
 	case "process/read":
-		code := lostCode
+		code := wire.LostCode
 		return &wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.of.AfterSeq + 1, Exited: true, ExitCode: &code,
 			Closed: true, Failure: text(lost.Error()), Lost: true}
 	case "process/write":
@@ -201,11 +198,9 @@ func lostAnswer(lost *fleet.LostError, p *pending) any {
 	case "run/result":
 		return map[string]any{"result": lostResult(lost)}
 	case "run/read":
-		return map[string]any{"chunks": []any{}, "next": p.of.After(), "complete": true, "result": lostResult(lost)}
+		return map[string]any{"chunks": []any{}, "next": p.of.After, "complete": true, "result": lostResult(lost)}
 	}
 	return nil
 }
 
 func text(s string) *string { return &s }
-
-var errNotThere = fmt.Errorf("the node is not there")
