@@ -38,9 +38,16 @@ type engine struct {
 	set   *set // nil: no authentication
 }
 
-// startEngine starts a server that lets in whom the set has; nil means everybody. It returns when clients can
+// startEngine starts a server that lets in who is in the fleet; everybody if nobody ever was. It returns when clients can
 // connect.
-func startEngine(o *Options, s *store, address *net.TCPAddr, claims *set) (*engine, error) {
+func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine, error) {
+	var claims *set
+	var err error
+	if f.Operator != "" {
+		if claims, err = f.claims(); err != nil {
+			return nil, err
+		}
+	}
 	log := &logger{say: o.Say}
 	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port, NoSigs: true,
 		NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending, WriteDeadline: writeDeadline,
@@ -61,7 +68,6 @@ func startEngine(o *Options, s *store, address *net.TCPAddr, claims *set) (*engi
 		}
 	}
 	e := &engine{store: s, set: claims}
-	var err error
 	if e.s, err = server.NewServer(so); err != nil {
 		return nil, err
 	}
@@ -71,7 +77,7 @@ func startEngine(o *Options, s *store, address *net.TCPAddr, claims *set) (*engi
 		e.stop()
 		return nil, err
 	}
-	if err := e.prepare(); err != nil {
+	if err := e.prepare(f); err != nil {
 		e.stop()
 		return nil, err
 	}
@@ -107,29 +113,24 @@ func (e *engine) stop() {
 }
 
 // nodesBucket is the stream of the bucket `nodes`, as a client makes it.
-func nodesBucket() *server.StreamConfig {
-	return &server.StreamConfig{Name: "KV_nodes", Subjects: []string{"$KV.nodes.>"}, Storage: server.FileStorage,
-		MaxMsgsPer: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Replicas: 1,
-		Discard: server.DiscardNew, Duplicates: 2 * time.Minute, AllowRollup: true, DenyDelete: true,
-		AllowDirect: true}
-}
+const nodesBucket = `{"name":"KV_nodes","subjects":["$KV.nodes.>"],"storage":"file","retention":"limits",
+"max_msgs_per_subject":1,"max_msgs":-1,"max_bytes":-1,"max_msg_size":-1,"max_consumers":-1,"num_replicas":1,
+"discard":"new","duplicate_window":120000000000,"allow_rollup_hdrs":true,"deny_delete":true,"allow_direct":true}`
 
-// prepare makes the bucket `nodes` of each account. A node may make it, too; one that is hostile would add
-// rules to it that copy messages of others.
-func (e *engine) prepare() error {
-	if e.set == nil {
-		return nil
-	}
-	for id, c := range e.set.claims {
-		if id == e.set.system {
+// prepare makes the bucket `nodes` of each account that has none. A node may make it, too; one that is hostile
+// would have the engine copy messages of others into it, or to itself.
+func (e *engine) prepare(f *fleet) error {
+	for _, a := range f.accounts() {
+		creds, _, err := a.newUser("hub", nil)
+		if err == nil {
+			err = e.request(creds, "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket)
+		}
+		var refused *answerError
+		if errors.As(err, &refused) && refused.Code == uint16(server.JSStreamNameExistErr) {
 			continue
 		}
-		a, err := e.s.LookupAccount(id)
-		if err == nil {
-			_, err = a.AddStream(nodesBucket())
-		}
 		if err != nil {
-			return fmt.Errorf("cannot prepare the account %s: %w", c.Name, err)
+			return fmt.Errorf("cannot prepare the account %s: %w", a.Name, err)
 		}
 	}
 	return nil
@@ -167,7 +168,7 @@ func (e *engine) update(f *fleet, now *set) error {
 		}
 	}
 	e.set = now
-	if err := e.prepare(); err != nil {
+	if err := e.prepare(f); err != nil {
 		return err
 	}
 	for _, id := range gone {

@@ -114,15 +114,8 @@ func (h *Hub) start() (err error) {
 }
 
 // startEngine starts the engine at the address, which has the port then.
-func (h *Hub) startEngine(f *fleet) error {
-	var claims *set
-	var err error
-	if f.Operator != "" {
-		if claims, err = f.claims(); err != nil {
-			return err
-		}
-	}
-	if h.engine, err = startEngine(&h.o, h.store, h.address, claims); err != nil {
+func (h *Hub) startEngine(f *fleet) (err error) {
+	if h.engine, err = startEngine(&h.o, h.store, h.address, f); err != nil {
 		return fmt.Errorf("cannot start the hub: %w", err)
 	}
 	if at, ok := h.engine.s.Addr().(*net.TCPAddr); ok {

@@ -116,17 +116,23 @@ func (p *probe) request(subject, body string) error {
 		return err
 	}
 	var answer struct {
-		Error *struct {
-			Description string `json:"description"`
-		} `json:"error"`
+		Error *answerError `json:"error"`
 	}
 	if err := json.Unmarshal(b, &answer); err != nil {
 		return err
 	}
 	if answer.Error != nil {
-		return errors.New(answer.Error.Description)
+		return answer.Error
 	}
 	return nil
 }
+
+// An answerError is an answer of the engine that is an error.
+type answerError struct {
+	Description string `json:"description"`
+	Code        uint16 `json:"err_code"` // of streams
+}
+
+func (e *answerError) Error() string { return e.Description }
 
 func (p *probe) close() { _ = p.c.Close() } // nothing is left to be sent
