@@ -14,6 +14,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
+// Environment is what clients are told of this machine.
+func (s *Server) Environment() *wire.Environment { return s.info() }
+
 // environment describes this machine to clients. What is not known is left out.
 func (s *Server) environment() *wire.Environment {
 	e := &wire.Environment{
@@ -25,7 +28,7 @@ func (s *Server) environment() *wire.Environment {
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true,
 			HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize:     true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true,
-			BinaryOutput: true, RequestCancel: true, SessionObserve: true,
+			BinaryOutput: true, RequestCancel: true, SessionObserve: true, Idempotency: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
 			ProcessSignalNames: canTerminate(), ProcessTerminateGrace: canTerminate(),

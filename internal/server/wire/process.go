@@ -4,8 +4,10 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -32,6 +34,8 @@ type Start struct {
 	Network *NetworkProxy `json:"networkProxy,omitempty"`
 	// Confine is an extension; nil for what the server does by itself, and no [Outcome].
 	Confine *Confine `json:"confine,omitempty"`
+	// Key is an extension: a start with the same one is not performed twice; empty for none.
+	Key string `json:"idempotencyKey,omitempty" rule:"filled" schema:"most=256"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`
@@ -59,7 +63,20 @@ func (s *Start) UnmarshalJSON(text []byte) error {
 		{"enforceManagedNetwork", p.Managed && s.Network == nil}, {"managedNetwork", asks(p.Older)},
 		{"shellSnapshot", asks(p.Snapshot)}, {"credentialProviders", asks(p.Credentials)},
 	})
-	return notEmpty("argv", s.Argv)
+	if s.Key != "" && len(s.ProcessID) > maxKey { // it is remembered
+		return fmt.Errorf("processId must have at most %d bytes, with idempotencyKey", maxKey)
+	}
+	return cmp.Or(notEmpty("argv", s.Argv), checkKey(s.Key))
+}
+
+// maxKey is how many bytes an idempotencyKey has, at most.
+const maxKey = 256
+
+func checkKey(key string) error {
+	if len(key) > maxKey {
+		return fmt.Errorf("idempotencyKey must have at most %d bytes", maxKey)
+	}
+	return nil
 }
 
 // A member is one that no server of this version does, and whether it asks for something.
@@ -338,6 +355,8 @@ type Capabilities struct {
 	// initialize.
 	RequestCancel  bool `json:"requestCancel,omitempty"`
 	SessionObserve bool `json:"sessionObserve,omitempty"`
+	// Idempotency is an extension: the member idempotencyKey of process/start and run/start.
+	Idempotency bool `json:"idempotency,omitempty"`
 	// BinaryOutput is an extension: the member of that name of initialize.
 	BinaryOutput bool `json:"binaryOutput,omitempty"`
 	// These are extensions: ttySize and tmp of process/start.

@@ -1,0 +1,327 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bus connects a part of the fleet to its hub, a NATS server. It is the only user of the client of NATS:
+// messages by subject, and facts that outlive processes, in buckets with compare-and-set.
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// reconnectWait is how long a connection that was cut waits before it is made again. Nodes must be back
+	// before those that watch them, which begin their clocks when they are connected again, have run out.
+	reconnectWait = 150 * time.Millisecond
+	// pingInterval is how often the hub must answer; two answers that are missing end the connection.
+	pingInterval = 2 * time.Second
+	dialTime     = 5 * time.Second
+	sayTime      = 10 * time.Second
+	defaultPort  = "4222"
+)
+
+// Options say how a hub is reached.
+type Options struct {
+	URL   string // nats://HOST[:PORT] or tls://HOST[:PORT]; the port is 4222 by default
+	Creds string // a file with credentials; empty for none
+	CA    string // a file with certificates (PEM) that sign the hub's; empty: those of the system
+	Name  string // told to the hub
+	// Inbox is the first part of the subjects on which answers of the hub arrive; empty is _INBOX. A user
+	// that may not see the answers of others has one of its own.
+	Inbox string
+	// Timeout is how long a hub that is not there yet is tried; zero means for ever.
+	Timeout time.Duration
+	// Say is told every 10 seconds that there is no hub; nil does nothing.
+	Say func(message string)
+}
+
+// ErrCredentials says that the hub does not let these credentials in.
+var ErrCredentials = errors.New("the hub refuses these credentials")
+
+// A Conn is a connection to a hub, which is made again when it was cut. Make one with Connect. Its methods may
+// be called from several goroutines at once.
+type Conn struct {
+	nats  *nats.Conn
+	js    jetstream.JetStream
+	id    string
+	since atomic.Int64  // when it was connected last, in nanoseconds of the clock since the start; 0: it is not
+	over  chan struct{} // closed when it is over for good
+	done  sync.Once
+	why   error // of the end; set before over is closed
+	begin time.Time
+
+	mu   sync.Mutex
+	cuts map[int]hooks
+	next int
+}
+
+// Connect connects to a hub. It blocks until there is one, until ctx ends, or for Options.Timeout. Credentials
+// that are refused are ErrCredentials, and are not tried again.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	address, err := address(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckCreds(o.Creds); err != nil {
+		return nil, err
+	}
+	c := &Conn{id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var limit, say <-chan time.Time
+	if o.Timeout > 0 {
+		t := time.NewTimer(o.Timeout)
+		defer t.Stop()
+		limit = t.C
+	}
+	ticker := time.NewTicker(sayTime)
+	defer ticker.Stop()
+	if o.Say != nil {
+		say = ticker.C
+	}
+	tries := make(chan error, 1)
+	var last error
+	for {
+		go func() { tries <- c.dial(ctx, address, &o) }()
+		for waiting := true; waiting; {
+			select {
+			case last = <-tries:
+				waiting = false
+			case <-say:
+				o.Say(fmt.Sprintf("no hub at %s yet; trying again", address))
+			}
+		}
+		if last == nil {
+			return c, nil
+		}
+		if errors.Is(last, nats.ErrAuthorization) || errors.Is(last, nats.ErrAuthExpired) ||
+			errors.Is(last, nats.ErrAuthRevoked) {
+			return nil, fmt.Errorf("%w: %w", ErrCredentials, last)
+		}
+		pause := time.NewTimer(reconnectWait)
+		select {
+		case <-pause.C:
+		case <-limit:
+			return nil, fmt.Errorf("no hub at %s: %w", address, last)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no hub at %s: %w", address, errors.Join(context.Cause(ctx), last))
+		}
+	}
+}
+
+// dial makes one attempt to connect.
+func (c *Conn) dial(ctx context.Context, address string, o *Options) (err error) {
+	options := []nats.Option{
+		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectWait/3, reconnectWait/3), nats.ReconnectBufSize(-1),
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.NoEcho(),
+		nats.SetCustomDialer(dialer{ctx, net.Dialer{Timeout: dialTime}}),
+		nats.ConnectHandler(func(*nats.Conn) { c.connected() }),
+		nats.ReconnectHandler(func(*nats.Conn) { c.connected() }),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { c.disconnected() }),
+		nats.ClosedHandler(func(n *nats.Conn) { // also when credentials are refused twice
+			c.disconnected()
+			c.done.Do(func() {
+				c.why = n.LastError()
+				close(c.over)
+			})
+		}),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default one prints
+	}
+	if o.Inbox != "" {
+		options = append(options, nats.CustomInboxPrefix(o.Inbox))
+	}
+	if o.Creds != "" {
+		options = append(options, nats.UserCredentials(o.Creds))
+	}
+	if o.CA != "" {
+		options = append(options, nats.RootCAs(o.CA), nats.Secure())
+	}
+	if c.nats, err = nats.Connect(address, options...); err != nil {
+		return err //nolint:wrapcheck // Connect says where
+	}
+	c.connected()
+	c.js, err = jetstream.New(c.nats)
+	return err //nolint:wrapcheck // no error without options
+}
+
+// A dialer connects until the context ends, and later ones, too.
+type dialer struct {
+	ctx context.Context
+	net.Dialer
+}
+
+// Dial implements the dialer of the client of NATS. What ends the first attempt does not end later ones.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.Dialer.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
+}
+
+// address returns the URL of a hub as the client of NATS wants it.
+func address(target string) (string, error) {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil ||
+		u.Path != "" && u.Path != "/" {
+		return "", fmt.Errorf("invalid URL %q of a hub; use nats://HOST:PORT, and --creds for credentials", target)
+	}
+	port := u.Port()
+	if port == "" {
+		port = defaultPort
+	}
+	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port), nil
+}
+
+// CheckCreds returns why a file of credentials must not be used: everybody can read it. Empty is no file.
+func CheckCreds(name string) error {
+	if name == "" {
+		return nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there are no credentials at %s; sallyport fleet add-tenant and add-node write them", name)
+	case err != nil:
+		return fmt.Errorf("cannot read the credentials: %w", err)
+	case info.Mode().Perm()&0o007 != 0:
+		return fmt.Errorf("everybody on this machine can read the credentials %s; run chmod o= on that file", name)
+	}
+	return nil
+}
+
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// hooks are what OnCut was given.
+type hooks struct{ cut, back func() }
+
+func (c *Conn) connected() {
+	if c.since.CompareAndSwap(0, max(int64(time.Since(c.begin)), 1)) {
+		c.tell(func(h hooks) func() { return h.back })
+	}
+}
+
+func (c *Conn) disconnected() {
+	c.since.Store(0)
+	c.tell(func(h hooks) func() { return h.cut })
+}
+
+func (c *Conn) tell(which func(hooks) func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.cuts {
+		which(h)()
+	}
+}
+
+// OnCut has cut called each time the connection is cut, and back when it is made again; they must not block, and
+// call no OnCut. Messages on their way may be lost at a cut. Stop ends that.
+func (c *Conn) OnCut(cut, back func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	n := c.next
+	c.cuts[n] = hooks{cut, back}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.cuts, n)
+	}
+}
+
+// ID is a random name of this connection, 22 characters that may be part of a subject.
+func (c *Conn) ID() string { return c.id }
+
+// Server is an ID of the hub, which changes when that is started again; empty while there is none.
+func (c *Conn) Server() string { return c.nats.ConnectedServerId() }
+
+// For returns how long the connection is there; zero: it is cut.
+func (c *Conn) For() time.Duration {
+	since := c.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(time.Since(c.begin)-time.Duration(since), 1)
+}
+
+// Over is closed when the connection has ended for good: by Close, or since the hub refuses the credentials, as
+// after they were removed.
+func (c *Conn) Over() <-chan struct{} { return c.over }
+
+// Err returns why the connection is over.
+func (c *Conn) Err() error {
+	<-c.over
+	return fmt.Errorf("%w: %w", ErrCredentials, errors.Join(c.why))
+}
+
+// Publish sends a message to those who have subscribed to the subject, which is at most once. It does not keep
+// data. While the connection is cut it is an error.
+func (c *Conn) Publish(subject string, data []byte) error {
+	return c.nats.Publish(subject, data) //nolint:wrapcheck // callers treat every error as a cut
+}
+
+// Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
+// was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
+// Messages with headers are dropped: the hub sends such ones, where whoever asked it wants them to.
+func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
+	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
+		if len(m.Header) == 0 {
+			receive(m.Subject, m.Data)
+		}
+	})
+	if err == nil {
+		err = sub.SetPendingLimits(-1, -1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot subscribe to %s: %w", subject, err)
+	}
+	return func() { _ = sub.Unsubscribe() }, nil // the connection may have ended
+}
+
+// Check asks the hub for an answer: when it has come, all that was sent before has reached the hub, and what the
+// hub had for this connection was received.
+func (c *Conn) Check(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, dialTime)
+		defer cancel()
+	}
+	if err := c.nats.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("the hub does not answer: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection, with what was sent before on its way.
+func (c *Conn) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.For() > 0 {
+		_ = c.nats.FlushWithContext(ctx) // a hub that is gone needs nothing
+	}
+	c.nats.Close()
+	<-c.over
+}
+
+// Token reports whether a text may be one part of a subject, as names of nodes are: 1 to 64 letters, digits,
+// - and _, of which - is not the first one.
+func Token(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	return name != "" && name[0] != '-' && len(name) <= 64 && strings.Trim(name, letters) == ""
+}
