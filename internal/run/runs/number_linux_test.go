@@ -49,7 +49,7 @@ func TestKeptNumbers(t *testing.T) {
 		t.Errorf("%s after the loss", third.ID())
 	}
 	broken = errors.New("unreadable")
-	for range MaxLive + 1 {
+	for range maxLive + 1 {
 		var failure *Error
 		if _, err := tab.Reserve("me"); !errors.As(err, &failure) || failure.Reason != Failed ||
 			!errors.Is(err, broken) {
@@ -65,7 +65,7 @@ func TestKeptNumbers(t *testing.T) {
 // TestNumbersAtOnce: starts at once have different numbers.
 func TestNumbersAtOnce(t *testing.T) {
 	tab, _ := newTable(t)
-	ids := make([]string, MaxLive)
+	ids := make([]string, maxLive)
 	var wg sync.WaitGroup
 	for i := range ids {
 		wg.Go(func() {
@@ -80,7 +80,7 @@ func TestNumbersAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	slices.Sort(ids)
-	if n := len(slices.Compact(ids)); n != MaxLive {
-		t.Errorf("%d numbers for %d runs", n, MaxLive)
+	if n := len(slices.Compact(ids)); n != maxLive {
+		t.Errorf("%d numbers for %d runs", n, maxLive)
 	}
 }

@@ -33,6 +33,10 @@ type Run struct {
 	id     string
 	number uint64
 
+	life   context.Context    // of the start, and of the table
+	cancel context.CancelFunc // prevents the start
+	onEnd  func()             // Request.Over; nil for none
+
 	// These are set by Start, before others know the run.
 	prepared *Prepared
 	session  *sallyport.Session
@@ -46,8 +50,8 @@ type Run struct {
 	denied  atomic.Int64                     // accesses so far
 
 	place    *process.Place[*Run]
-	starting atomic.Pointer[starting] // nil before it is known
-	begun    chan struct{}            // closed when Start has returned; then session is nil unless it runs
+	starting atomic.Pointer[Info] // what a list shows before it has begun; nil before it is known
+	begun    chan struct{}        // closed when Start has returned; then session is nil unless it runs
 
 	done   chan struct{}     // closed when everything is over
 	result *sallyport.Result // written before done is closed
@@ -87,11 +91,14 @@ func isClosed(c <-chan struct{}) bool {
 // with the reason Invalid: the Request, the settings or the rules are; or Closed. Unless the command
 // runs, the run is forgotten.
 func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) {
+	defer r.cancel()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.table.life, cancel)()
-	res, err := r.start(ctx, q, cancel)
+	defer context.AfterFunc(r.life, cancel)()
+	r.onEnd = q.Over
+	res, err := r.start(ctx, q)
 	if r.session == nil {
+		r.tellEnd()
 		r.table.release(r)
 		return res, err
 	}
@@ -106,8 +113,18 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	return r.result, nil
 }
 
+// Release ends what Reserve began, without a start.
+func (r *Run) Release() { r.table.release(r) }
+
+// tellEnd calls Request.Over.
+func (r *Run) tellEnd() {
+	if r.onEnd != nil {
+		r.onEnd()
+	}
+}
+
 // start does the work of Start. The session stays nil if the command does not run.
-func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) (*sallyport.Result, error) {
+func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) {
 	p, err := r.table.prepare(ctx, q)
 	if err != nil {
 		return nil, NotRun(err)
@@ -157,10 +174,9 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	now := time.Now()
-	r.table.begins(r, &starting{cancel: cancel, info: Info{Starting: true, Script: c.Script,
-		SessionInfo: sallyport.SessionInfo{
-			ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
-		}}})
+	r.table.begins(r, &Info{Starting: true, Script: c.Script, SessionInfo: sallyport.SessionInfo{
+		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
+	}})
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
@@ -270,6 +286,7 @@ func (r *Run) follow() {
 	if r.named != nil {
 		_ = r.named.Close() // it does not wait for those who read the run
 	}
+	r.tellEnd()
 	r.table.over(r)
 	// A long output is in a file of the Runner. Without one there is no need to retain that, and
 	// the /tmp of the command.
@@ -532,4 +549,13 @@ func (r *Run) Terminate(ctx context.Context) (bool, error) {
 	}
 	<-r.done
 	return alive, nil
+}
+
+// End prevents the start of the run, or terminates it, and waits until that is over.
+func (r *Run) End() {
+	r.cancel()
+	<-r.begun
+	if r.session != nil {
+		_, _ = r.Terminate(context.Background()) // without an end of the context there is no error
+	}
 }

@@ -6,71 +6,147 @@ package runs
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
-// TestStartsOnce: what has started a run is not started again; what has not is.
-func TestStartsOnce(t *testing.T) {
-	var s Starts
-	made := 0
-	once := func(id, run string) (string, bool) {
-		return s.Once(t.Context(), id, func() string { made++; return run })
+// A word is what a start came to: empty is not remembered, and one that begins with "not" ran nothing.
+type word string
+
+func (w word) Size() int {
+	switch {
+	case w == "":
+		return Forgotten
+	case strings.HasPrefix(string(w), "not"):
+		return len(w)
 	}
+	return 0
+}
+
+// TestStartsOnce: what has come to an answer is not started again; what has not is.
+func TestStartsOnce(t *testing.T) {
+	var s Starts[word]
+	made := 0
 	for i, test := range []struct {
-		name, id, starts, run string
-		again                 bool
-		made                  int
+		name, id, by string
+		comes, want  word
+		again        bool
+		made         int
 	}{
-		{"refused", "a", "", "", false, 1},
-		{"refused before", "a", "1", "1", false, 2},
-		{"started before", "a", "2", "1", true, 2},
-		{"another", "b", "2", "2", false, 3},
-		{"no ID", "", "3", "3", false, 4},
-		{"no ID again", "", "4", "4", false, 5},
+		{"refused", "a", "x", "", "", false, 1},
+		{"refused before", "a", "x", "1", "1", false, 2},
+		{"started before", "a", "x", "2", "1", true, 2},
+		{"another", "b", "x", "2", "2", false, 3},
+		{"not run", "c", "x", "not", "not", false, 4},
+		{"not run before", "c", "x", "3", "not", true, 4},
+		{"of somebody else", "a", "y", "4", "4", false, 5},
+		{"no ID", "", "x", "5", "5", false, 6},
+		{"no ID again", "", "x", "6", "6", false, 7},
+		{"a long ID", strings.Repeat("a", 1<<20), "x", "7", "7", false, 8},
+		{"a long ID again", strings.Repeat("a", 1<<20), "x", "8", "7", true, 8},
 	} {
-		run, again := once(test.id, test.starts)
-		if run != test.run || again != test.again || made != test.made {
-			t.Errorf("%d %s: run %q, again %v, made %d", i, test.name, run, again, made)
+		got, again := s.Once(t.Context(), KeyOf(test.id, test.by),
+			func() word { made++; return test.comes })
+		if got != test.want || again != test.again || made != test.made {
+			t.Errorf("%d %s: %q, again %v, made %d", i, test.name, got, again, made)
 		}
 	}
-	for i := range maxStarts { // a is forgotten
-		once(fmt.Sprint("more", i), "9")
-	}
-	if run, again := once("more0", "5"); run != "9" || !again {
-		t.Errorf("one of the last: run %q, again %v", run, again)
-	}
-	if run, again := once("a", "5"); run != "5" || again {
-		t.Errorf("one before them: run %q, again %v", run, again)
+	if KeyOf("a", "b", "c") == KeyOf("c", "a", "b") || KeyOf("a", "bc") == KeyOf("a", "b", "c") ||
+		KeyOf("1:a", "b") == KeyOf("a", "b1:") {
+		t.Error("different starts have one key")
 	}
 }
 
-// TestStartsWait: a start waits for the same one in progress, as long as its connection lasts, and is
-// made when that has not started a run.
+// TestStartsBounded: the oldest that have ended are forgotten, after a day, where they are too many, and where
+// answers without anything started are too long. Those that have started something stay meanwhile.
+func TestStartsBounded(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		comes       word
+		count       int
+		passes      time.Duration
+		first, last bool // are known
+		old         bool // what has started something before all is known
+	}{
+		{"few", "1", 10, 0, true, true, true},
+		{"a day", "1", 10, startTime, true, true, true},
+		{"more than a day", "1", 10, startTime + 1, false, false, false},
+		{"so many", "1", maxStarts - 1, 0, true, true, true},
+		{"too many", "1", maxStarts + 1, 0, false, true, false},
+		{"so many not run", "not", maxStarts, 0, true, true, true},
+		{"too many not run", "not", maxStarts + 1, 0, false, true, true},
+		{"so long", word("not" + strings.Repeat(".", maxUnrun/8-3)), 8, 0, true, true, true},
+		{"too long", word("not" + strings.Repeat(".", maxUnrun/8-3)), 9, 0, false, true, true},
+		{"one too long", word("not" + strings.Repeat(".", maxUnrun)), 1, 0, false, false, true},
+		{"not remembered", "", maxStarts + 1, 0, false, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s Starts[word]
+				progress, _ := s.Begin(KeyOf("in progress"))
+				make := func(id string, comes word) {
+					start, first := s.Begin(KeyOf(id))
+					if !first {
+						t.Fatalf("%s is known", id)
+					}
+					start.End(comes)
+				}
+				make("old", "1")
+				for i := range test.count {
+					make(fmt.Sprint(i), test.comes)
+				}
+				<-time.After(test.passes)
+				for id, want := range map[string]bool{
+					"old": test.old, "0": test.first, fmt.Sprint(test.count - 1): test.last, "in progress": true,
+				} {
+					if test.count == 1 && id == "0" {
+						want = test.last
+					}
+					if start, first := s.Begin(KeyOf(id)); first == want {
+						t.Errorf("%s: known %v", id, !first)
+					} else if first {
+						start.End("")
+					}
+				}
+				if len(s.known) != 1+len(s.ran)+len(s.unrun) || len(s.ran) > maxStarts || len(s.unrun) > maxStarts {
+					t.Errorf("%d, %d and %d", len(s.known), len(s.ran), len(s.unrun))
+				}
+				progress.End("1")
+			})
+		})
+	}
+}
+
+// TestStartsWait: a start waits for the same one in progress, until its context ends, and is made when that
+// came to nothing.
 func TestStartsWait(t *testing.T) {
 	for _, test := range []struct {
-		name, first, run string
-		again            bool
+		name        string
+		first, want word
+		again       bool
 	}{
 		{"started", "1", "1", true},
+		{"not run", "not", "not", true},
 		{"refused", "", "2", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var s Starts
+				var s Starts[word]
 				free := make(chan struct{})
-				go s.Once(t.Context(), "a", func() string { <-free; return test.first })
+				go s.Once(t.Context(), KeyOf("a"), func() word { <-free; return test.first })
 				synctest.Wait()
 				gone, leave := context.WithCancel(t.Context())
 				leave()
-				if run, again := s.Once(gone, "a", func() string { return "3" }); run != "" || !again {
-					t.Errorf("a connection that has ended: %q, %v", run, again)
+				if got, again := s.Once(gone, KeyOf("a"), func() word { return "3" }); got != "" || !again {
+					t.Errorf("a connection that has ended: %q, %v", got, again)
 				}
 				over := false
 				go func() {
-					if run, again := s.Once(t.Context(), "a",
-						func() string { return "2" }); run != test.run || again != test.again {
-						t.Errorf("%q, %v", run, again)
+					if got, again := s.Once(t.Context(), KeyOf("a"),
+						func() word { return "2" }); got != test.want || again != test.again {
+						t.Errorf("%q, %v", got, again)
 					}
 					over = true
 				}()
@@ -88,12 +164,12 @@ func TestStartsWait(t *testing.T) {
 
 // TestStartPanics: a start that panics is over.
 func TestStartPanics(t *testing.T) {
-	var s Starts
+	var s Starts[word]
 	func() {
 		defer func() { _ = recover() }()
-		s.Once(t.Context(), "a", func() string { panic("x") })
+		s.Once(t.Context(), KeyOf("a"), func() word { panic("x") })
 	}()
-	if run, again := s.Once(t.Context(), "a", func() string { return "1" }); run != "1" || again {
-		t.Errorf("%q, %v", run, again)
+	if got, again := s.Once(t.Context(), KeyOf("a"), func() word { return "1" }); got != "1" || again {
+		t.Errorf("%q, %v", got, again)
 	}
 }

@@ -24,8 +24,8 @@ import (
 
 // The bounds of one owner.
 const (
-	// MaxLive is how many runs are alive, those that are being started included.
-	MaxLive = 64
+	// maxLive is how many runs are alive without a [Table.Live], those that are being started included.
+	maxLive = 64
 	// maxEnded is how many runs that have ended are retained, and endedTime how long.
 	maxEnded  = 64
 	endedTime = time.Hour
@@ -72,6 +72,8 @@ type Request struct {
 	// Hidden are absolute paths that a run in a sandbox does not read, beside those of the Table. Those
 	// that do not exist are left out: the client named files of another machine.
 	Hidden []string
+	// Over is called once when the run has ended, before that is known, or did not run. Nil does nothing.
+	Over func()
 }
 
 // Prepared is what runs for a Request.
@@ -111,7 +113,15 @@ type Prepare func(ctx context.Context, r *Request) (*Prepared, error)
 
 // A Table has the runs of all owners. Make one with New. Its methods may be called from several
 // goroutines at once.
+//
+// The exported fields must not change after the first Reserve.
 type Table struct {
+	// Prefix begins the ID of each run, before its number; it may be empty.
+	Prefix string
+	// Live is how many runs of one owner are alive at once, those that are being started included. 0 means
+	// 64.
+	Live int
+
 	prepare Prepare
 	hidden  []string
 	kept    []string
@@ -137,12 +147,6 @@ type Table struct {
 // Number gives a number that was not given before and is larger than after. It may block for a while.
 type Number func(after uint64) (uint64, error)
 
-// A starting is a run that is judged, or waits for an approval.
-type starting struct {
-	info   Info
-	cancel context.CancelFunc // prevents the start
-}
-
 // New returns a Table. Number gives each run its number; nil means that they count from 1, so that
 // another Table gives them again. Hidden are absolute paths that no run in a sandbox reads, and kept
 // those that none changes. Busy is called with
@@ -157,11 +161,12 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 	return t
 }
 
-// Reserve gives an owner a number for a run, which is started with Start. One call of that must
-// follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed
+// Reserve gives an owner a number for a run, which is started with Start. One call of that, or of Release,
+// must follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed
 // where there is no number.
 func (t *Table) Reserve(owner string) (*Run, error) {
 	r := &Run{table: t, owner: owner, begun: make(chan struct{}), done: make(chan struct{})}
+	r.life, r.cancel = context.WithCancel(t.life)
 	if err := t.claim(r); err != nil {
 		return nil, err
 	}
@@ -175,7 +180,7 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 		t.release(r)
 		return nil, &Error{Reason: Failed, Err: err}
 	}
-	r.id, r.number = strconv.FormatUint(n, 10), n
+	r.id, r.number = t.Prefix+strconv.FormatUint(n, 10), n
 	return r, nil
 }
 
@@ -198,8 +203,9 @@ func (t *Table) claim(r *Run) error {
 		t.owners[r.owner] = o
 	}
 	var err error
-	if r.place, err = o.Reserve(MaxLive); err != nil {
-		return full(o)
+	most := cmp.Or(t.Live, maxLive)
+	if r.place, err = o.Reserve(most); err != nil {
+		return full(o, most)
 	}
 	t.work.Add(1)
 	t.busy(1)
@@ -207,7 +213,7 @@ func (t *Table) claim(r *Run) error {
 }
 
 // full returns the error for one run too many, with the runs that were not used for longest.
-func full(o *process.Table[*Run]) *Error {
+func full(o *process.Table[*Run], most int) *Error {
 	var live []sallyport.SessionInfo
 	all, _ := o.List()
 	for _, r := range all {
@@ -218,7 +224,7 @@ func full(o *process.Table[*Run]) *Error {
 		}
 	}
 	if len(live) == 0 {
-		return refuse(Limit, "limit of runs (%d) reached by runs that are starting; try again when one has ended", MaxLive)
+		return refuse(Limit, "limit of runs (%d) reached by runs that are starting; try again when one has ended", most)
 	}
 	slices.SortFunc(live, func(a, b sallyport.SessionInfo) int {
 		return cmp.Or(a.LastUsed.Compare(b.LastUsed), cmp.Compare(a.ID, b.ID))
@@ -228,12 +234,13 @@ func full(o *process.Table[*Run]) *Error {
 	for _, info := range live[:min(named, len(live))] {
 		names = append(names, info.ID+" ("+text.Line(strings.Join(info.Args, " "))+")")
 	}
-	return refuse(Limit, "limit of runs (%d) reached; terminate one first, such as %s", MaxLive,
+	return refuse(Limit, "limit of runs (%d) reached; terminate one first, such as %s", most,
 		strings.Join(names, ", "))
 }
 
 // release ends what Reserve began, for a run that was not started.
 func (t *Table) release(r *Run) {
+	r.cancel()
 	r.place.Forget()
 	close(r.begun)
 	r.place.End(0)
@@ -244,7 +251,7 @@ func (t *Table) release(r *Run) {
 }
 
 // begins lists a run that is about to be judged.
-func (t *Table) begins(r *Run, s *starting) {
+func (t *Table) begins(r *Run, s *Info) {
 	r.starting.Store(s)
 	_, _ = r.place.Enter(r.id, r) // a number that was never given
 	t.changes.Tell()
@@ -257,7 +264,7 @@ func (t *Table) CancelStart(ctx context.Context, owner, id string) bool {
 	if !ok || r.hasBegun() {
 		return false
 	}
-	r.starting.Load().cancel()
+	r.cancel()
 	select {
 	case <-r.begun:
 	case <-ctx.Done():
@@ -351,7 +358,7 @@ func (t *Table) List(owner string) (list []Info) {
 	for _, r := range t.sorted(owner) {
 		switch {
 		case !r.hasBegun():
-			info := r.starting.Load().info
+			info := *r.starting.Load()
 			info.Asks = r.asks()
 			list = append(list, info)
 		case r.session != nil: // else it was not started after all

@@ -85,6 +85,7 @@ func (c *connection) ask(ctx context.Context, method string, params any) (*wire.
 		return nil, err
 	}
 	if c.conn.Send(text) != nil {
+		c.end() // what comes of it is no answer of the client, and is not remembered
 		return nil, errAskedEnd
 	}
 	select {

@@ -26,6 +26,7 @@ type connection struct {
 	server     *Server
 	conn       *wire.Conn
 	credential string
+	opens      string          // the ID of the session that it opens; empty for a new one
 	life       context.Context // ends with the connection
 	end        context.CancelFunc
 	starts     chan struct{}  // holds a value for each start in progress
@@ -38,12 +39,12 @@ type connection struct {
 	watches    watches
 	http       httpRequests
 
-	turn     sync.Mutex // held while a message is handled
+	turn     sync.Mutex // held while a message is handled, or a start is made after all
 	over     bool       // no further one is; guarded by turn, as is usesRuns
 	usesRuns bool       // the client has asked for a run
 	parts    runs.Parts // of the result that is being read; guarded by turn
 
-	// Only the goroutine of serve uses these.
+	// Only the goroutine of serve uses these, and who holds turn.
 	session  *session        // nil before initialize
 	ready    bool            // initialized has come
 	approves bool            // it answers run/approve
@@ -169,14 +170,17 @@ func (c *connection) detach() {
 
 // leave leaves the session to another connection.
 func (c *connection) leave() {
-	switch {
-	case c.session == nil:
-	case c.observes:
-		c.session.unwatch(c)
-	default:
-		c.server.detached(c.session)
-	}
+	c.turn.Lock()
+	ses := c.session
 	c.session = nil
+	c.turn.Unlock()
+	switch {
+	case ses == nil:
+	case c.observes:
+		ses.unwatch(c)
+	default:
+		c.server.detached(ses)
+	}
 }
 
 // answer sends the result of a request. A connection that has ended needs none.
@@ -338,8 +342,14 @@ func (c *connection) environmentStatus(id wire.ID, _ struct{}) {
 // startProcess starts a process beside the other requests, as many at once as the server
 // allows.
 func (c *connection) startProcess(id wire.ID, s *wire.Start) {
+	once, first := c.server.starts.Begin(runs.KeyOf(s.Key, "process/start", c.credential))
+	if !first {
+		c.startAgain(id, s, once)
+		return
+	}
 	p, failure := c.session.reserve(s)
 	if failure != nil {
+		once.End(nil)
 		c.fail(id, failure)
 		return
 	}
@@ -351,13 +361,14 @@ func (c *connection) startProcess(id wire.ID, s *wire.Start) {
 		ok := c.awaitStart(ctx, before, written)
 		if !ok {
 			p.abandon()
+			once.End(nil)
 			c.wasCanceled(ctx, id)
 			<-before // starts keep their order
 		}
 		close(began)
 		if ok {
 			done()
-			p.start(c, id, s)
+			p.start(c, id, s, once)
 			<-c.starts
 		}
 	})

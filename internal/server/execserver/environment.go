@@ -25,7 +25,7 @@ func (s *Server) environment() *wire.Environment {
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true,
 			HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize:     true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true,
-			BinaryOutput: true, RequestCancel: true, SessionObserve: true,
+			BinaryOutput: true, RequestCancel: true, SessionObserve: true, Idempotency: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
 			ProcessSignalNames: canTerminate(), ProcessTerminateGrace: canTerminate(),

@@ -47,12 +47,14 @@ type process struct {
 	audited records.Audited
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
+	over    chan struct{} // closed when it has ended entirely, or was not started
 
 	place *osprocess.Place[*process]
 
 	// These are set before started is closed. A nil running means that it did not start.
 	spec    *executor.Spec
 	running executor.Process
+	leave   func()                // of Options.Admit
 	most    time.Duration         // how long it may run; 0 for no limit
 	input   *osprocess.InputQueue // nil when it takes none
 	stream  func(executor.Stream) string
@@ -93,7 +95,7 @@ type chunk struct {
 
 func newProcess(s *session, w *wire.Start) *process {
 	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil,
-		asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog(),
+		asked: time.Now(), started: make(chan struct{}), over: make(chan struct{}), next: 1, log: s.server.newLog(),
 		audited: records.NewAudited(s.server.opts.Audit, s.id+"/"+w.ProcessID)}
 }
 
@@ -103,6 +105,7 @@ func (p *process) abandon() {
 	p.place.End(0)
 	p.free()
 	close(p.started)
+	close(p.over)
 }
 
 // free frees the disk.
@@ -110,26 +113,14 @@ func (p *process) free() {
 	_ = p.log.Close() // a file without a name is gone with the server at the latest
 }
 
-// start starts the process and answers the request.
-func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
-	server := p.session.server
+// start starts the process, and answers the request and those that repeat it.
+func (p *process) start(c *connection, id wire.ID, s *wire.Start, once *start) {
 	p.order.Lock() // what it prints comes after the answer
 	defer p.order.Unlock()
-	if !server.enter() {
-		p.abandon()
-		c.fail(id, refuse("the server is closing"))
-		return
-	}
-	var failure *wire.Error
-	if p.spec, failure = server.spec(s, p); failure == nil {
-		failure = p.launch()
-	} else {
-		p.audited.Refused(s.Argv, s.CWD, failure.Message)
-	}
-	if failure != nil {
-		server.leave()
+	if failure := p.begin(s); failure != nil {
 		p.running = nil
 		p.abandon()
+		once.End(nil)
 		c.fail(id, failure)
 		return
 	}
@@ -150,7 +141,33 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start) {
 	if p.tells {
 		result.Sandbox = &enforced
 	}
+	once.End(&startAnswer{session: p.session.id, result: result})
 	c.answer(id, result)
+}
+
+// begin has the process run, if the server lets it.
+func (p *process) begin(s *wire.Start) (failure *wire.Error) {
+	server := p.session.server
+	if p.session.isStopped() || !server.enter() {
+		return server.ending()
+	}
+	defer func() {
+		if failure != nil {
+			server.leave()
+		}
+	}()
+	if p.leave, failure = server.admit(p.session.id); failure != nil {
+		return failure
+	}
+	if p.spec, failure = server.spec(s, p); failure != nil {
+		p.audited.Refused(s.Argv, s.CWD, failure.Message)
+	} else {
+		failure = p.launch()
+	}
+	if failure != nil {
+		p.leave()
+	}
+	return failure
 }
 
 // launch has the process run.
@@ -210,6 +227,7 @@ func (p *process) follow() {
 			p.onExit(-1, 0)
 		}
 	}
+	p.leave()
 	retained := 0
 	p.event(wire.MethodClosed, func(seq uint64) any {
 		p.closed, retained = true, int(p.end-p.offset(p.kept))+len(p.id)+len(outcome)
@@ -225,6 +243,7 @@ func (p *process) follow() {
 		return wire.Closed{ProcessID: p.id, Seq: seq, Outcome: outcome}
 	}, nil)
 	p.place.End(retained)
+	close(p.over)
 }
 
 // onOutput is [executor.Spec.OnOutput].

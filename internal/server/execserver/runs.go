@@ -124,26 +124,25 @@ func (c *connection) startRun(id wire.ID, p *wire.RunStart) {
 		q.Trace = event.TraceContext(*c.trace)
 	}
 	ctx, done := c.cancelable(id)
-	known := &c.session.starts
+	from, starts := c.session.origin, &c.server.starts
 	c.work.Go(func() {
 		defer done()
-		run, again := known.Once(c.life, p.StartID, func() string { return c.tryRun(ctx, id, p, q) })
-		if !again {
-			return
-		}
-		if r := c.run(id, run); r != nil {
-			r.Taken(c.life, 0, false, false)
-			c.answer(id, wire.RunStartResult{RunID: run, Started: true})
-		}
+		byID := false
+		a, _ := starts.Once(ctx, runs.KeyOf(p.Key, "run/start", c.credential), func() (a *startAnswer) {
+			a, byID = starts.Once(ctx, runs.KeyOf(p.StartID, "startId", from.id),
+				func() *startAnswer { return c.tryRun(ctx, from, p, q) })
+			return a
+		})
+		c.answerRun(ctx, id, a, byID)
 	})
 }
 
-// tryRun starts a run, and answers the request. It returns its ID if it runs.
-func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q *runs.Request) string {
-	run, err := c.server.runs.Reserve(c.credential)
-	if err != nil {
-		c.fail(id, runFailure(err))
-		return ""
+// tryRun starts a run.
+func (c *connection) tryRun(ctx context.Context, from *origin, p *wire.RunStart,
+	q *runs.Request) *startAnswer {
+	run, failure := c.server.reserveRun(from, q)
+	if failure != nil {
+		return &startAnswer{failure: failure}
 	}
 	q.StageOwner = c.credential
 	if q.Approver = nil; c.approves {
@@ -153,22 +152,18 @@ func (c *connection) tryRun(ctx context.Context, id wire.ID, p *wire.RunStart, q
 		q.Events = c.runEvents(run.ID())
 	}
 	res, err := run.Start(ctx, q)
-	switch {
-	case (err != nil || res != nil) && c.wasCanceled(ctx, id):
-	case err != nil:
-		c.fail(id, runFailure(err))
-	case res != nil:
-		c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
-	default:
-		run.Taken(c.life, 0, false, false)
-		if q.Transient {
-			// unless it is removed already
-			context.AfterFunc(c.life, func() { _ = c.server.runs.Remove(c.credential, run.ID()) })
-		}
-		c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
-		return run.ID()
+	if err != nil {
+		return &startAnswer{failure: runFailure(err)}
 	}
-	return ""
+	if res != nil {
+		return notRun(run.ID(), res, ctx.Err() != nil)
+	}
+	if q.Transient {
+		// unless it is removed already
+		context.AfterFunc(c.life, func() { _ = c.server.runs.Remove(c.credential, run.ID()) })
+	}
+	return &startAnswer{session: from.id, run: run.ID(),
+		result: wire.RunStartResult{RunID: run.ID(), Started: true}}
 }
 
 // runRequest returns what a client asks for, without its approver and sink.

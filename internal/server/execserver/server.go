@@ -73,13 +73,27 @@ type Options struct {
 	Audit records.ServerLog
 	// RunNumber gives the runs their numbers; nil means that they count from 1.
 	RunNumber runs.Number
+	// RunPrefix begins the ID of each run, before its number; it may be empty.
+	RunPrefix string
+	// MaxRuns is how many runs of one credential are alive at once, those that are starting included. Zero
+	// means 64.
+	MaxRuns int
+	// MaxDetached is how many sessions without a connection are kept; of too many, the one that is without
+	// for longest ends. Zero means 256.
+	MaxDetached int
+	// Admit is called before each start of a process or a run for a session with an ID. An error refuses it:
+	// a *wire.Error is the answer as it is, and every other one is the text of an invalid request. Leave is
+	// called once when the process has ended entirely, before the client is told, or the run has ended, or
+	// when they did not start; it may be nil. Both may be called from several goroutines at once, and must
+	// not wait for the Server. A start that is answered with an earlier one is not admitted, nor are the
+	// processes for requests about files. Nil admits everything.
+	Admit func(session string) (leave func(), err error)
 }
 
 const (
-	defaultDetached = 15 * time.Minute
-	defaultDrain    = 2 * time.Second
-	// maxDetached is how many sessions without a connection are kept.
-	maxDetached = 256
+	defaultDetached    = 15 * time.Minute
+	defaultDrain       = 2 * time.Second
+	defaultMaxDetached = 256
 )
 
 // ErrClosed is returned by Serve and Dial after Shutdown or Close. A client does not try to resume its
@@ -106,10 +120,12 @@ type Server struct {
 	work    sync.WaitGroup // processes; added to under mu while not closed
 	near    sync.WaitGroup // clients in memory; as work
 	left    atomic.Int64   // requests about files that are in progress for no connection
+	starts  runs.Starts[*startAnswer]
 
 	mu          sync.Mutex
 	closed      bool
-	sessions    map[string]*session
+	sessions    map[string]*session // that can be resumed
+	origins     map[*origin]struct{}
 	connections map[*connection]struct{}
 }
 
@@ -117,11 +133,13 @@ type Server struct {
 func New(opts Options) *Server {
 	opts.Detached = cmp.Or(opts.Detached, defaultDetached)
 	opts.Drain = cmp.Or(opts.Drain, defaultDrain)
+	opts.MaxDetached = cmp.Or(opts.MaxDetached, defaultMaxDetached)
 	opts.Starts = max(opts.Starts, 1)
 	if opts.Busy == nil {
 		opts.Busy = func(int) {}
 	}
-	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
+	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[*origin]struct{}),
+		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
@@ -131,6 +149,7 @@ func New(opts Options) *Server {
 	}
 	if opts.Prepare != nil {
 		s.runs = runs.New(opts.Prepare, opts.RunNumber, opts.Hidden, opts.Kept, opts.Busy)
+		s.runs.Prefix, s.runs.Live = opts.RunPrefix, opts.MaxRuns
 	}
 	return s
 }
@@ -139,7 +158,15 @@ func New(opts Options) *Server {
 // identifies the client: a session is resumed only with the credential that made it. Serve
 // returns nil when the client has ended the connection properly, and ErrClosed when the server has.
 func (s *Server) Serve(stream wire.Stream, credential string) error {
+	return s.ServeSession(stream, credential, "")
+}
+
+// ServeSession is [Server.Serve] for a connection whose session has an ID that the caller chose, if it does
+// not resume one. While there is a session with the ID, it can be resumed and not opened again. An empty ID
+// is one that the Server makes.
+func (s *Server) ServeSession(stream wire.Stream, credential, session string) error {
 	c := newConnection(s, stream, credential)
+	c.opens = session
 	defer c.finish()
 	s.mu.Lock()
 	closed := s.closed
@@ -203,14 +230,18 @@ func (s *Server) leave() {
 
 // open makes a session for a connection.
 func (s *Server) open(c *connection) (*session, *wire.Error) {
-	ses := newSession(s, c.credential)
+	ses := newSession(s, cmp.Or(c.opens, newSessionID()), c.credential)
 	ses.attach(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		return nil, refuse("the server is closing")
+	case s.sessions[ses.id] != nil:
+		return nil, refuse("session " + ses.id + " exists")
 	}
 	s.sessions[ses.id] = ses
+	s.origins[ses.origin] = struct{}{}
 	return ses, nil
 }
 
@@ -248,7 +279,8 @@ func (s *Server) detached(ses *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[ses.id] != ses {
-		return // the server is closing
+		ses.detach(0, nil) // it is ending
+		return
 	}
 	ses.detach(s.opts.Detached, func() { s.expire(ses) })
 	var oldest *session
@@ -262,9 +294,9 @@ func (s *Server) detached(ses *session) {
 			oldest = other
 		}
 	}
-	if n > maxDetached {
-		delete(s.sessions, oldest.id)
-		go oldest.stop()
+	if n > s.opts.MaxDetached {
+		s.unlist(oldest)
+		go s.retire(oldest)
 	}
 }
 
@@ -272,12 +304,12 @@ func (s *Server) detached(ses *session) {
 func (s *Server) expire(ses *session) {
 	s.mu.Lock()
 	_, detached := ses.since()
-	if detached {
-		delete(s.sessions, ses.id)
+	if detached = detached && s.sessions[ses.id] == ses; detached {
+		s.unlist(ses)
 	}
 	s.mu.Unlock()
 	if detached {
-		ses.stop()
+		s.retire(ses)
 	}
 }
 

@@ -199,7 +199,7 @@ func TestManyDetached(t *testing.T) {
 		go func() { done <- server.Serve(kept, "") }()
 		synctest.Wait()
 		var ids []string
-		for range maxDetached + 10 {
+		for range defaultMaxDetached + 10 {
 			s := newScript(hello)
 			close(s.over)
 			if err := server.Serve(s, ""); err != nil {
@@ -210,7 +210,7 @@ func TestManyDetached(t *testing.T) {
 		}
 		server.mu.Lock()
 		known := func(id string) bool { return server.sessions[id] != nil }
-		if len(server.sessions) != maxDetached+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) ||
+		if len(server.sessions) != defaultMaxDetached+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) ||
 			!known(sessionOf(t, kept)) {
 			t.Errorf("%d sessions", len(server.sessions))
 		}

@@ -34,8 +34,8 @@ type session struct {
 	server     *Server
 	id         string
 	credential string
+	origin     *origin
 	sharing    local.Sharing // starts its processes
-	starts     runs.Starts   // of its runs
 
 	mu         sync.Mutex
 	holder     *connection   // has it; nil for none
@@ -52,8 +52,10 @@ type session struct {
 }
 
 // newSession returns a session without a connection.
-func newSession(s *Server, credential string) *session {
-	ses := &session{server: s, id: newSessionID(), credential: credential}
+func newSession(s *Server, id, credential string) *session {
+	ses := &session{server: s, id: id, credential: credential}
+	ses.origin = &origin{id: id, credential: credential, started: time.Now(), session: ses,
+		runs: make(map[*runs.Run]struct{})}
 	ses.sharing.Executor = &s.exec
 	p := &ses.processes
 	p.Ended, p.Weight, p.Time, p.Drop = maxClosed, maxClosedBytes, closedTime, (*process).free
@@ -83,14 +85,16 @@ func (s *session) follow(c *connection) {
 	s.connection = c
 }
 
-// detach ends what attach began. After the time, expire is called.
+// detach ends what attach began. After the time, expire is called, if it is not nil.
 func (s *session) detach(after time.Duration, expire func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder, s.connection, s.detachedAt = nil, nil, time.Now()
 	s.processes.Pause()
 	close(s.left)
-	s.timer = time.AfterFunc(max(after, 0), expire)
+	if expire != nil {
+		s.timer = time.AfterFunc(max(after, 0), expire)
+	}
 }
 
 // since returns when the session lost its connection, and false when it has one.
@@ -129,6 +133,34 @@ func (s *session) launch(ctx context.Context, spec *executor.Spec) (executor.Pro
 		return s.server.exec.Start(ctx, spec)
 	}
 	return s.sharing.Start(ctx, spec)
+}
+
+// finish ends a session that cannot be resumed any more, and waits until its processes and these runs have
+// ended. Its connection gets what is left to tell for a while, and is cut.
+func (s *session) finish(list []*runs.Run) {
+	s.end()
+	s.mu.Lock()
+	c := s.holder
+	s.mu.Unlock()
+	if c != nil {
+		late := time.AfterFunc(s.server.patience(), c.cut)
+		defer late.Stop()
+	}
+	endRuns(list)
+	s.await()
+	if c != nil {
+		c.conn.Finish()
+		c.cut()
+	}
+	s.stop()
+}
+
+// await waits until the processes of a session that starts none any more have ended.
+func (s *session) await() {
+	live, _ := s.processes.List()
+	for _, p := range live {
+		<-p.over
+	}
 }
 
 // free frees the disk.
@@ -171,7 +203,7 @@ func (s *session) reserve(w *wire.Start) (*process, *wire.Error) {
 	case err == nil:
 		return p, nil
 	case errors.Is(err, osprocess.ErrTableClosed):
-		return nil, refuse("the server is closing") // no other session that ends has a connection
+		return nil, s.server.ending()
 	case errors.Is(err, osprocess.ErrTableTaken) || s.find(p.id) != nil:
 		return nil, refuse("process " + p.id + " already exists")
 	}

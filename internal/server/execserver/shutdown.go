@@ -26,13 +26,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.closed = true
 	sessions := slices.Collect(maps.Values(s.sessions))
 	clear(s.sessions)
+	clear(s.origins)
 	s.mu.Unlock()
 	s.stop(ErrClosed)
-	most := s.opts.Drain
-	if s.runs != nil {
-		most += s.runs.Grace()
-	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	defer context.AfterFunc(ctx, s.cut)() // also ends what waits for a client below
 	over := make(chan error, 1)
@@ -60,6 +57,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-late.C:
 		return ErrStuck
 	}
+}
+
+// patience is how long an end waits for clients.
+func (s *Server) patience() time.Duration {
+	if s.runs == nil {
+		return s.opts.Drain
+	}
+	return s.opts.Drain + s.runs.Grace()
 }
 
 // stuckTime is how long Shutdown waits beyond its time for what it has killed.

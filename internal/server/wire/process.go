@@ -4,8 +4,10 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -32,6 +34,8 @@ type Start struct {
 	Network *NetworkProxy `json:"networkProxy,omitempty"`
 	// Confine is an extension; nil for what the server does by itself, and no [Outcome].
 	Confine *Confine `json:"confine,omitempty"`
+	// Key is an extension: a start with the same one is not performed twice; empty for none.
+	Key string `json:"idempotencyKey,omitempty" rule:"filled" schema:"most=256"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`
@@ -59,7 +63,20 @@ func (s *Start) UnmarshalJSON(text []byte) error {
 		{"enforceManagedNetwork", p.Managed && s.Network == nil}, {"managedNetwork", asks(p.Older)},
 		{"shellSnapshot", asks(p.Snapshot)}, {"credentialProviders", asks(p.Credentials)},
 	})
-	return notEmpty("argv", s.Argv)
+	if s.Key != "" && len(s.ProcessID) > maxKey { // it is remembered
+		return fmt.Errorf("processId must have at most %d bytes, with idempotencyKey", maxKey)
+	}
+	return cmp.Or(notEmpty("argv", s.Argv), checkKey(s.Key))
+}
+
+// maxKey is how many bytes an idempotencyKey has, at most.
+const maxKey = 256
+
+func checkKey(key string) error {
+	if len(key) > maxKey {
+		return fmt.Errorf("idempotencyKey must have at most %d bytes", maxKey)
+	}
+	return nil
 }
 
 // A member is one that no server of this version does, and whether it asks for something.
@@ -183,8 +200,9 @@ type ReadResult struct {
 	TruncatedBefore uint64 `json:"truncatedBefore,omitempty"`
 	// TruncatedBytes is an extension: how many bytes of output there were before that chunk.
 	TruncatedBytes uint64 `json:"truncatedBytes,omitempty"`
-	// Signal is that of Exited.
+	// Signal and Lost are those of Exited.
 	Signal string `json:"signal,omitempty"`
+	Lost   bool   `json:"lost,omitempty"`
 	// SandboxType is an extension: that of StartResult, for a client that has lost it.
 	SandboxType string `json:"sandboxType,omitempty"`
 	// Outcome is that of Closed.
@@ -233,7 +251,13 @@ type Exited struct {
 	// Signal is an extension: the name of the signal that ended the command, such as "SIGKILL"; empty
 	// for none.
 	Signal string `json:"signal,omitempty"`
+	// Lost is an extension: the machine that ran the command was lost, and what became of the command is not
+	// known. ExitCode is [LostCode] then.
+	Lost bool `json:"lost,omitempty"`
 }
+
+// LostCode is the exit code that is told of a process whose own one is not known.
+const LostCode = 255
 
 // Closed are the parameters of process/closed.
 type Closed struct {
@@ -331,6 +355,8 @@ type Capabilities struct {
 	// initialize.
 	RequestCancel  bool `json:"requestCancel,omitempty"`
 	SessionObserve bool `json:"sessionObserve,omitempty"`
+	// Idempotency is an extension: the member idempotencyKey of process/start and run/start.
+	Idempotency bool `json:"idempotency,omitempty"`
 	// BinaryOutput is an extension: the member of that name of initialize.
 	BinaryOutput bool `json:"binaryOutput,omitempty"`
 	// These are extensions: ttySize and tmp of process/start.

@@ -4,11 +4,12 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
 // The methods and notifications of runs are an extension. An ID of a run is a decimal number as
-// text, and an offset counts the bytes of its output, both streams in order of arrival.
+// text, behind a prefix where the server has one, and an offset counts the bytes of its output, both streams in order of arrival.
 const (
 	// MethodApprove is a request of the server to the client that started a run.
 	MethodApprove = "run/approve"
@@ -28,6 +29,8 @@ type RunStart struct {
 	Events    bool     `json:"events,omitempty"`
 	// a session starts no second run with it; "" for none
 	StartID string `json:"startId,omitempty"`
+	// a credential starts no second run with it; "" for none
+	Key string `json:"idempotencyKey,omitempty" rule:"filled" schema:"most=256"`
 	// the command waits for a reader, which says so in its requests
 	Reader bool              `json:"reader,omitempty"`
 	Dir    string            `json:"cwd,omitempty"` // a path; empty means the directory of the server
@@ -57,7 +60,7 @@ type RunSandbox struct {
 }
 
 // Validate returns what is wrong with the parameters.
-func (s *RunStart) Validate() error { return notEmpty("args", s.Args) }
+func (s *RunStart) Validate() error { return cmp.Or(notEmpty("args", s.Args), checkKey(s.Key)) }
 
 // RunSize is the size of a terminal. Neither number is 0.
 type RunSize struct {
