@@ -88,7 +88,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	}
 	s := o.Server
 	s.Admit, s.RunPrefix = n.admit, n.record.RunPrefix()
-	s.MaxRuns, s.MaxDetached = o.Slots, maxDetached
+	s.MaxRuns, s.MaxDetached, s.RequireSandbox = o.Slots, maxDetached, s.RequireSandbox || o.Shared
 	n.server = execserver.New(s)
 	n.links, err = link.NewNode(conn, n.record.Address().Scope, o.Name, link.Handler{Open: n.open, Call: n.call})
 	if err != nil {
