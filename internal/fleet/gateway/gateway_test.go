@@ -28,12 +28,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A site is a hub with nodes and gateways in this process.
 type site struct {
-	t   *testing.T
+	t   testing.TB
 	hub *hub.Hub
 	url string // for the next connection
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	h, err := hub.Start(context.WithoutCancel(t.Context()), hub.Options{Listen: "127.0.0.1:0", Store: filepath.Join(t.TempDir(), "hub")})
 	if err != nil {
@@ -82,25 +82,34 @@ func (s *site) gateway(o gateway.Options) *gateway.Gateway {
 // A client is one of a gateway.
 type client struct {
 	*wire.Client
-	t      *testing.T
+	t      testing.TB
 	mu     sync.Mutex
 	ended  map[string]wire.Exited // seen by await
 	gone   map[string]bool
 	exits  chan wire.Exited
 	closed chan string
 	output map[string]string
+	counts bool // output is not kept
+	bytes  map[string]int
 }
 
 func (s *site) client(g *gateway.Gateway, query url.Values) *client {
 	s.t.Helper()
-	c := &client{t: s.t, exits: make(chan wire.Exited, 1000), closed: make(chan string, 1000),
-		output: make(map[string]string), ended: make(map[string]wire.Exited), gone: make(map[string]bool)}
-	var err error
-	c.Client, err = wire.Connect(s.t.Context(), wire.ClientTarget{Dial: func(context.Context) (wire.Stream, error) {
+	return s.over(func(context.Context) (wire.Stream, error) {
 		near, far := wire.Pipe()
 		go func() { _ = g.Serve(far, "", query) }()
 		return near, nil
-	}}, wire.ClientOptions{Name: "test", Extensions: true, OnNotify: c.notify})
+	})
+}
+
+func (s *site) over(dial func(context.Context) (wire.Stream, error)) *client {
+	s.t.Helper()
+	c := &client{t: s.t, exits: make(chan wire.Exited, 1000), closed: make(chan string, 1000),
+		output: make(map[string]string), bytes: make(map[string]int), ended: make(map[string]wire.Exited),
+		gone: make(map[string]bool)}
+	var err error
+	c.Client, err = wire.Connect(s.t.Context(), wire.ClientTarget{Dial: dial},
+		wire.ClientOptions{Name: "test", Extensions: true, OnNotify: c.notify})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,11 +120,7 @@ func (s *site) client(g *gateway.Gateway, query url.Values) *client {
 func (c *client) notify(method string, params json.RawMessage) {
 	switch method {
 	case wire.MethodOutput:
-		var o wire.Output
-		_ = json.Unmarshal(params, &o)
-		c.mu.Lock()
-		c.output[o.ProcessID] += string(o.Chunk.Chunk)
-		c.mu.Unlock()
+		c.take(params)
 	case wire.MethodExited:
 		var e wire.Exited
 		_ = json.Unmarshal(params, &e)

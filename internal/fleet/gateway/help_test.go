@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/fleet/gateway"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -95,7 +97,7 @@ func (p *partition) resume() {
 
 // A raw client speaks with a gateway message by message.
 type raw struct {
-	t      *testing.T
+	t      testing.TB
 	stream wire.Stream
 	last   int64
 	passed []*wire.Message // that came before the answer that was waited for
@@ -169,4 +171,14 @@ func (c *raw) call(method string, params, result any) *wire.Error {
 		}
 		return nil
 	}
+}
+
+var begin = time.Now()
+
+// now is the time in seconds.
+func now() float64 { return time.Since(begin).Seconds() }
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
 }

@@ -331,7 +331,11 @@ func (n *Node) leave(ctx context.Context) error {
 	n.record.State = fleet.Left
 	n.mu.Unlock()
 	n.say()
-	err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+	if n.conn.For() > 0 { // else it is declared lost
+		ctx, cancel := context.WithTimeout(ctx, fleet.Lease)
+		defer cancel()
+		err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+	}
 	close(n.left)
 	return err
 }
