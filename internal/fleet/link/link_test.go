@@ -173,8 +173,14 @@ func TestMessages(t *testing.T) {
 	for _, size := range []int{0, 1, maxPiece - partHead, maxPiece - 1, maxPiece, maxPiece + 1, 3 << 20, wire.MaxFrame} {
 		for _, way := range [][2]*Link{{near, far}, {far, near}} {
 			message := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
-			go func() { _ = way[0].WriteBatch([]wire.Outgoing{{Data: message, Binary: size%2 == 1}}) }()
+			written := make(chan error, 1)
+			go func() {
+				written <- way[0].WriteBatch([]wire.Outgoing{{Data: message, Binary: size%2 == 1}})
+			}()
 			got, err := way[1].ReadMessage()
+			if err := <-written; err != nil {
+				t.Fatal(err)
+			}
 			if err != nil || !bytes.Equal(got.Data, message) || got.Binary != (size%2 == 1) {
 				t.Fatalf("%d bytes: %d arrived, binary %v, %v", size, len(got.Data), got.Binary, err)
 			}
