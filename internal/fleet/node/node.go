@@ -88,7 +88,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	}
 	s := o.Server
 	s.Admit, s.RunPrefix = n.admit, n.record.RunPrefix()
-	s.MaxRuns, s.MaxDetached, s.RequireSandbox = o.Slots, maxDetached, s.RequireSandbox || o.Shared
+	s.MaxRuns, s.MaxDetached = o.Slots, maxDetached
 	n.server = execserver.New(s)
 	n.links, err = link.NewNode(conn, n.record.Address().Scope, o.Name, link.Handler{Open: n.open, Call: n.call})
 	if err != nil {
@@ -262,7 +262,7 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	if old != nil {
 		this.epoch = old.epoch
 	}
-	stale := o.Epoch != 0 && o.Epoch < n.record.Boot && !n.opts.durable()
+	stale := o.Epoch != 0 && o.Epoch < n.record.Boot
 	n.mu.Unlock()
 	if stale {
 		l.Cut("the session was one of the node before it was started again")
@@ -279,8 +279,6 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	close(this.done)
 	n.forget()
 }
-
-func (o *Options) durable() bool { return o.Server.Durable != "" }
 
 // forget forgets the sessions that the server does not have any more.
 func (n *Node) forget() {

@@ -123,9 +123,13 @@ func (c *connection) startRun(id wire.ID, p *wire.RunStart) {
 	if c.trace != nil {
 		q.Trace = event.TraceContext(*c.trace)
 	}
+	if !c.admit(id) { // it may wait for an earlier one
+		return
+	}
 	ctx, done := c.cancelable(id)
 	from, starts := c.session.origin, &c.server.starts
 	c.work.Go(func() {
+		defer c.reads.Add(-1)
 		defer done()
 		byID := false
 		a, _ := starts.Once(ctx, runs.KeyOf(p.Key, "run/start", c.credential), func() (a *startAnswer) {
@@ -169,6 +173,7 @@ func (c *connection) tryRun(ctx context.Context, from *origin, p *wire.RunStart,
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
+		RequireSandbox: s.opts.RequireSandbox,
 		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
 		Unattended: p.Unattended, Stage: p.Stage.Staging("")}
 	if p.AskWrites {
