@@ -45,7 +45,7 @@ func AddTenant(ctx context.Context, store, name string) (path string, err error)
 			return nil, err
 		}
 		f.Tenants = append(f.Tenants, a)
-		creds, _, err := a.newUser(name, nil)
+		creds, _, err := newUser(a.Seed, name, nil)
 		return creds, err
 	})
 }
@@ -61,7 +61,7 @@ func AddNode(ctx context.Context, store, name, tenant string) (path string, err 
 			}
 			a = f.Tenants[i]
 		}
-		creds, key, err := a.newUser(name, func(p *jwt.Permissions) { nodePermissions(p, name, tenant == "") })
+		creds, key, err := newUser(a.Seed, name, func(c *jwt.UserClaims) { limitNode(c, tenant == "") })
 		a.Nodes = append(a.Nodes, node{name, key})
 		return creds, err
 	})

@@ -140,11 +140,14 @@ func (a *account) claims(id, shared string) *jwt.AccountClaims {
 	return c
 }
 
-// nodePermissions are those of a node: its own subjects, and its key in the bucket `nodes`.
-func nodePermissions(p *jwt.Permissions, name string, shared bool) {
+// limitNode lets a user use only the subjects of a node with its name, and its key in the bucket `nodes`.
+func limitNode(c *jwt.UserClaims, shared bool) {
+	name, p := c.Name, &c.Permissions
+	c.Tags.Add(nodeTag)
 	pub := jwt.StringList{"sp.own.down.*." + name, "sp.own.life." + name}
 	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*"}
 	if shared {
+		c.Tags.Add(sharedTag)
 		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name}
 		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*"}
 	}
@@ -155,11 +158,7 @@ func nodePermissions(p *jwt.Permissions, name string, shared bool) {
 
 // newUser makes credentials of a user of an account, and returns its public key. Limit may be nil: the user
 // may use every subject of the account.
-func (a *account) newUser(name string, limit func(*jwt.Permissions)) (creds []byte, key string, err error) {
-	return newUser(a.Seed, name, limit)
-}
-
-func newUser(accountSeed, name string, limit func(*jwt.Permissions)) (creds []byte, key string, err error) {
+func newUser(accountSeed, name string, limit func(*jwt.UserClaims)) (creds []byte, key string, err error) {
 	signer, _, err := keyOf(accountSeed)
 	if err != nil {
 		return nil, "", err
@@ -174,7 +173,7 @@ func newUser(accountSeed, name string, limit func(*jwt.Permissions)) (creds []by
 	c := jwt.NewUserClaims(key)
 	c.Name = name
 	if limit != nil {
-		limit(&c.Permissions)
+		limit(c)
 	}
 	token, err := c.Encode(signer)
 	if err != nil {
