@@ -102,7 +102,7 @@ func (c *connection) startAfterAll(id wire.ID, s *wire.Start) {
 // elsewhere returns the error for a start that another session has made.
 func elsewhere(session string) *wire.Error {
 	failure := refuse("a start with this idempotencyKey was made in session " + session)
-	failure.Data, _ = json.Marshal(map[string]string{"reason": "started", "session": session}) // texts encode
+	failure.Data, _ = json.Marshal(wire.Refusal{Reason: "started", Session: session}) // texts encode
 	return failure
 }
 
