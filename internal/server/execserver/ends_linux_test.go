@@ -37,7 +37,7 @@ func states(server testServer) string {
 // awaits waits until the server says that of its sessions.
 func awaits(t *testing.T, server testServer, want string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); states(server) != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); states(server) != want; <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s; want %s", states(server), want)
 		}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -33,9 +32,10 @@ func (a *startAnswer) Size() int {
 	return a.size
 }
 
-// notRun returns the answer for a run that did not run. One that its client has given up is made anew.
-func notRun(run string, res *sallyport.Result, givenUp bool) *startAnswer {
-	text, err := runs.Encode(res).MarshalJSON()
+// notRun returns the answer for a run that did not run, with its result. One that its client has given up is
+// made anew.
+func notRun(run string, res json.Marshaler, givenUp bool) *startAnswer {
+	text, err := res.MarshalJSON()
 	if err != nil {
 		return &startAnswer{failure: &wire.Error{Code: wire.CodeInternal, Message: err.Error()}}
 	}
