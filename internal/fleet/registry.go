@@ -424,7 +424,8 @@ func (r *Registry) Like(need Need) (Record, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.nodes {
-		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) {
+		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) &&
+			(need.Level == "" || need.Level == e.Level) {
 			return e.Record, true
 		}
 	}
