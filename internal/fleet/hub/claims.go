@@ -60,10 +60,9 @@ func keyOf(seed string) (pair nkeys.KeyPair, id string, err error) {
 // A set has the claims of a fleet.
 type set struct {
 	operator  *jwt.OperatorClaims
-	token     string // of the operator
-	system    string // public key
-	claims    map[string]*jwt.AccountClaims
-	tokens    map[string]string // signed, by public key
+	token     string            // of the operator
+	system    string            // public key
+	tokens    map[string]string // of accounts, by public key
 	shapes    map[string]string // the same without times and signatures, to tell changes
 	operators nkeys.KeyPair
 }
@@ -74,9 +73,12 @@ func (f *fleet) claims() (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{claims: map[string]*jwt.AccountClaims{}, tokens: map[string]string{},
-		shapes: map[string]string{}, operators: pair}
+	s := &set{tokens: map[string]string{}, shapes: map[string]string{}, operators: pair}
 	_, system, err := keyOf(f.System)
+	if err != nil {
+		return nil, err
+	}
+	_, shared, err := keyOf(f.Shared.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -85,23 +87,17 @@ func (f *fleet) claims() (*set, error) {
 	if s.token, err = s.operator.Encode(pair); err != nil {
 		return nil, err
 	}
-	sys := jwt.NewAccountClaims(system)
-	sys.Name = "SYS"
-	s.claims[system] = sys
-	_, shared, err := keyOf(f.Shared.Seed)
-	if err != nil {
-		return nil, err
-	}
+	all := []*jwt.AccountClaims{jwt.NewAccountClaims(system)}
 	for _, a := range f.accounts() {
 		_, id, err := keyOf(a.Seed)
 		if err != nil {
 			return nil, err
 		}
-		s.claims[id] = a.claims(id, shared)
+		all = append(all, a.claims(id, shared))
 	}
-	for id, c := range s.claims {
-		s.shapes[id] = c.String()
-		if s.tokens[id], err = c.Encode(pair); err != nil {
+	for _, c := range all {
+		s.shapes[c.Subject] = c.String()
+		if s.tokens[c.Subject], err = c.Encode(pair); err != nil {
 			return nil, err
 		}
 	}
