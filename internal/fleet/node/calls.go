@@ -152,7 +152,7 @@ func (n *Node) check() {
 
 // mayDrain returns why a client may not drain the node.
 func (n *Node) mayDrain(p link.Peer) error {
-	if n.opts.Shared && p.Account != "" {
+	if n.opts.Shared && p.Account != link.Operator {
 		return errShared
 	}
 	return nil
