@@ -109,6 +109,7 @@ func (c *connection) serve() error {
 
 // leave ends the connection properly.
 func (c *connection) leave() {
+	c.end() // ends the wait for a place
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	wire.CloseFor(c.stream, statusGoingAway, "the gateway ends")

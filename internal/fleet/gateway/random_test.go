@@ -194,11 +194,11 @@ func (w *world) happen() {
 		}
 	case 3: // a gateway dies; the other one goes on
 		if g := w.gates[tenant]; len(g) > 0 {
-			g[0].conn.Close()
-			_ = g[0].Shutdown(context.Background())
 			w.mu.Lock()
 			w.gates[tenant] = g[1:]
 			w.mu.Unlock()
+			g[0].conn.Close()
+			_ = g[0].Shutdown(context.Background())
 			w.startGate(tenant)
 		}
 	}
