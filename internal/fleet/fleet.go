@@ -63,7 +63,9 @@ type Record struct {
 	Boot     uint64 `json:"boot"`
 	Epoch    uint64 `json:"epoch"`
 	Instance string `json:"instance"` // random, of this process
-	Shared   bool   `json:"shared,omitempty"`
+	// Cuts counts how often its connection to the hub was cut: its links ended then, and what was on its way is lost.
+	Cuts   uint64 `json:"cuts,omitempty"`
+	Shared bool   `json:"shared,omitempty"`
 	// Info is the environmentInfo of its exec-server; only in answers to MethodRecord.
 	Info json.RawMessage `json:"info,omitempty"`
 }

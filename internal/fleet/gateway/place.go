@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
@@ -106,7 +107,9 @@ func (c *connection) greet() error {
 	if err != nil {
 		return err //nolint:wrapcheck // it says what failed
 	}
+	late := time.AfterFunc(nodeTime, func() { l.Cut("the node does not answer") })
 	text, err := l.Read()
+	late.Stop()
 	if err != nil {
 		return err //nolint:wrapcheck // likewise
 	}

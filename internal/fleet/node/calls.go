@@ -138,6 +138,7 @@ func (n *Node) keep() {
 
 // check looks, after the connection was cut, whether the node was declared lost meanwhile.
 func (n *Node) check() {
+	n.say() // its clients learn that their links have ended
 	ctx, cancel := context.WithTimeout(n.life, 10*time.Second)
 	defer cancel()
 	var k fleet.Kept

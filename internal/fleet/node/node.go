@@ -94,7 +94,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.server.Close())
 	}
-	stop := conn.OnCut(func() {}, func() { n.work.Go(n.check) })
+	stop := conn.OnCut(n.cut, func() { n.work.Go(n.check) })
 	n.work.Go(func() {
 		defer stop()
 		n.beat()
@@ -163,6 +163,13 @@ func (n *Node) beat() {
 			return
 		}
 	}
+}
+
+// cut counts that the connection was cut.
+func (n *Node) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.record.Cuts++
 }
 
 func (n *Node) say() {
