@@ -96,7 +96,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		a.questions.Close()
 		a.fanout.close()
 		if errors.Is(err, ErrEndUnknown) {
-			return nil, fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
+			return nil, unknownEnd(err)
 		}
 		return nil, noSandbox(err)
 	}
@@ -171,8 +171,10 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 		a.end = EndUnavailable // the sandbox could not be built; the command did not run
 		return noSandbox(err)
 	case err != nil:
-		a.end = EndFailed
-		return fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
+		if a.end = EndFailed; errors.As(err, new(*LostError)) {
+			a.end = EndLost
+		}
+		return unknownEnd(err)
 	case errors.Is(a.exit.Broken, executor.ErrSharedEnded):
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the command was killed: %w", a.exit.Broken)
@@ -189,6 +191,14 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 		return fmt.Errorf("sallyport: %w: something else ended its supervision", ErrEndUnknown)
 	}
 	return nil
+}
+
+// unknownEnd returns the error for a command whose end is not known because of err.
+func unknownEnd(err error) error {
+	if errors.As(err, new(*LostError)) { // which says so in its own words
+		return fmt.Errorf("sallyport: %w", err)
+	}
+	return fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
 }
 
 // denied returns what the sandbox denied to an attempt, each with its rule and its grant: as it

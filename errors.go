@@ -44,6 +44,9 @@ type PanicError = strict.PanicError
 // A StartError says why a program could not be executed.
 type StartError = executor.StartError
 
+// A LostError says that the machine that ran a command was lost. The [End] is EndLost then.
+type LostError = executor.LostError
+
 // A DirError is a working directory that cannot be used.
 type DirError = executor.DirError
 

@@ -469,10 +469,13 @@ func (x *execution) kept(res *Result, err error) (*Result, error) {
 	return res, err
 }
 
-// endOf names the end of a command that did not run.
+// endOf names the end of a command that did not run, or whose end is not known.
 func endOf(err error) End {
 	var start *executor.StartError
+	var lost *LostError
 	switch {
+	case errors.As(err, &lost):
+		return EndLost
 	case errors.Is(err, ErrForbidden):
 		return EndForbidden
 	case errors.Is(err, ErrRefused):

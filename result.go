@@ -40,6 +40,8 @@ const (
 	EndDisk     End = "disk"      // its disk limit was exceeded
 	EndOutput   End = "output"    // its output limit was exceeded
 	EndFailed   End = "failed"    // an error of ours, or an unknown end
+	// EndLost says that the machine that ran the command was lost: what became of it is not known.
+	EndLost End = "lost"
 
 	EndForbidden   End = "forbidden"   // rules or policy forbid it
 	EndRefused     End = "refused"     // an approver refused, or none is configured

@@ -43,6 +43,9 @@ type Error struct {
 // Error returns one sentence with the class and the reason.
 func (e *Error) Error() string {
 	text := text.Line(e.Err.Error())
+	if errors.As(e.Err, new(*executor.LostError)) {
+		return text // a sentence of its own
+	}
 	if int(e.Class) < len(classTexts) {
 		return classTexts[e.Class] + text
 	}
@@ -131,6 +134,9 @@ const (
 // startError returns the typed error for an answer to process/start. Servers tell a missing
 // program and a missing directory apart by words only, and some do not.
 func startError(spec *executor.Spec, err error) error {
+	if wire.RefusalOf(err).Reason == wire.ReasonLost {
+		return &Error{Class: ClassTransport, Err: new(executor.LostError)}
+	}
 	failure := &Error{Class: ClassSpawn, Err: err}
 	var answer *wire.Error
 	if !errors.As(err, &answer) || answer.Code != wire.CodeInternal {

@@ -42,6 +42,7 @@ type event struct {
 	data   []byte
 	code   int
 	signal int             // that of an exit, as this system numbers it; 0 for none
+	gone   bool            // an exit: the machine of the process was lost
 	lost   LostOutputError // of a gap
 }
 
@@ -126,8 +127,7 @@ func (s *sorter) merge(page *wire.ReadResult) error {
 		if page.ExitCode != nil {
 			code = *page.ExitCode
 		}
-		if err := s.add(missing, event{kind: kindExit, code: code,
-			signal: osprocess.SignalNumber(page.Signal)}); err != nil {
+		if err := s.add(missing, exitEvent(code, page.Signal, page.Lost)); err != nil {
 			return err
 		}
 	}
@@ -175,6 +175,14 @@ func (s *sorter) skip(end uint64, page *wire.ReadResult) {
 	}
 	s.next = end
 	s.advance()
+}
+
+// exitEvent returns the event of an exit. The code of a process whose machine was lost is not its own.
+func exitEvent(code int, signal string, lost bool) event {
+	if lost {
+		code = -1
+	}
+	return event{kind: kindExit, code: code, signal: osprocess.SignalNumber(signal), gone: lost}
 }
 
 // outputEvent returns the event of a chunk. A terminal has one stream.

@@ -34,7 +34,7 @@ func (p *process) told(text json.RawMessage) {
 // complete adds to the exit what the server tells of the process tree. It reads what a cut has lost.
 func (p *process) complete() {
 	p.mu.Lock()
-	asks := p.outcome == nil && p.can.ProcessConfine && p.err == nil
+	asks := p.outcome == nil && p.can.ProcessConfine && p.err == nil && !p.gone
 	p.mu.Unlock()
 	if asks {
 		ctx, cancel := context.WithTimeout(p.life, outcomeTime)

@@ -62,6 +62,7 @@ type process struct {
 	again   bool // it has to read once more
 	stopped bool
 	isEnded bool
+	gone    bool   // its machine was lost
 	failure string // what the server says about an end that is not known
 	lost    LostOutputError
 	stopErr error
@@ -100,7 +101,7 @@ func (p *process) deliver() {
 			p.lost.Chunks += e.lost.Chunks
 			p.mu.Unlock()
 		case kindExit:
-			p.exited(e.code, e.signal)
+			p.exited(&e)
 		}
 		p.mu.Lock()
 		p.events.size -= e.size()
@@ -128,14 +129,14 @@ func (p *process) take1() event {
 
 // exited notes the exit of the command. A server without processExitSignal tells no signal: 128 and more
 // may be one.
-func (p *process) exited(code, signal int) {
+func (p *process) exited(e *event) {
 	p.mu.Lock()
-	p.isEnded = true
-	p.exit.Code, p.exit.Signal, p.exit.Stopped = code, signal, p.stopped
+	p.isEnded, p.gone = true, e.gone
+	p.exit.Code, p.exit.Signal, p.exit.Stopped = e.code, e.signal, p.stopped && !e.gone
 	p.mu.Unlock()
 	close(p.ended)
-	if code >= 0 && p.spec.OnExit != nil {
-		p.spec.OnExit(code, signal)
+	if e.code >= 0 && p.spec.OnExit != nil {
+		p.spec.OnExit(e.code, e.signal)
 	}
 	if !p.spec.AwaitStreams && p.spec.TTY == nil {
 		p.work.Go(p.release)
@@ -180,7 +181,7 @@ func (p *process) release() {
 // finish makes the end of the process known.
 func (p *process) finish() {
 	p.mu.Lock()
-	ask, after := p.err == nil && p.exit.Code < 0 && p.failure == "", p.events.next
+	ask, after := p.err == nil && p.exit.Code < 0 && p.failure == "" && !p.gone, p.events.next
 	p.mu.Unlock()
 	var page wire.ReadResult
 	if ask { // why the end is not known is told to those who read only
@@ -202,6 +203,8 @@ func (p *process) finish() {
 	}
 	switch {
 	case p.err != nil:
+	case p.gone:
+		p.err = &Error{Class: ClassTransport, Err: new(executor.LostError)}
 	case p.failure != "":
 		p.err = &Error{Class: ClassTransport, Err: errors.New(p.failure)}
 	case p.exit.Code < 0 && !p.stopped:

@@ -182,6 +182,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 		wire.Output
 		ExitCode int
 		Signal   string
+		Lost     bool
 		Outcome  json.RawMessage
 	}
 	if json.Unmarshal(params, &n) != nil {
@@ -195,7 +196,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 	case wire.MethodOutput:
 		p.take(n.Seq, outputEvent(n.Chunk))
 	case wire.MethodExited:
-		p.take(n.Seq, event{kind: kindExit, code: n.ExitCode, signal: osprocess.SignalNumber(n.Signal)})
+		p.take(n.Seq, exitEvent(n.ExitCode, n.Signal, n.Lost))
 	case wire.MethodClosed:
 		p.told(n.Outcome)
 		p.take(n.Seq, event{kind: kindClosed})

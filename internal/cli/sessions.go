@@ -107,6 +107,7 @@ func runRemote(ctx context.Context, report *report, server *sessions.Env) error 
 		return report.failed(explain.NewError("the server sent an invalid result: %v", err))
 	}
 	var said error
+	sessions.Lost(res)
 	switch {
 	case err != nil: // not all of its output has come
 		said = err

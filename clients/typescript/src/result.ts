@@ -17,7 +17,7 @@ export class Result {
     return this.raw.exit_code;
   }
 
-  /** Why it ended: `"exited"`, `"timed_out"`, `"forbidden"`, `"refused"`, ... */
+  /** Why it ended: `"exited"`, `"timed_out"`, `"lost"`, `"forbidden"`, `"refused"`, ... */
   get end(): string {
     return this.raw.end;
   }
@@ -25,6 +25,11 @@ export class Result {
   /** It ended by itself with exit code 0. */
   get ok(): boolean {
     return this.end === "exited" && this.exitCode === 0;
+  }
+
+  /** The machine that ran the command was lost. What became of the command is not known: it may have run. */
+  get lost(): boolean {
+    return this.end === "lost";
   }
 
   get stdout(): string {

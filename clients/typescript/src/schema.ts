@@ -290,6 +290,7 @@ export interface ListedProcess {
   argv: string[];
   closed: boolean;
   exitCode: number | null;
+  lost?: boolean;
   nextSeq: number;
   processId: string;
   running: boolean;
@@ -1320,6 +1321,7 @@ export interface ProcessClosedParams {
 
 export interface ProcessExitedParams {
   exitCode: number;
+  lost?: boolean;
   processId: string;
   sandboxDenied: boolean;
   seq: number;
@@ -1353,6 +1355,7 @@ export interface ProcessReadResult {
   exitCode: number | null;
   exited: boolean;
   failure: string | null;
+  lost?: boolean;
   nextSeq: number;
   outcome?: Outcome;
   sandboxDenied: boolean;

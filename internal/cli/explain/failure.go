@@ -104,6 +104,7 @@ func Classify(err error) *Error {
 		apart       *executor.ApartError
 		writer      *approval.WriterError
 		unkept      *sallyport.AuditError
+		lost        *sallyport.LostError
 	)
 	switch {
 	case errors.As(err, &interrupted):
@@ -112,6 +113,8 @@ func Classify(err error) *Error {
 		return unwritten(unkept)
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &lost):
+		return &Error{CodeFailed, sallyport.EndLost, OneLine(err), ""}
 	case errors.As(err, &words):
 		return &Error{Code: CodeFailed, End: sallyport.EndFailed, Text: words.Error()}
 	case errors.As(err, &ceiling):

@@ -52,6 +52,8 @@ func TestClassify(t *testing.T) {
 			126, "failed", "./p: permission denied; check that it is executable (chmod +x) and that the policy lets it be read"},
 		{"directory", &executor.StartError{Program: "./p", Err: pathError(syscall.EISDIR)}, 126, "failed", "./p: is a directory"},
 		{"busy", &executor.StartError{Program: "./p", Err: pathError(syscall.ETXTBSY)}, 126, "failed", "./p: cannot be executed: text file busy"},
+		{"lost", fmt.Errorf("sallyport: %w", &executor.LostError{Machine: "n\n1"}), 125, "lost",
+			`the machine that ran the command was lost ("n\n1"); what became of the command is not known`},
 		{"anything", errors.New("sallyport: first line\nsecond   line"), 125, "failed", "first line second line"},
 	}
 	for _, tt := range tests {

@@ -113,6 +113,8 @@ func ending(r Record) string {
 	detail := fmt.Sprintf("after %v (exit code %d)", r.Duration, r.ExitCode)
 	killed, _ := Exceeded(string(r.End), r.Limits)
 	switch {
+	case r.End == sallyport.EndLost:
+		return fmt.Sprintf("Lost %s: %s.", detail, cmp.Or(why, new(sallyport.LostError).Error()))
 	case len(r.Attempts) == 0:
 		return strings.TrimSuffix(fmt.Sprintf("Did not run (exit code %d): %s", r.ExitCode, why), ": ") + "."
 	case killed != "":

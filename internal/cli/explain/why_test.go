@@ -73,6 +73,7 @@ func TestEnding(t *testing.T) {
 		}, "Did not run (exit code 122): forbidden: rule 3."},
 		{"not found", func(r *Record) { r.End, r.Attempts, r.ExitCode = "not_found", nil, 127 }, "Did not run (exit code 127)."},
 		{"failed", func(r *Record) { r.End, r.ExitCode, r.Error = "failed", 125, "the sandbox\ndid not hold" }, "Ended (failed) after 1.5s (exit code 125): the sandbox did not hold."},
+		{"lost", func(r *Record) { r.End, r.ExitCode, r.Attempts = "lost", 125, nil }, "Lost after 1.5s (exit code 125): the machine that ran the command was lost; what became of the command is not known."},
 		{"an end of a later version", func(r *Record) { r.End = "bored" }, "Ended (bored) after 1.5s (exit code 1): unknown reason."},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
@@ -92,7 +94,10 @@ func (o *Options) listed(ctx context.Context, env *Env, method string, all any) 
 	return explained(c.Repeat(ctx, method, struct{}{}, all), "")
 }
 
-// checkIDs refuses a list with an ID that is no number: it stands in lines and in commands that are
+// sessionID is an ID: a number, or in a fleet NODE-BOOT-NUMBER. It is not taken for a flag.
+var sessionID = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_-]{0,63}-[0-9]{1,20}-)?[0-9]{1,20}$`)
+
+// checkIDs refuses a list with an ID of another form: it stands in lines and in commands that are
 // suggested, and a server could write more there.
 func checkIDs(runs []wire.ListedRun) error {
 	for i := range runs {
@@ -104,7 +109,7 @@ func checkIDs(runs []wire.ListedRun) error {
 }
 
 func checkID(id string) error {
-	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
+	if !sessionID.MatchString(id) {
 		return explain.NewError("the server sent the session ID %s, which is no number",
 			text.Word(shortened(id)))
 	}
@@ -218,6 +223,8 @@ func endOf(r *wire.ListedRun) string {
 		return "ended"
 	case *r.End == "exited":
 		return fmt.Sprintf("exited (%d)", *r.ExitCode)
+	case *r.End == string(sallyport.EndLost):
+		return *r.End // it has no exit code
 	}
 	return fmt.Sprintf("%s (%d)", strings.ReplaceAll(text.Line(*r.End), "_", " "), *r.ExitCode)
 }

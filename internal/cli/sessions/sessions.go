@@ -241,6 +241,8 @@ func explained(err error, id string) error {
 		return err
 	case reason == runs.Unknown:
 		return unknown(id)
+	case reason == wire.ReasonLost:
+		return explain.ErrorWith(explain.CodeFailed, sallyport.EndLost, text.Line(answer.Message), "")
 	case fix[reason] != "":
 		return explain.NewError("%s", text.Line(fix[reason]))
 	default:
@@ -250,7 +252,7 @@ func explained(err error, id string) error {
 
 // exitCode returns the exit code with which this program tells of the end of a run.
 func exitCode(res *sallyport.Result) int {
-	if res.ExitCode >= 0 {
+	if res.ExitCode >= 0 && !Lost(res) {
 		return res.ExitCode
 	}
 	codes := map[sallyport.End]int{
@@ -274,8 +276,20 @@ func leave(env *Env, result json.RawMessage, quiet bool) error {
 	return explain.ExitCode(exitCode(e))
 }
 
+// Lost completes the result of a run whose machine was lost, and reports whether it is one. What that says of
+// the exit code is not known there either.
+func Lost(res *sallyport.Result) bool {
+	if res.End != sallyport.EndLost {
+		return false
+	}
+	res.ExitCode = explain.CodeFailed
+	res.Error = cmp.Or(res.Error, new(sallyport.LostError).Error())
+	return true
+}
+
 // tellEnd says what a run would say at its end: why it failed, and what it was denied.
 func tellEnd(env *Env, res *sallyport.Result) {
+	Lost(res)
 	if res.Error != "" {
 		said, fix := explain.Unasked(explain.OneLine(errors.New(res.Error)), res.Rule)
 		env.Tell((&explain.Error{Text: said, Fix: fix}).Error())

@@ -125,10 +125,12 @@ func (l lists) Repeat(ctx context.Context, method string, params, result any) er
 
 func (l lists) Close() error { return nil }
 
-// TestServerLines: what a server sends as one line is one line, and an ID is a number.
+// TestServerLines: what a server sends as one line is one line, and an ID is a number, with the name of a
+// node in a fleet.
 func TestServerLines(t *testing.T) {
 	for _, id := range []string{"", "1\nsallyport: forged", "1\x1b[2J", "1;rm -rf x", "-1", "+1", "1 ", "0x1",
-		"99999999999999999999999", "\u0661"} {
+		"99999999999999999999999", "\u0661", "n-1", "-n-1-1", "n 1-1-1", "n-1-x", "n-1-1\n",
+		strings.Repeat("n", 65) + "-1-1"} {
 		if _, err := find(t.Context(), lists{"1", id}, "1"); err == nil ||
 			strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no number") {
 			t.Errorf("a list with the ID %q: %v", id, err)
@@ -138,6 +140,10 @@ func TestServerLines(t *testing.T) {
 		}
 	}
 	if r, err := find(t.Context(), lists{"1", "18"}, "18"); err != nil || r.RunID != "18" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	const of = "n-1_b-4-18"
+	if r, err := find(t.Context(), lists{"1", of}, of); err != nil || r.RunID != of {
 		t.Errorf("%+v, %v", r, err)
 	}
 	const want = `a\nsallyport: forged\x1b[2J` + "\n\n⠀b\n"
@@ -180,6 +186,9 @@ func TestLeave(t *testing.T) {
 		{`{"exit_code":127,"end":"not_found","error":"sallyport: x: not\nfound"}`, "x: not found", 127},
 		{`{"exit_code":-1,"end":"refused"}`, "", 123}, {`{"exit_code":-1,"end":"forbidden"}`, "", 122}, {`{"exit_code":-1,"end":"unavailable"}`, "", 121},
 		{`{"exit_code":-1,"end":"timed_out"}`, "", 124}, {`{"exit_code":-1,"end":"not_found"}`, "", 127}, {`{"exit_code":-1,"end":"other"}`, "", 125},
+		{`{"exit_code":-1,"end":"lost"}`, "the machine that ran the command was lost; what became of the command is not known", 125},
+		{`{"exit_code":255,"end":"lost","error":"the machine that ran the command was lost (n1); w"}`,
+			"the machine that ran the command was lost (n1); w", 125},
 	} {
 		t.Run(test.result, func(t *testing.T) {
 			said := ""
@@ -198,18 +207,20 @@ func TestLeave(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	now := time.UnixMilli(1_000_000_000_000)
-	code, end, denied := 137, "timed_out", 2
+	code, end, denied, lost := 137, "timed_out", 2, "lost"
 	got := table([]wire.ListedRun{
 		{RunID: "1", Argv: []string{"sh", "-c", "echo \x1b[2J"}, Started: now.Add(-3 * time.Hour).UnixMilli(), Running: true},
 		{RunID: "20", Argv: []string{"x"}, Started: now.Add(-90 * time.Second).UnixMilli(), ExitCode: &code, End: &end},
 		{RunID: "3", Argv: []string{"y"}, Started: now.Add(time.Second).UnixMilli(), LastLine: "a\x1b\nb"},
 		{RunID: "4", Argv: []string{"z"}, ExitCode: &code, End: &end, Denials: &denied,
 			LastLine: strings.Repeat("ä", 50)},
+		{RunID: "n1-1-5", Argv: []string{"l"}, ExitCode: &code, End: &lost},
 	}, now)
-	if strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "ID   STATE") ||
-		!regexp.MustCompile(`(?m)^20   timed out \(137\) +1m ago +- +- +x$`).MatchString(got) ||
-		!strings.Contains(got, "3h ago") || strings.Count(got, "\n") != 5 ||
+	if strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "ID       STATE") ||
+		!regexp.MustCompile(`(?m)^20 +timed out \(137\) +1m ago +- +- +x$`).MatchString(got) ||
+		!strings.Contains(got, "3h ago") || strings.Count(got, "\n") != 6 ||
 		!regexp.MustCompile(`(?m)^3 +ended +0s ago +- +- +y +a.+b$`).MatchString(got) ||
+		!regexp.MustCompile(`(?m)^n1-1-5   lost  `).MatchString(got) ||
 		!regexp.MustCompile(`(?m)^4 +timed out \(137\), 2 denied .* z +ä{37}\.\.\.$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}

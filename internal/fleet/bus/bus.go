@@ -150,7 +150,7 @@ func (c *Conn) dial(ctx context.Context, address string, o *Options) (err error)
 		options = append(options, nats.UserCredentials(o.Creds))
 	}
 	if o.CA != "" {
-		options = append(options, nats.RootCAs(o.CA))
+		options = append(options, nats.RootCAs(o.CA), nats.Secure())
 	}
 	if c.nats, err = nats.Connect(address, options...); err != nil {
 		return err //nolint:wrapcheck // Connect says where
@@ -278,8 +278,13 @@ func (c *Conn) Publish(subject string, data []byte) error {
 
 // Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
 // was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
+// Messages with headers are dropped: the hub sends such ones, where whoever asked it wants them to.
 func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
-	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) { receive(m.Subject, m.Data) })
+	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
+		if len(m.Header) == 0 {
+			receive(m.Subject, m.Data)
+		}
+	})
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1)
 	}
@@ -315,8 +320,8 @@ func (c *Conn) Close() {
 }
 
 // Token reports whether a text may be one part of a subject, as names of nodes are: 1 to 64 letters, digits,
-// - and _.
+// - and _, of which - is not the first one.
 func Token(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
+	return name != "" && name[0] != '-' && len(name) <= 64 && strings.Trim(name, letters) == ""
 }

@@ -35,7 +35,7 @@ type Client struct {
 // A channel is a link, or a call, of a client.
 type channel struct {
 	to   Address
-	link *Link                      // nil for a call
+	link *Link                       // nil for a call
 	done func(from Address, f frame) // of a call
 }
 

@@ -35,7 +35,7 @@ type Link struct {
 	next     uint64    // the number of the next frame that must come
 	received uint64    // bytes that came, and that were read
 	taken    uint64
-	promised uint64    // how many the peer may have sent
+	promised uint64 // how many the peer may have sent
 	sent     uint64
 	limit    uint64 // of sent
 	number   uint64 // of the next frame to send
@@ -121,6 +121,35 @@ func (l *Link) ReadMessage() (m wire.Outgoing, err error) {
 		m.Binary, more = p.binary, p.more
 	}
 	return m, nil
+}
+
+// ReadBatch returns the next messages that are there whole, at least one and about 256 KiB of them at most. It blocks
+// until there is one.
+func (l *Link) ReadBatch() ([]wire.Outgoing, error) {
+	const most = 256 << 10
+	m, err := l.ReadMessage()
+	if err != nil {
+		return nil, err
+	}
+	batch, size := []wire.Outgoing{m}, len(m.Data)
+	for size < most && l.hasWhole() {
+		if m, err = l.ReadMessage(); err != nil {
+			break // the next call says so
+		}
+		batch, size = append(batch, m), size+len(m.Data)
+	}
+	return batch, nil
+}
+
+func (l *Link) hasWhole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.arrived {
+		if !p.more {
+			return true
+		}
+	}
+	return false
 }
 
 // take waits for the next part, and gives the peer credit for more.
@@ -249,6 +278,9 @@ func (l *Link) Close() error {
 	}
 	return nil
 }
+
+// Cut ends the link without a proper end, and tells the peer why.
+func (l *Link) Cut(why string) { l.end(cut("%s", why), true) }
 
 // Err returns why the link is over; nil while it is not.
 func (l *Link) Err() error {

@@ -14,6 +14,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
+// Environment is what clients are told of this machine.
+func (s *Server) Environment() *wire.Environment { return s.info() }
+
 // environment describes this machine to clients. What is not known is left out.
 func (s *Server) environment() *wire.Environment {
 	e := &wire.Environment{

@@ -113,7 +113,7 @@ func get(t *testing.T, a Auth, method, path string, header http.Header) int {
 	if header != nil {
 		r.Header = header
 	}
-	d := newDoor(server, g)
+	d := newDoor(ownServer{server}, g, defaultClients)
 	d.penalty.time = 0 // TestPenalty is about it
 	d.ServeHTTP(w, r)
 	return w.Code

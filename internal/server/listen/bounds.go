@@ -10,14 +10,12 @@ import (
 	"time"
 )
 
-const (
-	// maxOpen is how many connections of a listener are open at once: those of clients, and
-	// those that have sent no request yet. Without it, a flood of them takes the descriptors
-	// that processes need.
-	maxOpen = 2 * maxConnections
-	// tryTime is how long the answer to a wrong token takes.
-	tryTime = time.Second
-)
+// tryTime is how long the answer to a wrong token takes.
+const tryTime = time.Second
+
+// maxOpen is how many connections of a listener are open at once: those of clients, and those that have
+// sent no request yet. Without it, a flood of them takes the descriptors that processes need.
+func maxOpen(clients int) int { return 2 * clients }
 
 // A boundedListener accepts so many connections at once as places has room for. Further ones are
 // told so and closed.
@@ -72,8 +70,9 @@ type penalty struct {
 	over    chan struct{} // closed when none is to wait any more
 }
 
-func newPenalty() penalty {
-	return penalty{tryTime, make(chan struct{}, maxOpen), make(chan struct{})}
+// newPenalty returns one for so many clients that wait at once.
+func newPenalty(most int) penalty {
+	return penalty{tryTime, make(chan struct{}, most), make(chan struct{})}
 }
 
 // wait blocks until the time is over, or until end. It does not look at the client: one that

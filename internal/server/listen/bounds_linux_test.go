@@ -32,7 +32,7 @@ func doorWith(t *testing.T, g gate, open int, change func(*handler, *http.Server
 		t.Fatal(err)
 	}
 	server := execserver.New(options().Server)
-	d := newDoor(server, g)
+	d := newDoor(ownServer{server}, g, defaultClients)
 	h := d.http()
 	if change != nil {
 		change(d, h)
@@ -69,7 +69,7 @@ func dialPlain(t *testing.T, url, text string) net.Conn {
 // TestSlowRequests: a client that does not finish its request, or does not send the body that it
 // announced, is cut after a time. A connection that was upgraded is not.
 func TestSlowRequests(t *testing.T) {
-	url := doorWith(t, open, maxOpen, func(_ *handler, h *http.Server) {
+	url := doorWith(t, open, maxOpen(defaultClients), func(_ *handler, h *http.Server) {
 		for _, limit := range []*time.Duration{&h.ReadHeaderTimeout, &h.ReadTimeout, &h.WriteTimeout,
 			&h.IdleTimeout} {
 			if *limit != 10*time.Second {
@@ -99,7 +99,7 @@ func TestSlowRequests(t *testing.T) {
 
 // TestLargeHead: the head of a request is bounded.
 func TestLargeHead(t *testing.T) {
-	url := doorWith(t, open, maxOpen, nil)
+	url := doorWith(t, open, maxOpen(defaultClients), nil)
 	c := dialPlain(t, url, "GET / HTTP/1.1\r\nHost: x\r\nX-A: "+strings.Repeat("a", 2*maxHead))
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestOpenConnections(t *testing.T) {
 // from its clients.
 func TestManyConnections(t *testing.T) {
 	const most = 4
-	url := doorWith(t, open, maxOpen,
+	url := doorWith(t, open, maxOpen(defaultClients),
 		func(d *handler, _ *http.Server) { d.slots = make(chan struct{}, most) })
 	c, _ := meet(t, url, nil)
 	for range most - 1 {
@@ -194,7 +194,7 @@ func TestPenalty(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := execserver.New(execserver.Options{})
-				d := newDoor(server, g)
+				d := newDoor(ownServer{server}, g, defaultClients)
 				defer d.wait()
 				defer func() { _ = server.Close() }()
 				w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
@@ -212,8 +212,9 @@ func TestPenalty(t *testing.T) {
 // TestPenaltyEnds: the end of the server does not wait for those who wait.
 func TestPenaltyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPenalty()
-		for range maxOpen {
+		most := maxOpen(defaultClients)
+		p := newPenalty(most)
+		for range most {
 			go p.wait()
 		}
 		synctest.Wait()
@@ -222,7 +223,7 @@ func TestPenaltyEnds(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the end took %v", took)
 		}
-		if len(p.waiting) != maxOpen {
+		if len(p.waiting) != most {
 			t.Errorf("%d places are taken, want all", len(p.waiting))
 		}
 		p.wait() // who comes later finds no place, and does not wait for one

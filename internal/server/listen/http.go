@@ -12,13 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
 const (
-	// maxConnections is how many clients are served at once.
-	maxConnections = 512
+	// defaultClients is how many clients are served at once.
+	defaultClients = 512
 	// requestTime is how long a client may take to send its request and to take an answer that is
 	// no WebSocket.
 	requestTime = 10 * time.Second
@@ -28,7 +27,7 @@ const (
 
 // A handler answers the HTTP requests of a listener.
 type handler struct {
-	server  *execserver.Server
+	served  Gateway
 	gate    gate
 	slots   chan struct{}    // holds a value for each client
 	busy    func(change int) // is told of each client
@@ -36,9 +35,10 @@ type handler struct {
 	closed  atomic.Bool // no client is let in any more
 }
 
-func newDoor(server *execserver.Server, g gate) *handler {
-	return &handler{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {},
-		penalty: newPenalty()}
+// newDoor returns the handler of a listener that has at most so many clients at once.
+func newDoor(served Gateway, g gate, clients int) *handler {
+	return &handler{served: served, gate: g, slots: make(chan struct{}, clients), busy: func(int) {},
+		penalty: newPenalty(maxOpen(clients))}
 }
 
 // http returns an HTTP server of the handler. Its times end with the upgrade to a WebSocket: until
@@ -52,7 +52,7 @@ func (d *handler) http() *http.Server {
 }
 
 // open serves a listener. What ends that too early is sent; end ends it, and the server, as
-// [execserver.Server.Shutdown] does, and returns when no client is served. It is called once.
+// [Gateway] Shutdown does, and returns when no client is served. It is called once.
 func (d *handler) open(l net.Listener) (failed <-chan error, end func(hurry context.Context) error) {
 	h := d.http()
 	over := make(chan error, 1)
@@ -60,7 +60,7 @@ func (d *handler) open(l net.Listener) (failed <-chan error, end func(hurry cont
 	return over, func(hurry context.Context) error {
 		d.close()
 		_ = l.Close() // there may be a next server for it
-		err := d.server.Shutdown(hurry)
+		err := d.served.Shutdown(hurry)
 		_ = h.Close() // clients that were let in are connections of the server
 		d.wait()
 		return err
@@ -124,7 +124,7 @@ func (d *handler) connect(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the request was answered
 	}
-	_ = d.server.Serve(stream, credential) // there is no client left that wants to know
+	_ = d.served.Serve(stream, credential, r.URL.Query()) // there is no client left that wants to know
 }
 
 // enter counts a client until leave; leave is nil where there are too many.

@@ -128,7 +128,7 @@ func TestUnixTimes(t *testing.T) {
 			}
 			server := execserver.New(execserver.Options{})
 			defer server.Close()
-			lines := &lineListener{handler: newDoor(server, open), http: make(chan net.Conn),
+			lines := &lineListener{handler: newDoor(ownServer{server}, open, defaultClients), http: make(chan net.Conn),
 				over: make(chan struct{})}
 			if test.over {
 				lines.handler.close()

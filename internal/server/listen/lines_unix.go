@@ -65,7 +65,7 @@ func (l *lineListener) serve(c net.Conn) {
 		if leave == nil || l.handler.closed.Load() {
 			_ = c.Close()
 		} else {
-			_ = l.handler.server.Serve(wire.LinesOn(c), "") // there is no client left that wants to know
+			_ = l.handler.served.Serve(wire.LinesOn(c), "", nil) // there is no client left that wants to know
 		}
 		if leave != nil {
 			leave()

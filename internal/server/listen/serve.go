@@ -4,12 +4,14 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -37,11 +39,46 @@ type Options struct {
 	Insecure bool
 	// Idle ends a server that listens when it has had no client, and nothing that runs for one,
 	// for that long. Zero means never.
-	Idle   time.Duration
-	Server execserver.Options
+	Idle time.Duration
+	// MaxClients is how many clients are served at once; 0 means 512.
+	MaxClients int
+	// Gateway serves the clients. Nil means an exec-server of this process, which Server is for.
+	Gateway Gateway
+	Server  execserver.Options
 	// Stdin and Stdout are for "stdio"; on Stdout the URL of other listeners is printed.
 	Stdin  io.ReadCloser
 	Stdout io.WriteCloser
+}
+
+// A Gateway serves clients that a listener has let in.
+type Gateway interface {
+	// Serve speaks with one client until the connection ends, and closes the stream. Credential
+	// identifies the client; it is empty for all where no authentication is asked for. Query has the
+	// values of the URL that the client has called; nil for lines. The error says why the connection
+	// has ended, and is nil when the client has ended it properly.
+	Serve(stream wire.Stream, credential string, query url.Values) error
+	// Shutdown ends all connections, and lets none in any more. It blocks until they have ended;
+	// when ctx ends, it waits for no client any more.
+	Shutdown(ctx context.Context) error
+}
+
+// An ownServer is the exec-server of this process.
+type ownServer struct{ *execserver.Server }
+
+// Serve implements Gateway.
+func (s ownServer) Serve(stream wire.Stream, credential string, _ url.Values) error {
+	return s.Server.Serve(stream, credential)
+}
+
+// clients returns how many are served at once.
+func (o *Options) clients() int { return cmp.Or(o.MaxClients, defaultClients) }
+
+// gateway returns what serves the clients.
+func (o *Options) gateway() Gateway {
+	if o.Gateway != nil {
+		return o.Gateway
+	}
+	return ownServer{execserver.New(o.Server)}
 }
 
 // activatedURL is the socket that systemd has passed.
@@ -52,7 +89,7 @@ var errAddress = errors.New("use ws://IP:PORT, wss://IP:PORT, unix:///PATH, fd:/
 
 // Run serves until ctx ends, the process gets SIGINT or SIGTERM, it is idle for Options.Idle, or
 // with "stdio" the client sends no more. It returns when every process has ended, and the clients
-// know that, as [execserver.Server.Shutdown] has it; a further signal ends the wait for them. An
+// know that, as Shutdown of the [Gateway] has it; a further signal ends the wait for them. An
 // error says why it could not serve.
 func Run(ctx context.Context, o Options) error {
 	ctx, hurry, stop := ends(ctx)
@@ -100,9 +137,9 @@ func Run(ctx context.Context, o Options) error {
 		if !ok {
 			return errors.Join(errTLSListen, listener.Close())
 		}
-		listener, url = boundedTLS(listener, encryption), "wss://"+address
+		listener, url = boundedTLS(listener, encryption, maxOpen(o.clients())), "wss://"+address
 	} else {
-		listener = newBoundedListener(listener, maxOpen)
+		listener = newBoundedListener(listener, maxOpen(o.clients()))
 	}
 	return serveHTTP(ctx, hurry, o, o.TLS.gate(gate), listener, url)
 }
@@ -211,7 +248,7 @@ func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, ur
 	idle := newIdler(o.Idle)
 	defer idle.stop()
 	o.Server.Busy = idle.change
-	d := newDoor(execserver.New(o.Server), g)
+	d := newDoor(o.gateway(), g, o.clients())
 	d.busy = idle.change
 	if strings.HasPrefix(url, "unix://") && o.Auth.Kind == "" {
 		l = d.alsoLines(l)
@@ -236,22 +273,23 @@ func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, ur
 // than once. Clients need no token.
 func Questions(l net.Listener, q *runs.Questions) (end func()) {
 	const moment = 200 * time.Millisecond
-	d := newDoor(execserver.New(execserver.Options{Questions: q, Detached: -1, Drain: moment}), open)
-	_, stop := d.open(newBoundedListener(l, maxOpen))
+	server := execserver.New(execserver.Options{Questions: q, Detached: -1, Drain: moment})
+	d := newDoor(ownServer{server}, open, defaultClients)
+	_, stop := d.open(newBoundedListener(l, maxOpen(defaultClients)))
 	return sync.OnceFunc(func() { _ = stop(context.Background()) }) // who has gone does not need an answer
 }
 
 // serveLines serves one client on standard input and output.
 func serveLines(ctx, hurry context.Context, o Options) error {
-	server := execserver.New(o.Server)
+	served := o.gateway()
 	over := make(chan error, 1)
-	go func() { over <- server.Serve(wire.Lines(o.Stdin, o.Stdout), "") }()
+	go func() { over <- served.Serve(wire.Lines(o.Stdin, o.Stdout), "", nil) }()
 	var err error
 	select {
 	case <-ctx.Done(): // a read of standard input cannot be ended, so it is not waited for
 	case err = <-over:
 	}
-	if err = errors.Join(err, server.Shutdown(hurry)); err != nil {
+	if err = errors.Join(err, served.Shutdown(hurry)); err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
 	return nil

@@ -87,6 +87,6 @@ func (t *TLS) gate(g gate) gate {
 
 // boundedTLS returns the listener for encrypted connections. Those that have not shaken hands count,
 // too.
-func boundedTLS(l net.Listener, c *tls.Config) net.Listener {
-	return tls.NewListener(newBoundedListener(l, maxOpen), c)
+func boundedTLS(l net.Listener, c *tls.Config, most int) net.Listener {
+	return tls.NewListener(newBoundedListener(l, most), c)
 }

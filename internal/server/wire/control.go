@@ -58,5 +58,6 @@ type ListedProcess struct {
 	ExitCode  *int     `json:"exitCode"` // nil before the exit
 	Closed    bool     `json:"closed"`   // no event comes any more
 	NextSeq   uint64   `json:"nextSeq"`
-	Signal    string   `json:"signal,omitempty"` // that of Exited
+	Signal    string   `json:"signal,omitempty"` // that of Exited, as Lost
+	Lost      bool     `json:"lost,omitempty"`
 }

@@ -200,8 +200,9 @@ type ReadResult struct {
 	TruncatedBefore uint64 `json:"truncatedBefore,omitempty"`
 	// TruncatedBytes is an extension: how many bytes of output there were before that chunk.
 	TruncatedBytes uint64 `json:"truncatedBytes,omitempty"`
-	// Signal is that of Exited.
+	// Signal and Lost are those of Exited.
 	Signal string `json:"signal,omitempty"`
+	Lost   bool   `json:"lost,omitempty"`
 	// SandboxType is an extension: that of StartResult, for a client that has lost it.
 	SandboxType string `json:"sandboxType,omitempty"`
 	// Outcome is that of Closed.
@@ -250,7 +251,13 @@ type Exited struct {
 	// Signal is an extension: the name of the signal that ended the command, such as "SIGKILL"; empty
 	// for none.
 	Signal string `json:"signal,omitempty"`
+	// Lost is an extension: the machine that ran the command was lost, and what became of the command is not
+	// known. ExitCode is [LostCode] then.
+	Lost bool `json:"lost,omitempty"`
 }
+
+// LostCode is the exit code that is told of a process whose own one is not known.
+const LostCode = 255
 
 // Closed are the parameters of process/closed.
 type Closed struct {

@@ -116,6 +116,10 @@ type Refusal struct {
 	Session string `json:"session,omitempty"`
 }
 
+// ReasonLost is the [Refusal.Reason] of a request about what a machine had that was lost: what became of it
+// is not known, also whether a start was performed.
+const ReasonLost = "lost"
+
 // RefusalOf returns what an error says.
 func RefusalOf(err error) (r Refusal) {
 	var answer *Error

@@ -301,6 +301,7 @@ class ListedProcess(TypedDict):
     argv: List[str]
     closed: bool
     exitCode: Union[int, None]
+    lost: NotRequired[bool]
     nextSeq: int
     processId: str
     running: bool
@@ -1291,6 +1292,7 @@ class ProcessClosedParams(TypedDict):
 
 class ProcessExitedParams(TypedDict):
     exitCode: int
+    lost: NotRequired[bool]
     processId: str
     sandboxDenied: bool
     seq: int
@@ -1321,6 +1323,7 @@ class ProcessReadResult(TypedDict):
     exitCode: Union[int, None]
     exited: bool
     failure: Union[str, None]
+    lost: NotRequired[bool]
     nextSeq: int
     outcome: NotRequired[Outcome]
     sandboxDenied: bool

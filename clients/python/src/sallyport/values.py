@@ -106,7 +106,7 @@ class Result:
     exit_code: int
     """Its own, 128 + the number of a signal, or one of sallyport: 121 to 125."""
     end: str
-    """"exited", "signaled", "timed_out", "canceled", a limit, or why it did not run: "forbidden", "refused", ..."""
+    """"exited", "signaled", "timed_out", "canceled", a limit, "lost", or why it did not run: "forbidden", "refused", ..."""
     signal: int
     stdout: str
     stderr: str
@@ -142,6 +142,11 @@ class Result:
     def ok(self) -> bool:
         """The command ran and ended with exit code 0."""
         return self.end == "exited" and self.exit_code == 0
+
+    @property
+    def lost(self) -> bool:
+        """The machine that ran the command was lost. What became of the command is not known: it may have run."""
+        return self.end == "lost"
 
     @property
     def stdout_data(self) -> bytes:

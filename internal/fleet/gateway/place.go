@@ -1,0 +1,181 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/fleet"
+	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
+	"github.com/sallyport-dev/sallyport/internal/server/wire"
+)
+
+// need returns what the first request of a session needs of its node.
+func need(of *subject, labels map[string]string) fleet.Need {
+	n := fleet.Need{Labels: labels}
+	if of.Confine != nil {
+		n.Level = of.Confine.Level
+	}
+	flags := of.Args
+	if end := slices.Index(flags, "--"); end >= 0 {
+		flags = flags[:end]
+	}
+	for i, word := range flags {
+		if level, ok := strings.CutPrefix(word, "--level="); ok {
+			n.Level = level
+		} else if word == "--level" && i+1 < len(flags) {
+			n.Level = flags[i+1]
+		}
+	}
+	return n
+}
+
+// placeFailure returns the error for a session that finds no place.
+func placeFailure(err error) *wire.Error {
+	reason := "noNode"
+	if errors.Is(err, fleet.ErrNoSlot) {
+		reason = "noFreeSlot"
+	}
+	data, _ := json.Marshal(map[string]any{"reason": reason, "exitCode": 125}) // it always encodes
+	return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error(), Data: data}
+}
+
+// place gives the session a node unless it has one.
+func (c *connection) place(n fleet.Need) error {
+	if c.link() != nil {
+		return nil
+	}
+	node, err := c.gateway.registry.Place(c.life, c.id, n, c.gateway.opts.Queue)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what failed
+	}
+	return c.settle(&node)
+}
+
+// settle puts the session on a node: the hub is told, and the node makes the session.
+func (c *connection) settle(node *fleet.Record) error {
+	kept := c.kept
+	kept.Node, kept.Shared, kept.Boot, kept.Epoch = node.Name, node.Shared, node.Boot, node.Epoch
+	c.mu.Lock()
+	c.kept = kept
+	c.mu.Unlock()
+	if failure := c.keep(); failure != nil {
+		return failure
+	}
+	if err := c.join(node, false); err != nil {
+		return err
+	}
+	if err := c.greet(); err != nil {
+		return fmt.Errorf("the node %s does not take the session: %w", node.Name, err)
+	}
+	if c.gateway.opts.Narrow {
+		return c.gateway.registry.Only(node.Address()) //nolint:wrapcheck // it says what failed
+	}
+	return nil
+}
+
+// greet makes the handshake for a session that the client believes to have.
+func (c *connection) greet() error {
+	l, hello := c.link(), *c.hello
+	hello.Resume, hello.Observe = "", ""
+	params, err := json.Marshal(&hello)
+	if err != nil {
+		return fmt.Errorf("cannot greet: %w", err)
+	}
+	first, err := wire.Request(wire.Number(0), "initialize", params, wire.Trace{})
+	if err == nil {
+		err = l.Write(first)
+	}
+	if err == nil {
+		err = l.Write([]byte(`{"method":"initialized"}`))
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // it says what failed
+	}
+	text, err := l.Read()
+	if err != nil {
+		return err //nolint:wrapcheck // likewise
+	}
+	m, err := wire.DecodeMessage(text)
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // likewise
+	case m.Kind == wire.KindError:
+		return m.Error
+	}
+	c.work.Go(func() { c.pump(l) })
+	return nil
+}
+
+// keyed prepares a start with a key that is performed once. It reports true if that was answered: it was performed
+// elsewhere, or cannot be.
+func (c *connection) keyed(m *wire.Message, of *subject) (done bool) {
+	sum := sha256.Sum256([]byte(c.credential + "\x00" + of.Key))
+	key := hex.EncodeToString(sum[:])[:40]
+	for {
+		var start fleet.KeptStart
+		text, _, err := c.gateway.starts.Get(c.life, key)
+		switch {
+		case err == nil && json.Unmarshal(text, &start) == nil:
+			return c.again(m, of, &start)
+		case !errors.Is(err, bus.ErrNoKey):
+			c.fail(m.ID, &wire.Error{Code: wire.CodeInternal,
+				Message: fmt.Sprintf("cannot learn whether the start with this key was performed: %v", err)})
+			return true
+		}
+		// The node is fixed before it is asked, and has reserved a slot.
+		if err := c.place(need(of, c.kept.Labels)); err != nil {
+			c.fail(m.ID, placeFailure(err))
+			return true
+		}
+		text, _ = json.Marshal(fleet.KeptStart{Node: c.kept.Node, Shared: c.kept.Shared, Boot: c.kept.Boot,
+			Epoch: c.kept.Epoch, Session: c.id}) // it always encodes
+		err = c.gateway.starts.Update(c.life, key, text, 0)
+		switch {
+		case err == nil:
+			return false
+		case !errors.Is(err, bus.ErrChanged):
+			c.fail(m.ID, &wire.Error{Code: wire.CodeInternal, Message: err.Error()})
+			return true
+		}
+	}
+}
+
+// again performs a start with a key that a node was asked for before: that node knows what became of it.
+func (c *connection) again(m *wire.Message, of *subject, start *fleet.KeptStart) (done bool) {
+	if c.link() != nil && c.kept.Node == start.Node && c.kept.Boot == start.Boot {
+		return false
+	}
+	node, err := c.gateway.node(c.life, &fleet.KeptSession{Node: start.Node, Shared: start.Shared, Boot: start.Boot,
+		Epoch: start.Epoch})
+	lost := new(executor.LostError)
+	switch {
+	case errors.As(err, &lost):
+		c.answerLost(m.ID, lost, pending{m.Method, *of})
+	case errors.Is(err, errLeft):
+		c.answerLost(m.ID, &executor.LostError{Machine: start.Node}, pending{m.Method, *of})
+	case err != nil:
+		c.fail(m.ID, &wire.Error{Code: wire.CodeInternal, Message: err.Error()})
+	case c.link() == nil:
+		if err := c.settle(&node); err != nil {
+			c.fail(m.ID, placeFailure(err))
+			return true
+		}
+		return false
+	case m.Method == "process/start":
+		data, _ := json.Marshal(map[string]string{"reason": "started", "session": start.Session})
+		c.fail(m.ID, &wire.Error{Code: wire.CodeInvalidRequest, Data: data,
+			Message: "a start with this key was made in another session"})
+	default:
+		c.beside(m.ID, c.on(&node, m.Method, m.Params))
+	}
+	return true
+}

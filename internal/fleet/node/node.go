@@ -1,0 +1,337 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node offers a machine to a fleet: an exec-server whose connections are links. A node alone knows which of its
+// slots are free, and which sessions it has.
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/fleet"
+	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
+	"github.com/sallyport-dev/sallyport/internal/fleet/link"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+)
+
+// Options say what a node offers.
+type Options struct {
+	Name    string // a token of a subject
+	Labels  map[string]string
+	Slots   int // how many processes and runs live at once; at least 1
+	Level   string
+	Version string
+	// Shared has the node serve all tenants, with credentials of the account of shared nodes. It never runs
+	// anything without a sandbox then.
+	Shared bool
+	// Server is the exec-server, without what the node sets: Admit, RunPrefix and bounds.
+	Server execserver.Options
+}
+
+// ErrLiving says that another node has the name.
+var ErrLiving = errors.New("a node with this name is alive")
+
+// reserveTime is how long a slot is reserved for a session that has not started anything.
+const reserveTime = 10 * time.Second
+
+// A Node serves until it is drained, or Close. Make one with Start.
+type Node struct {
+	opts   Options
+	conn   *bus.Conn
+	kept   *bus.Bucket
+	links  *link.Node
+	server *execserver.Server
+	life   context.Context
+	end    context.CancelFunc
+	work   sync.WaitGroup
+	left   chan struct{} // closed when it has left
+	change chan struct{} // has a value when the record has changed
+
+	mu       sync.Mutex
+	record   fleet.Record
+	used     int                    // slots, without reservations
+	reserved map[string]*time.Timer // by session
+	sessions map[string]*attached
+	idle     chan struct{} // closed when no slot is used; nil unless somebody waits
+	leaving  bool
+}
+
+// An attached is a session with a link.
+type attached struct {
+	link  *link.Link
+	epoch uint64
+	done  chan struct{} // closed when the server has left the link
+}
+
+// Start offers this machine. It blocks until the name is known to be free. The error ErrLiving says that it is not. The
+// caller must call Close.
+func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
+	n := &Node{opts: o, conn: conn, left: make(chan struct{}), change: make(chan struct{}, 1),
+		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached)}
+	n.life, n.end = context.WithCancel(context.Background())
+	var err error
+	if n.kept, err = conn.Bucket(ctx, "nodes", 0); err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	n.record = fleet.Record{Name: o.Name, Labels: o.Labels, Slots: o.Slots, Free: o.Slots, Level: o.Level,
+		Version: o.Version, State: fleet.Ready, SinceMs: time.Now().UnixMilli(), Instance: rand.Text(),
+		Shared: o.Shared}
+	if err := n.register(ctx); err != nil {
+		return nil, err
+	}
+	s := o.Server
+	s.Admit, s.RunPrefix = n.admit, n.record.RunPrefix()
+	s.MaxRuns, s.MaxDetached, s.RequireSandbox = o.Slots, maxDetached, s.RequireSandbox || o.Shared
+	n.server = execserver.New(s)
+	n.links, err = link.NewNode(conn, n.record.Address().Scope, o.Name, link.Handler{Open: n.open, Call: n.call})
+	if err != nil {
+		return nil, errors.Join(err, n.server.Close())
+	}
+	stop := conn.OnCut(func() {}, func() { n.work.Go(n.check) })
+	n.work.Go(func() {
+		defer stop()
+		n.beat()
+	})
+	return n, nil
+}
+
+// maxDetached is how many sessions without a client are kept: those of all tenants.
+const maxDetached = 4096
+
+// register takes the name: it waits whether somebody is heard who has it, and then counts the boot.
+func (n *Node) register(ctx context.Context) error {
+	heard := make(chan struct{}, 1)
+	stop, err := n.conn.Subscribe(n.record.Address().Scope.Life(n.opts.Name), func(string, []byte) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // it says what failed
+	}
+	defer stop()
+	for {
+		var k fleet.Kept
+		value, revision, err := n.kept.Get(ctx, n.opts.Name)
+		switch {
+		case errors.Is(err, bus.ErrNoKey):
+			revision = 0
+		case err != nil:
+			return err //nolint:wrapcheck // it says what failed
+		case json.Unmarshal(value, &k) != nil:
+			return fmt.Errorf("the hub keeps a damaged record of the node %s", n.opts.Name)
+		default:
+			timer := time.NewTimer(fleet.Lease)
+			select {
+			case <-heard:
+				return fmt.Errorf("%w: %s; give this one another --name, or end that one first", ErrLiving,
+					n.opts.Name)
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-timer.C:
+			}
+		}
+		last := max(k.Boot, k.Lost, k.Record.Epoch)
+		n.record.Boot, n.record.Epoch = last+1, last+1
+		k.Boot, k.Lost, k.Record = last+1, last, n.record // what the last one had is lost
+		text, _ := json.Marshal(k)                        // it always encodes
+		err = n.kept.Update(ctx, n.opts.Name, text, revision)
+		if !errors.Is(err, bus.ErrChanged) {
+			return err //nolint:wrapcheck // it says what failed
+		}
+	}
+}
+
+// beat says that the node lives, at each change and again and again.
+func (n *Node) beat() {
+	ticker := time.NewTicker(fleet.LifeInterval)
+	defer ticker.Stop()
+	for {
+		n.say()
+		select {
+		case <-ticker.C:
+		case <-n.change:
+		case <-n.life.Done():
+			return
+		}
+	}
+}
+
+func (n *Node) say() {
+	r := n.Record()
+	_ = n.conn.Publish(r.Address().Scope.Life(r.Name), r.Life()) // the next one follows
+}
+
+// Record returns what the node says of itself.
+func (n *Node) Record() fleet.Record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.record
+	r.Free = n.free()
+	return r
+}
+
+// free returns how many slots are free. The caller holds mu.
+func (n *Node) free() int { return max(n.opts.Slots-n.used-len(n.reserved), 0) }
+
+// changed has the change be told. The caller holds mu.
+func (n *Node) changed() {
+	if n.used == 0 && n.idle != nil {
+		close(n.idle)
+		n.idle = nil
+	}
+	select {
+	case n.change <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// admit takes a slot for something that a session starts.
+func (n *Node) admit(session string) (leave func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.reserved[session]; t != nil {
+		t.Stop()
+		delete(n.reserved, session)
+	} else if n.free() == 0 || n.leaving {
+		return nil, noSlot()
+	}
+	n.used++
+	n.changed()
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.used--
+		n.changed()
+	}), nil
+}
+
+// reserve holds a slot for a session.
+func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	free := n.free()
+	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free && n.reserved[r.Session] == nil &&
+		(r.Level == "" || r.Level == n.opts.Level) && bus.Token(r.Session) && n.sessions[r.Session] == nil
+	if ok {
+		n.reserved[r.Session] = time.AfterFunc(reserveTime, func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.reserved, r.Session)
+			n.changed()
+		})
+		n.changed()
+	}
+	record := n.record
+	record.Free = n.free()
+	return fleet.Reserved{OK: ok, Record: record}
+}
+
+// owner returns the credential of a client of an account at the exec-server.
+func owner(p link.Peer, credential string) string { return p.Account + "/" + credential }
+
+// owns reports whether a credential is one of the account.
+func owns(p link.Peer, credential string) bool { return strings.HasPrefix(credential, p.Account+"/") }
+
+// sidePrefix begins the IDs of sessions that gateways have for lists and runs of others.
+const sidePrefix = "side-"
+
+// open serves a link.
+func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
+	var o fleet.Opening
+	if json.Unmarshal(text, &o) != nil || o.Session != "" && !bus.Token(o.Session) {
+		l.Cut("a link that is opened in a wrong form")
+		return
+	}
+	session := o.Session
+	if session == "" {
+		session = sidePrefix + rand.Text()
+	}
+	key := p.Account + "/" + session
+	this := &attached{link: l, epoch: max(o.Epoch, 1), done: make(chan struct{})}
+	n.mu.Lock()
+	old := n.sessions[key]
+	if old != nil {
+		this.epoch = old.epoch
+	}
+	stale := o.Epoch != 0 && o.Epoch < n.record.Boot
+	n.mu.Unlock()
+	if stale {
+		l.Cut("the session was one of the node before it was started again")
+		return
+	}
+	const moment = 500 * time.Millisecond
+	if old != nil && !o.TakesOver && n.links.Replace(old.link, p, moment) {
+		<-old.done
+	}
+	n.mu.Lock()
+	n.sessions[key] = this
+	n.mu.Unlock()
+	_ = n.server.ServeSession(l, owner(p, o.Credential), session) // the client sees the end
+	close(this.done)
+	n.forget()
+}
+
+// forget forgets the sessions that the server does not have any more.
+func (n *Node) forget() {
+	known := make(map[string]bool)
+	for _, s := range n.server.Sessions() {
+		account, _, _ := strings.Cut(s.Credential, "/")
+		known[account+"/"+s.ID] = true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for key, a := range n.sessions {
+		select {
+		case <-a.done:
+			if !known[key] {
+				delete(n.sessions, key)
+			}
+		default:
+		}
+	}
+}
+
+// Left is closed when the node was drained and has left.
+func (n *Node) Left() <-chan struct{} { return n.left }
+
+// Close ends what runs and leaves, so that the node is not lost but gone.
+func (n *Node) Close(ctx context.Context) error {
+	err := n.leave(ctx)
+	n.end()
+	n.links.Close()
+	n.work.Wait()
+	return errors.Join(err, n.server.Close())
+}
+
+// leave ends what runs, and has everybody forget the node.
+func (n *Node) leave(ctx context.Context) error {
+	n.mu.Lock()
+	first := !n.leaving
+	n.leaving = true
+	if n.record.State == fleet.Ready {
+		n.record.State = fleet.Draining
+	}
+	n.changed()
+	n.mu.Unlock()
+	if !first {
+		<-n.left
+		return nil
+	}
+	err := n.server.Shutdown(ctx)
+	n.mu.Lock()
+	n.record.State = fleet.Left
+	n.mu.Unlock()
+	n.say()
+	err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+	close(n.left)
+	return err
+}

@@ -1,0 +1,113 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// A Need is what a session needs of its node.
+type Need struct {
+	Labels map[string]string // that the node must have
+	Level  string            // that it must enforce; empty for any
+}
+
+// placeTime is how long a node may take to answer whether it has room.
+const placeTime = 2 * time.Second
+
+// Place reserves a slot for a session on the node with most free slots of those that fit. Where there is none it waits
+// for so long: zero is not at all. The error is ErrNoSlot or ErrNoNode, or that of ctx.
+//
+// The node decides. It is told how many slots were believed to be free, and refuses if it has fewer: so many who place
+// at once still find the emptiest one.
+func (r *Registry) Place(ctx context.Context, session string, need Need, wait time.Duration) (Record, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	silent := make(map[string]bool)
+	for {
+		changed := r.Changed()
+		best, believed, err := r.best(need, silent)
+		if err != nil {
+			if wait <= 0 {
+				return Record{}, err
+			}
+			select {
+			case <-changed:
+			case <-timer.C:
+				return Record{}, err
+			case <-ctx.Done():
+				return Record{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			}
+			clear(silent)
+			continue
+		}
+		var got Reserved
+		asked, cancel := context.WithTimeout(ctx, placeTime)
+		err = r.client.Call(asked, best.Address(), MethodReserve,
+			Reserve{Session: session, Free: believed, Level: need.Level}, &got)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return Record{}, context.Cause(ctx)
+		case err != nil:
+			silent[best.Name] = true
+			continue
+		}
+		r.reserved(&got.Record)
+		switch {
+		case got.OK:
+			got.Record.Info = best.Info
+			return got.Record, nil
+		case got.Record.Free >= believed && got.Record.State == Ready:
+			silent[best.Name] = true // it has a reason of its own
+		}
+	}
+}
+
+// best returns the node with most free slots, and how many these are.
+func (r *Registry) best(need Need, silent map[string]bool) (best Record, free int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err = ErrNoNode
+	ties := 0
+	for _, e := range r.nodes {
+		if !e.alive() || e.State != Ready || silent[e.Name] || !e.matches(need.Labels) ||
+			need.Level != "" && need.Level != e.Level {
+			continue
+		}
+		if errors.Is(err, ErrNoNode) {
+			err = ErrNoSlot
+		}
+		has := e.Free
+		switch {
+		case has <= 0 || has < free:
+			continue
+		case has > free:
+			ties = 0
+		}
+		if ties++; rand.IntN(ties) == 0 {
+			best, free, err = e.Record, has, nil
+		}
+	}
+	if errors.Is(err, ErrNoNode) && len(need.Labels)+len(need.Level) > 0 {
+		err = fmt.Errorf("%w with the labels and the level that were asked for is ready", ErrNoNode)
+	} else if errors.Is(err, ErrNoNode) {
+		err = fmt.Errorf("%w is ready; sallyport fleet node offers a machine", ErrNoNode)
+	}
+	return best, free, err
+}
+
+// reserved notes what a node answered.
+func (r *Registry) reserved(of *Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.nodes[of.Name]; e != nil && e.Boot == of.Boot {
+		e.Free, e.State = of.Free, of.State
+		r.tell()
+	}
+}
