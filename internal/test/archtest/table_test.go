@@ -91,6 +91,7 @@ var layers = map[string]int{
 	"internal/run/records":     layerFacts,
 	"internal/run/tracing":     layerRooms,
 	"internal/run/process":     layerFacts,
+	"internal/run/durable":     layerFacts,
 	"internal/server/files":    layerFacts,
 	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
