@@ -93,8 +93,9 @@ func (s *set) resolver(st *store) (*server.DirAccResolver, error) {
 	if err := makeDir(st.root, jwtName); err != nil {
 		return nil, err
 	}
-	const alone = 24 * time.Hour // there is no other server to compare with
-	r, err := server.NewDirAccResolver(filepath.Join(st.path, jwtName), 0, alone, server.HardDelete)
+	const alone = 24 * time.Hour // there is no other server to compare with, or to ask for an account
+	r, err := server.NewDirAccResolver(filepath.Join(st.path, jwtName), 0, alone, server.HardDelete,
+		server.FetchTimeout(time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func (l *logger) Fatalf(format string, v ...any) {
 
 // Errorf implements server.Logger.
 func (l *logger) Errorf(format string, v ...any) {
-	if l.say != nil && strings.Contains(format, "DISABLED") {
+	if l.say != nil && (strings.Contains(format, "DISABLED") || strings.Contains(format, "critical write error")) {
 		l.say("nothing can be stored any more: " + fmt.Sprintf(format, v...) +
 			"; make room and restart the hub")
 	}
