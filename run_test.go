@@ -6,7 +6,6 @@ package sallyport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -502,23 +501,6 @@ func TestUnknownEnd(t *testing.T) {
 	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
 	if err == nil || res == nil || res.End != EndFailed || res.ExitCode != -1 {
 		t.Errorf("got %+v and %v, want both", res, err)
-	}
-}
-
-// TestLost: a command whose machine was lost has an end of its own, and may have run.
-func TestLost(t *testing.T) {
-	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *e2e.FakeProcess) {
-		p.Exit, p.Err = executor.Exit{Code: -1}, fmt.Errorf("w: %w", &executor.LostError{Machine: "n1"})
-	})
-	defer r.Close()
-	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
-	var lost *LostError
-	if !errors.Is(err, ErrEndUnknown) || !errors.As(err, &lost) || lost.Machine != "n1" || res == nil ||
-		res.End != EndLost || res.ExitCode != -1 {
-		t.Errorf("got %+v and %v, want both", res, err)
-	}
-	if made := ResultOf(nil, err); made.End != EndLost || made.Error != err.Error() {
-		t.Errorf("%+v", made)
 	}
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	// Isolate starts each process in a sandbox of its own. False has those of a session that are confined,
 	// and have equal networks, share one.
 	Isolate bool
+	// RequireSandbox refuses processes, runs and requests about files that would have no sandbox.
+	RequireSandbox bool
 	// Detached is how long a session whose connection was cut can be resumed. Zero means 15 minutes,
 	// negative not at all.
 	Detached time.Duration
@@ -67,7 +69,7 @@ type Server struct {
 func New(opts Options) *Server {
 	o := inside.Options{
 		Environ: opts.Environ, Managed: cmp.Or(opts.Managed, config.System), FileHelper: opts.FileHelper,
-		Isolate: opts.Isolate, Detached: opts.Detached,
+		Isolate: opts.Isolate, RequireSandbox: opts.RequireSandbox, Detached: opts.Detached,
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()

@@ -51,24 +51,6 @@ type Executor interface {
 // again could run it twice. Start and Wait return it, for errors.Is, where that cannot be told.
 var ErrEndUnknown = errors.New("the end of the command is not known")
 
-// A LostError says that the machine that ran a command, or was to run it, was lost. It is [ErrEndUnknown].
-type LostError struct {
-	// Machine is its name; empty where it is not known.
-	Machine string
-}
-
-// Error returns one sentence.
-func (e *LostError) Error() string {
-	name := ""
-	if e.Machine != "" {
-		name = " (" + text.Word(e.Machine) + ")"
-	}
-	return "the machine that ran the command was lost" + name + "; what became of the command is not known"
-}
-
-// Is reports whether target is ErrEndUnknown.
-func (e *LostError) Is(target error) bool { return target == ErrEndUnknown }
-
 // HostInfo describes the machine of an [Executor]. The zero HostInfo is an unknown
 // machine that shares no paths with this one.
 type HostInfo struct {

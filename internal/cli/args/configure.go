@@ -32,8 +32,8 @@ const FileVariable = config.VariablePrefix + "CONFIG"
 // LoadConfig reads the settings for a workspace. File and none are --config and --no-config.
 func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
-		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
-		Proxies:     env.Proxies,
+		Managed: env.Managed, RequireSandbox: env.RequireSandbox,
+		Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ, Proxies: env.Proxies,
 		OnlyManaged: none, Account: grants.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) &&
 			tty.Is(env.Stderr),
 	}

@@ -41,7 +41,8 @@ func Prepare(managed string, proxies []string, log *Audit, telemetry *otel.Proce
 			return nil, err
 		}
 		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir,
-			Managed: managed, Telemetry: telemetry, Asks: r.Approver != nil && !r.Unattended}, r, words, log)
+			Managed: managed, RequireSandbox: r.RequireSandbox, Telemetry: telemetry,
+			Asks: r.Approver != nil && !r.Unattended}, r, words, log)
 		if err != nil {
 			return nil, explain.Classify(err) // with its exit code
 		}

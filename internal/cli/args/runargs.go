@@ -36,6 +36,8 @@ type Env struct {
 	Dir string
 	// Managed is the directory of the managed configuration; empty is for tests.
 	Managed string
+	// RequireSandbox is that of [config.Input].
+	RequireSandbox bool
 	// Asks says that a person answers questions, as on a terminal.
 	Asks bool
 	// Say is called with messages for people; nil drops them.

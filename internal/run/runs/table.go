@@ -74,6 +74,8 @@ type Request struct {
 	Hidden []string
 	// Over is called once when the run has ended, before that is known, or did not run. Nil does nothing.
 	Over func()
+	// RequireSandbox refuses what would run without a sandbox, whatever settings, rules and approvals say.
+	RequireSandbox bool
 }
 
 // Prepared is what runs for a Request.

@@ -33,13 +33,13 @@ const ownershipError = "error"
 // refuses the request.
 func (s *Server) ceiling(dir string) (*config.Config, *wire.Error) {
 	managed := cmp.Or(s.opts.Managed, config.System)
-	if !config.HasCeiling(managed) {
+	if !s.opts.RequireSandbox && !config.HasCeiling(managed) {
 		return nil, nil
 	}
 	home, _ := s.variable("HOME")
 	c, err := config.Load(config.Input{
-		Managed: managed, OnlyManaged: true, Dir: cmp.Or(dir, "/"), Home: home,
-		Proxies: append([]string{}, s.opts.Environ...), Account: grants.DatabaseHome,
+		Managed: managed, OnlyManaged: true, RequireSandbox: s.opts.RequireSandbox,
+		Dir: cmp.Or(dir, "/"), Home: home, Proxies: append([]string{}, s.opts.Environ...), Account: grants.DatabaseHome,
 	})
 	switch {
 	case err != nil:

@@ -169,6 +169,7 @@ func (c *connection) tryRun(ctx context.Context, from *origin, p *wire.RunStart,
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
+		RequireSandbox: s.opts.RequireSandbox,
 		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
 		Unattended: p.Unattended, Stage: p.Stage.Staging("")}
 	if p.AskWrites {

@@ -56,6 +56,9 @@ type Options struct {
 	// Managed is the directory of the managed configuration, which bounds processes, files and HTTP
 	// requests as it bounds runs; empty is that of the system.
 	Managed string
+	// RequireSandbox refuses processes, runs and requests about files that would have no sandbox, as the
+	// managed configuration with a mode does.
+	RequireSandbox bool
 	// AllowHTTP lets clients make HTTP requests from this machine, to every host that it reaches.
 	AllowHTTP bool
 	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of

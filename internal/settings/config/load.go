@@ -43,6 +43,9 @@ const System = "/etc/sallyport"
 type Input struct {
 	// Managed is the directory of the ceiling; empty means that there is none.
 	Managed string
+	// RequireSandbox adds a ceiling that allows no full access, unless the managed configuration ends at a
+	// mode itself.
+	RequireSandbox bool
 	// User is the directory of the user's settings; empty means that there is none.
 	User string
 	// File is read in place of the user's config.toml, and must exist; empty for that one.
@@ -87,6 +90,9 @@ type Config struct {
 func Load(in Input) (*Config, error) {
 	c := &Config{in: in, profiles: map[string]*profile{}}
 	err := c.readManaged()
+	if in.RequireSandbox {
+		c.requireSandbox()
+	}
 	if !in.OnlyManaged {
 		if in.Untrusted != "" {
 			c.notes = append(c.notes, in.Untrusted)
@@ -150,6 +156,19 @@ func (c *Config) readManaged() error {
 	}
 	c.sources = append(c.sources, files.Directory(filepath.Join(dir, rulesDir))...)
 	return nil
+}
+
+// RequireSandboxFlag is the name of what adds the ceiling of Input.RequireSandbox, in its place.
+const RequireSandboxFlag = "--require-sandbox"
+
+// requireSandbox adds the ceiling that a managed file with a mode would be.
+func (c *Config) requireSandbox() {
+	if slices.ContainsFunc(c.managed, func(m *layer) bool { return m.mode() != nil }) {
+		return
+	}
+	by := Origin{Layer: Managed, File: RequireSandboxFlag}
+	c.managed = append(c.managed, &layer{kind: Managed, file: RequireSandboxFlag,
+		values: Values{"sandbox": {Setting{WorkspaceWrite, by}}}})
 }
 
 // readUser reads the user's settings and rules.

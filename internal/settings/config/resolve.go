@@ -83,6 +83,10 @@ type CeilingError struct {
 }
 
 func (e *CeilingError) Error() string {
+	if e.By.File == RequireSandboxFlag {
+		return fmt.Sprintf("%s %s is not allowed, because the server was started with %s; "+
+			"ask for a sandbox within workspace-write", e.Wish.Origin.File, text.Word(e.Wish.Text), e.By.File)
+	}
 	return fmt.Sprintf("%s %s is more than the managed configuration allows (%s: %s)", e.Wish.Origin.File,
 		text.Word(e.Wish.Text), e.By.Place(), e.Key)
 }
