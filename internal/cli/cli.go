@@ -35,6 +35,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/consoles"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/fleets"
 	"github.com/sallyport-dev/sallyport/internal/cli/otel"
 	"github.com/sallyport-dev/sallyport/internal/cli/sessions"
 	"github.com/sallyport-dev/sallyport/internal/cli/stages"
@@ -177,6 +178,7 @@ type options struct {
 	mcp      mcpOptions
 	audit    audits.Options
 	console  consoles.Options
+	fleet    fleets.Options
 
 	run     args.Options // of check, mcp and net
 	runFlag string       // one of run that was given to check
@@ -206,6 +208,7 @@ func commands() []command {
 		{name: "setup", short: "put sallyport under an agent: MCP server and hook", help: setupHelp, words: 1,
 			flags: setupFlags, run: setupCommand, offer: setupWords},
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
+		fleetCommand(),
 		{name: "mcp", short: "serve sandboxed commands to an agent (MCP)", help: mcpHelp, flags: mcpFlags,
 			run: mcpCommand, offer: installWords},
 		{name: "grants", short: "list the names that run --grant takes", help: grantsHelp,
@@ -215,7 +218,7 @@ func commands() []command {
 		{name: "sandboxes", short: "list or stop named sandboxes (run --join)", help: sandboxesHelp, words: manyNames, flags: sandboxesFlags, run: sandboxesCommand, offer: sandboxWords},
 		{name: "version", short: "print the version", help: versionHelp, flags: versionFlags, run: versionCommand},
 		{name: "completion", short: "print a completion script for a shell", help: completionHelp, words: 1, flags: noFlags, run: completionCommand, offer: shellNames},
-		{name: "help", short: "show the help of a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
+		{name: "help", short: "show the help of a command", help: helpHelp, words: 2, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
 		{name: fileHelperName, run: fileHelperCommand},
 	})
@@ -342,7 +345,7 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		return explain.NewError("unknown flag %s; flags follow the command: sallyport run %s ...",
 			text.Word(name), explain.ShellWord(name))
 	}
-	if c := installVerb(args); c != nil {
+	if c := subcommand(args); c != nil {
 		return c.invoke(ctx, env, args[2:])
 	}
 	c, err := findCommand(name)

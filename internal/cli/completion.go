@@ -81,7 +81,7 @@ func complete(before []string, word string) (syntax.FlagKind, []candidate) {
 		return kind, startingWith(all, word)
 	}
 	c, err := findCommand(before[0])
-	if verb := installVerb(before); verb != nil {
+	if verb := subcommand(before); verb != nil {
 		c, err, before = verb, nil, before[1:]
 	}
 	switch {

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
 const helpHelp = `Show the help of sallyport or of one of its commands.
 
-  sallyport help [--man] [COMMAND]
+  sallyport help [--man] [COMMAND [SUBCOMMAND]]
 
 With --man it prints a manual page. make install installs all of them; so does
 this:
@@ -23,8 +24,8 @@ this:
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill play recordings rm stages \
     changes apply discard why console audit check patch net init trust config \
-    approvals approve deny hook setup exec-server mcp grants doctor caches \
-    sandboxes version completion help; do
+    approvals approve deny hook setup exec-server fleet mcp grants doctor \
+    caches sandboxes version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 
@@ -35,10 +36,14 @@ func helpFlags(o *options) []syntax.Flag {
 
 func helpCommand(_ context.Context, env *Env, o *options, words []string) error {
 	var c *command
-	if len(words) > 0 {
+	if c = subcommand(words); c == nil && len(words) > 0 {
 		var err error
 		if c, err = findCommand(words[0]); err != nil {
 			return err
+		}
+		if len(words) > 1 {
+			return explain.NewError("unexpected argument %s; see sallyport help %s", syntax.QuoteFlag(words[1]),
+				c.name)
 		}
 	}
 	switch {

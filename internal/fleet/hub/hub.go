@@ -152,6 +152,9 @@ func (h *Hub) URL() string {
 	return "nats://" + at.String()
 }
 
+// Exposed reports whether other machines reach the hub.
+func (h *Hub) Exposed() bool { return !h.address.IP.IsLoopback() }
+
 // Wait blocks until the hub has ended. The error is nil after [Hub.Close] and the end of the context.
 func (h *Hub) Wait() error {
 	<-h.done
