@@ -17,8 +17,8 @@ import (
 // isLost reports whether an error says that the machine was lost, and with it the end of the process.
 func isLost(err error) bool {
 	var failure *Error
-	return errors.As(err, &failure) && failure.Class == ClassTransport && errors.Is(err, executor.ErrEndUnknown) &&
-		errors.As(err, new(*executor.LostError)) && err.Error() == new(executor.LostError).Error()
+	return errors.As(err, &failure) && failure.Class == ClassTransport &&
+		errors.Is(err, executor.ErrEndUnknown) && errors.As(err, new(*executor.LostError)) && err.Error() == new(executor.LostError).Error()
 }
 
 // TestLost: the exit of a process whose machine was lost is no exit code, also when it was stopped, or its
@@ -29,7 +29,8 @@ func TestLost(t *testing.T) {
 		Exited: true, ExitCode: &code, Closed: true, Lost: true}
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			_, p, end := startTold(t, map[string]bool{"processPrivateTmp": true, "processConfine": true}, ended)
+			can := map[string]bool{"processPrivateTmp": true, "processConfine": true}
+			_, p, end := startTold(t, can, ended)
 			defer end()
 			if stops {
 				p.Stop()
@@ -64,7 +65,8 @@ func TestLostNotified(t *testing.T) {
 	}
 }
 
-// TestLostStart: a start that may have been performed by a machine that was lost has an end that is not known.
+// TestLostStart: a start that may have been performed by a machine which was lost has an end that is not
+// known.
 func TestLostStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, reply: func(_ int, m *wire.Message) any {

@@ -39,7 +39,8 @@ func execServerFlags(o *options) []syntax.Flag {
 		{Long: "idle", Value: "DUR", Set: args.Duration(&s.Idle), Help: "exit after DUR without clients and processes\n(default: never)"},
 	}, args.ClientFlags(s), []syntax.Flag{
 		{Long: "isolate", Set: syntax.SetOn(&s.Server.Isolate), Help: "give each process of a session its own sandbox, with\nits own loopback and /tmp"},
-		{Long: "require-sandbox", Set: syntax.SetOn(&s.Server.RequireSandbox), Help: "run nothing without a sandbox, and do nothing with\nfiles outside of one"},
+		{Long: "require-sandbox", Set: syntax.SetOn(&s.Server.RequireSandbox),
+			Help: "run nothing without a sandbox, and do nothing with\nfiles outside of one"},
 		{Long: "allow-http", Set: syntax.SetOn(&s.Server.AllowHTTP), Help: "let clients make HTTP requests from this machine"},
 		{Long: "allow-http-env", Value: "NAME", Set: syntax.SetList(&s.Server.HTTPEnv), Help: "let clients use the value of variable NAME in request\nheaders; * for all (repeatable)"},
 		{Long: "insecure", Set: syntax.SetOn(&s.Insecure), Help: "allow a port that other machines reach without a\ntoken"},

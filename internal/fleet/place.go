@@ -69,6 +69,16 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 	}
 }
 
+// Choose returns the node that Place would try first, or one without free slots: for a session that begins with
+// something else than a start.
+func (r *Registry) Choose(need Need) (Record, error) {
+	best, _, err := r.best(need, nil)
+	if errors.Is(err, ErrNoSlot) {
+		return r.Like(need)
+	}
+	return best, err
+}
+
 // best returns the node with most free slots, and how many these are.
 func (r *Registry) best(need Need, silent map[string]bool) (best Record, free int, err error) {
 	r.mu.Lock()

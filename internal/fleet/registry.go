@@ -425,7 +425,8 @@ func (r *Registry) Like(need Need) (Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.nodes {
-		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) {
+		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) &&
+			Enforces(e.Level, need.Level) {
 			return e.Record, nil
 		}
 	}

@@ -66,6 +66,7 @@ export interface Capabilities {
   fsSymlink?: boolean;
   fsWatchMissing?: boolean;
   httpHeaderEnvVars?: boolean;
+  idempotency?: boolean;
   networkProxyLaunch?: boolean;
   processAwait?: boolean;
   processCloseStdin?: boolean;
@@ -1385,6 +1386,7 @@ export interface ProcessStartParams {
   cwd: string;
   env: { [name: string]: string };
   envPolicy?: EnvPolicyParam | null;
+  idempotencyKey?: string | null;
   networkProxy?: NetworkProxyParam | null;
   pipeStdin?: boolean;
   processId: string;
@@ -1558,6 +1560,7 @@ export interface RunStartParams {
   env?: { [name: string]: string } | null;
   events?: boolean | null;
   hidden?: string[] | null;
+  idempotencyKey?: string | null;
   openStdin?: boolean | null;
   reader?: boolean | null;
   sandbox?: RunSandboxParam | null;

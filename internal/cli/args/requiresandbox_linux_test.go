@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestRequireSandbox: below --require-sandbox a run has a sandbox, whatever its flags, the settings of the user,
-// a rule and an approver say. Without it, each of them leads outside.
+// TestRequireSandbox: below --require-sandbox a run has a sandbox, whatever its flags, the settings of the
+// user, a rule and an approver say. Without it, each of them leads outside.
 func TestRequireSandbox(t *testing.T) {
 	testenv.NeedUserNS(t)
 	const outside = `prefix_rule(pattern=["true"], decision="allow", sandbox="outside")`

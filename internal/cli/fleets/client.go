@@ -11,6 +11,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
+	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
@@ -44,11 +45,11 @@ func (c *clientOptions) flags(wait string) []syntax.Flag {
 }
 
 // credentials returns the file with the credentials, as an absolute path, and what it says of itself.
-func (c *clientOptions) credentials(env *Env) (path string, of bus.Creds, err error) {
+func (c *clientOptions) credentials(env *Env) (path string, of hub.User, err error) {
 	if path = cmp.Or(c.creds, env.Variable(credsVariable)); path != "" {
 		path = args.Absolute(path, env.Dir, env.Variable("HOME"))
 	}
-	if of, err = bus.ReadCreds(path); err != nil {
+	if of, err = hub.ReadCreds(path); err != nil {
 		return "", of, explain.NewError("%v", err)
 	}
 	return path, of, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
+	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/fleet/node"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
@@ -146,7 +147,7 @@ func ends(ctx context.Context) (first, second context.Context, stop func()) {
 }
 
 // nodeName returns the name that flags, credentials or this machine give.
-func (n *nodeOptions) nodeName(creds *bus.Creds) (string, error) {
+func (n *nodeOptions) nodeName(creds *hub.User) (string, error) {
 	switch {
 	case creds.Node && n.name != "" && n.name != creds.Name:
 		return "", explain.NewError("--name %s: these credentials are those of the node %s", syntax.QuoteFlag(n.name),

@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/gateway"
+	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 )
@@ -36,7 +37,7 @@ func (o *Options) fleet(ctx context.Context, env *Env) (*fleetSite, error) {
 		return nil, err
 	}
 	b := bus.Options{URL: target, Name: "sallyport", Timeout: hubTime, Creds: credentials(env, &o.target)}
-	of, err := bus.ReadCreds(b.Creds)
+	of, err := hub.ReadCreds(b.Creds)
 	if err != nil {
 		return nil, explain.NewError("%v", err)
 	}

@@ -110,7 +110,8 @@ func checkIDs(runs []wire.ListedRun) error {
 
 func checkID(id string) error {
 	if !sessionID.MatchString(id) {
-		return explain.NewError("the server sent the session ID %s, which is no number", text.Word(shortened(id)))
+		return explain.NewError("the server sent the session ID %s, which is no number",
+			text.Word(shortened(id)))
 	}
 	return nil
 }

@@ -125,8 +125,8 @@ func (l lists) Repeat(ctx context.Context, method string, params, result any) er
 
 func (l lists) Close() error { return nil }
 
-// TestServerLines: what a server sends as one line is one line, and an ID is a number, with the name of a node
-// in a fleet.
+// TestServerLines: what a server sends as one line is one line, and an ID is a number, with the name of a
+// node in a fleet.
 func TestServerLines(t *testing.T) {
 	for _, id := range []string{"", "1\nsallyport: forged", "1\x1b[2J", "1;rm -rf x", "-1", "+1", "1 ", "0x1",
 		"99999999999999999999999", "\u0661", "n-1", "-n-1-1", "n 1-1-1", "n-1-x", "n-1-1\n",
@@ -142,7 +142,8 @@ func TestServerLines(t *testing.T) {
 	if r, err := find(t.Context(), lists{"1", "18"}, "18"); err != nil || r.RunID != "18" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := find(t.Context(), lists{"1", "n-1_b-4-18"}, "n-1_b-4-18"); err != nil || r.RunID != "n-1_b-4-18" {
+	const of = "n-1_b-4-18"
+	if r, err := find(t.Context(), lists{"1", of}, of); err != nil || r.RunID != of {
 		t.Errorf("%+v, %v", r, err)
 	}
 	const want = `a\nsallyport: forged\x1b[2J` + "\n\n⠀b\n"

@@ -74,7 +74,7 @@ func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision 
 
 // Delete removes a key, which need not exist.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
-	return b.explain(key, b.kv.Purge(ctx, key))
+	return b.explain(key, b.kv.Delete(ctx, key))
 }
 
 // All calls each for all keys.

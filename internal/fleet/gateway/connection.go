@@ -432,7 +432,7 @@ func (c *connection) start(m *wire.Message, data []byte, of subject) {
 		if done := c.keyed(m, &of); done {
 			return
 		}
-	} else if err := c.place(need(&of, c.kept.Labels)); err != nil {
+	} else if err := c.place(starts, need(&of, c.kept.Labels)); err != nil {
 		c.fail(m.ID, placeFailure(err))
 		return
 	}

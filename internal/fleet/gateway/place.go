@@ -48,12 +48,18 @@ func placeFailure(err error) *wire.Error {
 	return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error(), Data: data}
 }
 
-// place gives the session a node unless it has one.
-func (c *connection) place(n fleet.Need) error {
+// place gives the session a node unless it has one, for a start with a slot of it.
+func (c *connection) place(starts bool, n fleet.Need) error {
 	if c.link() != nil {
 		return nil
 	}
-	node, err := c.gateway.registry.Place(c.life, c.id, n, c.gateway.opts.Queue)
+	var node fleet.Record
+	var err error
+	if starts {
+		node, err = c.gateway.registry.Place(c.life, c.id, n, c.gateway.opts.Queue)
+	} else {
+		node, err = c.gateway.registry.Choose(n)
+	}
 	if err != nil {
 		return err //nolint:wrapcheck // it says what failed
 	}
@@ -132,7 +138,7 @@ func (c *connection) keyed(m *wire.Message, of *subject) (done bool) {
 			return true
 		}
 		// The node is fixed before it is asked, and has reserved a slot.
-		if err := c.place(need(of, c.kept.Labels)); err != nil {
+		if err := c.place(true, need(of, c.kept.Labels)); err != nil {
 			c.fail(m.ID, placeFailure(err))
 			return true
 		}

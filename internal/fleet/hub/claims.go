@@ -60,10 +60,9 @@ func keyOf(seed string) (pair nkeys.KeyPair, id string, err error) {
 // A set has the claims of a fleet.
 type set struct {
 	operator  *jwt.OperatorClaims
-	token     string // of the operator
-	system    string // public key
-	claims    map[string]*jwt.AccountClaims
-	tokens    map[string]string // signed, by public key
+	token     string            // of the operator
+	system    string            // public key
+	tokens    map[string]string // of accounts, by public key
 	shapes    map[string]string // the same without times and signatures, to tell changes
 	operators nkeys.KeyPair
 }
@@ -74,9 +73,12 @@ func (f *fleet) claims() (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{claims: map[string]*jwt.AccountClaims{}, tokens: map[string]string{},
-		shapes: map[string]string{}, operators: pair}
+	s := &set{tokens: map[string]string{}, shapes: map[string]string{}, operators: pair}
 	_, system, err := keyOf(f.System)
+	if err != nil {
+		return nil, err
+	}
+	_, shared, err := keyOf(f.Shared.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -85,23 +87,17 @@ func (f *fleet) claims() (*set, error) {
 	if s.token, err = s.operator.Encode(pair); err != nil {
 		return nil, err
 	}
-	sys := jwt.NewAccountClaims(system)
-	sys.Name = "SYS"
-	s.claims[system] = sys
-	_, shared, err := keyOf(f.Shared.Seed)
-	if err != nil {
-		return nil, err
-	}
+	all := []*jwt.AccountClaims{jwt.NewAccountClaims(system)}
 	for _, a := range f.accounts() {
 		_, id, err := keyOf(a.Seed)
 		if err != nil {
 			return nil, err
 		}
-		s.claims[id] = a.claims(id, shared)
+		all = append(all, a.claims(id, shared))
 	}
-	for id, c := range s.claims {
-		s.shapes[id] = c.String()
-		if s.tokens[id], err = c.Encode(pair); err != nil {
+	for _, c := range all {
+		s.shapes[c.Subject] = c.String()
+		if s.tokens[c.Subject], err = c.Encode(pair); err != nil {
 			return nil, err
 		}
 	}
@@ -140,11 +136,14 @@ func (a *account) claims(id, shared string) *jwt.AccountClaims {
 	return c
 }
 
-// nodePermissions are those of a node: its own subjects, and its key in the bucket `nodes`.
-func nodePermissions(p *jwt.Permissions, name string, shared bool) {
+// limitNode lets a user use only the subjects of a node with its name, and its key in the bucket `nodes`.
+func limitNode(c *jwt.UserClaims, shared bool) {
+	name, p := c.Name, &c.Permissions
+	c.Tags.Add(nodeTag)
 	pub := jwt.StringList{"sp.own.down.*." + name, "sp.own.life." + name}
 	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*"}
 	if shared {
+		c.Tags.Add(sharedTag)
 		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name}
 		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*"}
 	}
@@ -155,11 +154,7 @@ func nodePermissions(p *jwt.Permissions, name string, shared bool) {
 
 // newUser makes credentials of a user of an account, and returns its public key. Limit may be nil: the user
 // may use every subject of the account.
-func (a *account) newUser(name string, limit func(*jwt.Permissions)) (creds []byte, key string, err error) {
-	return newUser(a.Seed, name, limit)
-}
-
-func newUser(accountSeed, name string, limit func(*jwt.Permissions)) (creds []byte, key string, err error) {
+func newUser(accountSeed, name string, limit func(*jwt.UserClaims)) (creds []byte, key string, err error) {
 	signer, _, err := keyOf(accountSeed)
 	if err != nil {
 		return nil, "", err
@@ -174,7 +169,7 @@ func newUser(accountSeed, name string, limit func(*jwt.Permissions)) (creds []by
 	c := jwt.NewUserClaims(key)
 	c.Name = name
 	if limit != nil {
-		limit(&c.Permissions)
+		limit(c)
 	}
 	token, err := c.Encode(signer)
 	if err != nil {

@@ -122,7 +122,7 @@ const nodesBucket = `{"name":"KV_nodes","subjects":["$KV.nodes.>"],"storage":"fi
 // would have the engine copy messages of others into it, or to itself.
 func (e *engine) prepare(f *fleet) error {
 	for _, a := range f.accounts() {
-		creds, _, err := a.newUser("hub", nil)
+		creds, _, err := newUser(a.Seed, "hub", nil)
 		if err == nil {
 			err = e.request(creds, "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket)
 		}
@@ -144,8 +144,8 @@ func (e *engine) update(f *fleet, now *set) error {
 		return err
 	}
 	var gone []any
-	for id := range e.set.claims {
-		if now.claims[id] == nil {
+	for id := range e.set.tokens {
+		if now.tokens[id] == "" {
 			gone = append(gone, id)
 		}
 	}

@@ -280,3 +280,27 @@ func TestRemove(t *testing.T) {
 		t.Error("the last removal has opened the hub")
 	}
 }
+
+// TestReadCreds: a file of credentials says whom it is for.
+func TestReadCreds(t *testing.T) {
+	creds := tenants(t, newStore(t), "a", "m@a", "n@")
+	for name, want := range map[string]User{"a": {Name: "a"}, "m": {Name: "m", Node: true},
+		"n": {Name: "n", Node: true, Shared: true}} {
+		if got, err := ReadCreds(creds[name]); err != nil || got != want {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	bad := filepath.Join(t.TempDir(), "bad")
+	for _, text := range []string{"", "x", "-----BEGIN NATS USER JWT-----\nx.y.z\n------END NATS USER JWT------\n",
+		strings.Repeat("x", 1<<17)} {
+		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadCreds(bad); err == nil {
+			t.Errorf("%.20q: %+v", text, got)
+		}
+	}
+	if _, err := ReadCreds(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

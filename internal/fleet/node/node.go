@@ -88,7 +88,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	}
 	s := o.Server
 	s.Admit, s.RunPrefix = n.admit, n.record.RunPrefix()
-	s.MaxRuns, s.MaxDetached = o.Slots, maxDetached
+	s.MaxRuns, s.MaxDetached, s.RequireSandbox = o.Slots, maxDetached, s.RequireSandbox || o.Shared
 	n.server = execserver.New(s)
 	n.links, err = link.NewNode(conn, n.record.Address().Scope, o.Name, link.Handler{Open: n.open, Call: n.call})
 	if err != nil {
@@ -331,7 +331,11 @@ func (n *Node) leave(ctx context.Context) error {
 	n.record.State = fleet.Left
 	n.mu.Unlock()
 	n.say()
-	err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+	if n.conn.For() > 0 { // else it is declared lost
+		ctx, cancel := context.WithTimeout(ctx, fleet.Lease)
+		defer cancel()
+		err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+	}
 	close(n.left)
 	return err
 }

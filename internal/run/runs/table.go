@@ -72,10 +72,10 @@ type Request struct {
 	// Hidden are absolute paths that a run in a sandbox does not read, beside those of the Table. Those
 	// that do not exist are left out: the client named files of another machine.
 	Hidden []string
-	// Over is called once when the run has ended, before that is known, or did not run. Nil does nothing.
-	Over func()
 	// RequireSandbox refuses what would run without a sandbox, whatever settings, rules and approvals say.
 	RequireSandbox bool
+	// Over is called once when the run has ended, before that is known, or did not run. Nil does nothing.
+	Over func()
 }
 
 // Prepared is what runs for a Request.

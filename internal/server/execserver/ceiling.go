@@ -39,7 +39,8 @@ func (s *Server) ceiling(dir string) (*config.Config, *wire.Error) {
 	home, _ := s.variable("HOME")
 	c, err := config.Load(config.Input{
 		Managed: managed, OnlyManaged: true, RequireSandbox: s.opts.RequireSandbox,
-		Dir: cmp.Or(dir, "/"), Home: home, Proxies: append([]string{}, s.opts.Environ...), Account: grants.DatabaseHome,
+		Dir: cmp.Or(dir, "/"), Home: home,
+		Proxies: append([]string{}, s.opts.Environ...), Account: grants.DatabaseHome,
 	})
 	switch {
 	case err != nil:

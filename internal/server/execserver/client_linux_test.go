@@ -115,12 +115,13 @@ type testServer struct {
 	*execserver.Server
 	serving    *sync.WaitGroup
 	credential string
+	session    string // that its clients open; empty for a new one
 }
 
 // run returns a server that is closed when the test ends.
 func run(t testing.TB, o execserver.Options) testServer {
 	t.Helper()
-	s := testServer{execserver.New(o), new(sync.WaitGroup), ""}
+	s := testServer{execserver.New(o), new(sync.WaitGroup), "", ""}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -136,6 +137,12 @@ func (s testServer) as(credential string) testServer {
 	return s
 }
 
+// opening returns the server for clients that open a session with an ID.
+func (s testServer) opening(session string) testServer {
+	s.session = session
+	return s
+}
+
 // connect returns a client of a server, which is closed when the test ends.
 func connect(t testing.TB, s testServer) *end {
 	t.Helper()
@@ -147,7 +154,7 @@ func connectHolding(t testing.TB, s testServer, holds int) *end {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	client, server := newPipe(ctx, holds)
-	s.serving.Go(func() { _ = s.Serve(server, s.credential) })
+	s.serving.Go(func() { _ = s.ServeSession(server, s.credential, s.session) })
 	t.Cleanup(func() { _ = client.close(); cancel() })
 	return client
 }
@@ -180,6 +187,7 @@ type message struct {
 			Reason   string
 			ExitCode int
 			By       string
+			Session  string
 		}
 	} `json:"error"`
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestRequireSandbox: with Options.RequireSandbox a client gets no process and no change of a file outside of a
-// sandbox, in whatever words it asks; without a managed configuration, and with one that says nothing of it. Reads
-// without a sandbox are performed in one. Where that one ends at a mode itself, that counts. Without the option the
-// same requests succeed.
+// TestRequireSandbox: with Options.RequireSandbox a client gets no process and no change of a file outside
+// of a sandbox, in whatever words it asks; without a managed configuration, and with one that says nothing
+// of it. Reads without a sandbox are performed in one. Where that one ends at a mode itself, that counts.
+// Without the option the same requests succeed.
 func TestRequireSandbox(t *testing.T) {
 	const word = "--require-sandbox"
 	wide := map[string]any{"type": "managed", "network": "enabled",

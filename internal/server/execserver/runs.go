@@ -123,9 +123,13 @@ func (c *connection) startRun(id wire.ID, p *wire.RunStart) {
 	if c.trace != nil {
 		q.Trace = event.TraceContext(*c.trace)
 	}
+	if !c.admit(id) { // it may wait for an earlier one
+		return
+	}
 	ctx, done := c.cancelable(id)
 	from, starts := c.session.origin, &c.server.starts
 	c.work.Go(func() {
+		defer c.reads.Add(-1)
 		defer done()
 		byID := false
 		a, _ := starts.Once(ctx, runs.KeyOf(p.Key, "run/start", c.credential), func() (a *startAnswer) {

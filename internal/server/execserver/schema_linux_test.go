@@ -14,7 +14,6 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -173,8 +172,6 @@ func bounded(s schema, tags []string) schema {
 		switch key {
 		case "one":
 			s["enum"] = strings.Split(value, "|")
-		case "most":
-			s["maxLength"], _ = strconv.Atoi(value)
 		case "example":
 			s["examples"] = []string{value}
 		case "base64":

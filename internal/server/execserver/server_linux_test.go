@@ -4,6 +4,7 @@
 package execserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -191,15 +192,21 @@ func TestDetachedTime(t *testing.T) {
 // TestManyDetached: sessions without a connection are bounded, the oldest go first, and a
 // client cannot end the session of a connection that way.
 func TestManyDetached(t *testing.T) {
+	for _, most := range []int{0, 7} {
+		manyDetached(t, most, cmp.Or(most, 256))
+	}
+}
+
+func manyDetached(t *testing.T, option, most int) {
 	synctest.Test(t, func(t *testing.T) {
-		server := New(Options{})
+		server := New(Options{MaxDetached: option})
 		defer func() { _ = server.Close() }()
 		kept := newScript(hello)
 		done := make(chan error, 1)
 		go func() { done <- server.Serve(kept, "") }()
 		synctest.Wait()
 		var ids []string
-		for range defaultMaxDetached + 10 {
+		for range most + 10 {
 			s := newScript(hello)
 			close(s.over)
 			if err := server.Serve(s, ""); err != nil {
@@ -210,7 +217,7 @@ func TestManyDetached(t *testing.T) {
 		}
 		server.mu.Lock()
 		known := func(id string) bool { return server.sessions[id] != nil }
-		if len(server.sessions) != defaultMaxDetached+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) ||
+		if len(server.sessions) != most+1 || slices.ContainsFunc(ids[:10], known) || !known(ids[10]) ||
 			!known(sessionOf(t, kept)) {
 			t.Errorf("%d sessions", len(server.sessions))
 		}

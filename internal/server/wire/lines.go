@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 )
 
@@ -45,12 +44,6 @@ func ShortLines(in io.ReadCloser, out io.Writer, most int) Stream {
 
 // LinesOn is Lines for a connection, which is closed once.
 func LinesOn(c io.ReadWriteCloser) Stream { return newLines(c, c, c.Close) }
-
-// Pipe returns the two ends of a connection in this process.
-func Pipe() (a, b Stream) {
-	near, far := net.Pipe()
-	return LinesOn(near), LinesOn(far)
-}
 
 func newLines(in io.Reader, out io.Writer, end func() error) *lines {
 	return &lines{in: bufio.NewReaderSize(in, 64<<10), most: MaxLine, out: out, close: sync.OnceValue(end)}

@@ -35,7 +35,7 @@ type Start struct {
 	// Confine is an extension; nil for what the server does by itself, and no [Outcome].
 	Confine *Confine `json:"confine,omitempty"`
 	// Key is an extension: a start with the same one is not performed twice; empty for none.
-	Key string `json:"idempotencyKey,omitempty" rule:"filled" schema:"most=256"`
+	Key string `json:"idempotencyKey,omitempty" rule:"filled"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`

@@ -30,7 +30,7 @@ type RunStart struct {
 	// a session starts no second run with it; "" for none
 	StartID string `json:"startId,omitempty"`
 	// a credential starts no second run with it; "" for none
-	Key string `json:"idempotencyKey,omitempty" rule:"filled" schema:"most=256"`
+	Key string `json:"idempotencyKey,omitempty" rule:"filled"`
 	// the command waits for a reader, which says so in its requests
 	Reader bool              `json:"reader,omitempty"`
 	Dir    string            `json:"cwd,omitempty"` // a path; empty means the directory of the server

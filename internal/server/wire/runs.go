@@ -114,8 +114,8 @@ type Refusal struct {
 	By string `json:"by,omitempty"`
 }
 
-// ReasonLost is the [Refusal.Reason] of a request about what a machine had that was lost: what became of it is
-// not known, also whether a start was performed.
+// ReasonLost is the [Refusal.Reason] of a request about what a machine had that was lost: what became of it
+// is not known, also whether a start was performed.
 const ReasonLost = "lost"
 
 // RefusalOf returns what an error says.

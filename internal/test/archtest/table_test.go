@@ -137,6 +137,7 @@ var layers = map[string]int{
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
 	"internal/fleet":         layerDoors,
+	"internal/fleet/hub":     layerServers,
 	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args":       layerArgs,
@@ -145,6 +146,7 @@ var layers = map[string]int{
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
+	"internal/cli/fleets":   layerVerbs,
 	"internal/cli/audits":   layerVerbs,
 	"internal/cli/consoles": layerPages,
 	"internal/cli/roff":     layerWords,
@@ -294,7 +296,9 @@ var roomModules = map[string][]string{
 	"github.com/coder/websocket":             {"internal/server/wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
 	"github.com/google/jsonschema-go":        {"internal/server/mcp"}, // tests of its schemas
-	"github.com/nats-io":                     {"internal/fleet"},
+	"github.com/nats-io/nats-server/v2":      {"internal/fleet/hub"},
+	"github.com/nats-io/jwt/v2":              {"internal/fleet/hub"},
+	"github.com/nats-io/nkeys":               {"internal/fleet/hub"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
 	"github.com/pelletier/go-toml/v2":        {"internal/settings/syntax"},
@@ -319,8 +323,8 @@ var loads = []load{
 	},
 	{
 		room: "cmd/sallyport",
-		never: []string{"testing", "google.golang.org/...", "go.opentelemetry.io/...", "os/user", "plugin",
-			"runtime/cgo"},
+		// Not os/user, which nats-server links: without cgo it reads files.
+		never:  []string{"testing", "google.golang.org/...", "go.opentelemetry.io/...", "plugin", "runtime/cgo"},
 		reason: "the command is one static file that starts in milliseconds; some packages bring the C library along, and tests are no part of it",
 	},
 }

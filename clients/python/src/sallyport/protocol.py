@@ -77,6 +77,7 @@ class Capabilities(TypedDict):
     fsSymlink: NotRequired[bool]
     fsWatchMissing: NotRequired[bool]
     httpHeaderEnvVars: NotRequired[bool]
+    idempotency: NotRequired[bool]
     networkProxyLaunch: NotRequired[bool]
     processAwait: NotRequired[bool]
     processCloseStdin: NotRequired[bool]
@@ -1349,6 +1350,7 @@ class ProcessStartParams(TypedDict):
     cwd: str
     env: Dict[str, str]
     envPolicy: NotRequired[Union[EnvPolicyParam, None]]
+    idempotencyKey: NotRequired[Union[str, None]]
     networkProxy: NotRequired[Union[NetworkProxyParam, None]]
     pipeStdin: NotRequired[bool]
     processId: str
@@ -1502,6 +1504,7 @@ class RunStartParams(TypedDict):
     env: NotRequired[Union[Dict[str, str], None]]
     events: NotRequired[Union[bool, None]]
     hidden: NotRequired[Union[List[str], None]]
+    idempotencyKey: NotRequired[Union[str, None]]
     openStdin: NotRequired[Union[bool, None]]
     reader: NotRequired[Union[bool, None]]
     sandbox: NotRequired[Union[RunSandboxParam, None]]
