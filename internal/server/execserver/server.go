@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -56,6 +58,9 @@ type Options struct {
 	// Managed is the directory of the managed configuration, which bounds processes, files and HTTP
 	// requests as it bounds runs; empty is that of the system.
 	Managed string
+	// Leftovers records what runs, so that the next server ends what is left of it when this one is killed. The
+	// caller closes it after the Server. Nil records nothing.
+	Leftovers *osprocess.Leftovers
 	// RequireSandbox refuses processes, runs and requests about files that would have no sandbox, as the
 	// managed configuration with a mode does.
 	RequireSandbox bool
@@ -144,6 +149,10 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[*origin]struct{}),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
+	s.exec.Left = opts.Leftovers
+	if dir := opts.Leftovers.Dir(); dir != "" {
+		s.opts.Hidden = append(slices.Clone(opts.Hidden), dir)
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
@@ -151,7 +160,8 @@ func New(opts Options) *Server {
 		s.info = func() *wire.Environment { return nil }
 	}
 	if opts.Prepare != nil {
-		s.runs = runs.New(opts.Prepare, opts.RunNumber, opts.Hidden, opts.Kept, opts.Busy)
+		s.runs = runs.New(opts.Prepare, opts.RunNumber, s.opts.Hidden, opts.Kept, opts.Busy)
+		s.runs.Record(opts.Leftovers)
 		s.runs.Prefix, s.runs.Live = opts.RunPrefix, opts.MaxRuns
 	}
 	return s
