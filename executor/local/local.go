@@ -34,6 +34,9 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
 // machine when the first command starts. It must not be copied after that.
 type Executor struct {
+	// Left records commands for who comes after this process; nil records none. Set it before the first Start.
+	Left *process.Leftovers
+
 	host  host
 	order process.Order
 	logs  dirs.Logs
@@ -54,7 +57,7 @@ type Executor struct {
 // and does not depend on a command: threads are started, filters compiled and what searches have found is
 // remembered once. Close it before e.
 func (e *Executor) Another() *Executor {
-	o := new(Executor)
+	o := &Executor{Left: e.Left}
 	share(&o.host, &e.host)
 	return o
 }
@@ -170,7 +173,7 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec,
 		return nil, err
 	}
 	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(),
-		shared: in}, nil
+		shared: in, forget: e.Left.Add(child.PID())}, nil
 }
 
 // retain returns the log of a process and the function that its output goes to.
@@ -238,6 +241,7 @@ type command struct {
 	run      string
 	started  time.Time
 	shared   *shared // in which it runs; nil for none
+	forget   func()  // of Executor.Left
 }
 
 // Output implements [executor.Process].
@@ -249,6 +253,7 @@ func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 // Wait implements [executor.Process].
 func (c *command) Wait() (*executor.Exit, error) {
 	exit, err := c.Process.Wait()
+	c.forget()
 	if !c.open {
 		c.log.End()
 	}

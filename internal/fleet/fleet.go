@@ -113,7 +113,7 @@ type Reserve struct {
 	Session string `json:"session"`
 	// Free is how many slots are believed to be free; a node with fewer refuses. 0 takes any.
 	Free int `json:"free"`
-	// Level, if not empty, must be that of the node.
+	// Level, if not empty, is one that the node must enforce.
 	Level string `json:"level,omitempty"`
 }
 
@@ -210,6 +210,16 @@ func ParseLabels(words []string) (map[string]string, error) {
 		labels[key] = value
 	}
 	return labels, nil
+}
+
+// levels are those of sandboxes that other ones can stand in for, the strongest first.
+var levels = []string{"native", "bwrap", "landlock"}
+
+// Enforces reports whether a machine with a sandbox level has the one that is asked for, or a stronger one. Empty asks
+// for none.
+func Enforces(has, asked string) bool {
+	h, a := slices.Index(levels, has), slices.Index(levels, asked)
+	return asked == "" || has == asked || h >= 0 && h <= a
 }
 
 // matches reports whether a node has all of the labels.

@@ -74,9 +74,7 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 func (r *Registry) Choose(need Need) (Record, error) {
 	best, _, err := r.best(need, nil)
 	if errors.Is(err, ErrNoSlot) {
-		if like, ok := r.Like(need); ok {
-			return like, nil
-		}
+		return r.Like(need)
 	}
 	return best, err
 }
@@ -89,7 +87,7 @@ func (r *Registry) best(need Need, silent map[string]bool) (best Record, free in
 	ties := 0
 	for _, e := range r.nodes {
 		if !e.alive() || e.State != Ready || silent[e.Name] || !e.matches(need.Labels) ||
-			need.Level != "" && need.Level != e.Level {
+			!Enforces(e.Level, need.Level) {
 			continue
 		}
 		if errors.Is(err, ErrNoNode) {
@@ -106,12 +104,18 @@ func (r *Registry) best(need Need, silent map[string]bool) (best Record, free in
 			best, free, err = e.Record, has, nil
 		}
 	}
-	if errors.Is(err, ErrNoNode) && len(need.Labels)+len(need.Level) > 0 {
-		err = fmt.Errorf("%w with the labels and the level that were asked for is ready", ErrNoNode)
-	} else if errors.Is(err, ErrNoNode) {
-		err = fmt.Errorf("%w is ready; sallyport fleet node offers a machine", ErrNoNode)
+	if errors.Is(err, ErrNoNode) {
+		err = need.none()
 	}
 	return best, free, err
+}
+
+// none is the error where no node fits.
+func (n Need) none() error {
+	if len(n.Labels)+len(n.Level) > 0 {
+		return fmt.Errorf("%w with the labels and the level that were asked for is ready", ErrNoNode)
+	}
+	return fmt.Errorf("%w is ready; sallyport fleet node offers a machine", ErrNoNode)
 }
 
 // reserved notes what a node answered.

@@ -419,15 +419,16 @@ func (r *Registry) Close() {
 	r.work.Wait()
 }
 
-// Like returns the whole record of a node that a session could be placed on, whether or not it has a free slot.
-func (r *Registry) Like(need Need) (Record, bool) {
+// Like returns the whole record of a node that a session could be placed on, whether or not it has a free slot. The
+// error is ErrNoNode.
+func (r *Registry) Like(need Need) (Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.nodes {
 		if e.alive() && e.State == Ready && e.Info != nil && e.matches(need.Labels) &&
-			(need.Level == "" || need.Level == e.Level) {
-			return e.Record, true
+			Enforces(e.Level, need.Level) {
+			return e.Record, nil
 		}
 	}
-	return Record{}, false
+	return Record{}, need.none()
 }

@@ -171,6 +171,12 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.Dialer.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
 }
 
+// CheckURL returns what is wrong with the URL of a hub.
+func CheckURL(target string) error {
+	_, err := address(target)
+	return err
+}
+
 // address returns the URL of a hub as the client of NATS wants it.
 func address(target string) (string, error) {
 	u, err := url.Parse(target)

@@ -86,6 +86,8 @@ func (c *connection) serve() error {
 		if errors.Is(err, io.EOF) {
 			if l := c.link(); l != nil {
 				_ = l.Close() // what was asked for before is performed
+			} else if c.kept.Node == "" && c.hello != nil {
+				c.drop()
 			}
 			return nil
 		}
@@ -254,19 +256,23 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
+// infoTime is how long a client that has no node yet waits for one that fits: less than its handshake may take.
+const infoTime = 5 * time.Second
+
 // info returns what a client is told of its environment before it has a node: that of one which fits.
 func (c *connection) info() (json.RawMessage, *wire.Error) {
-	ctx, cancel := context.WithTimeout(c.life, max(c.gateway.opts.Queue, nodeTime/4))
+	ctx, cancel := context.WithTimeout(c.life, infoTime)
 	defer cancel()
 	for {
 		changed := c.gateway.registry.Changed()
-		if r, ok := c.gateway.registry.Like(fleet.Need{Labels: c.kept.Labels}); ok {
+		r, err := c.gateway.registry.Like(fleet.Need{Labels: c.kept.Labels})
+		if err == nil {
 			return r.Info, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, placeFailure(fleet.ErrNoNode)
+			return nil, placeFailure(err)
 		}
 	}
 }
@@ -282,6 +288,16 @@ func (c *connection) keep() *wire.Error {
 	}
 	return nil
 }
+
+// drop has the hub forget a session that has started nothing, and whose client has ended it.
+func (c *connection) drop() {
+	ctx, cancel := context.WithTimeout(c.life, dropTime)
+	defer cancel()
+	_ = c.gateway.sessions.Delete(ctx, c.id) // the hub forgets it by itself
+}
+
+// dropTime is how long that may take.
+const dropTime = 5 * time.Second
 
 // refresh writes the record of the session again.
 func (c *connection) refresh() {

@@ -220,7 +220,7 @@ func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	defer n.mu.Unlock()
 	free := n.free()
 	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free && n.reserved[r.Session] == nil &&
-		(r.Level == "" || r.Level == n.opts.Level) && bus.Token(r.Session) && n.sessions[r.Session] == nil
+		fleet.Enforces(n.opts.Level, r.Level) && bus.Token(r.Session) && n.sessions[r.Session] == nil
 	if ok {
 		n.reserved[r.Session] = time.AfterFunc(reserveTime, func() {
 			n.mu.Lock()

@@ -39,6 +39,8 @@ type Member struct {
 	Name   string
 	Ended  bool   // it is a zombie: it only waits to be collected
 	start  uint64 // in clock ticks since boot
+
+	session int
 }
 
 // ReadMember reads what the kernel says of a process (proc_pid_stat(5)); false when
@@ -52,12 +54,13 @@ func ReadMember(pid int) (Member, bool) {
 		return Member{}, false
 	}
 	fields := bytes.Fields(b[to+1:])
-	const state, parent, threads, start = 0, 1, 17, 19
+	const state, parent, session, threads, start = 0, 1, 3, 17, 19
 	if len(fields) <= start {
 		return Member{}, false
 	}
 	m := Member{PID: pid, Name: string(b[from+1 : to])}
 	m.Parent, _ = strconv.Atoi(string(fields[parent]))
+	m.session, _ = strconv.Atoi(string(fields[session]))
 	// The state is that of the first thread, which may have ended while others run.
 	n, err := strconv.Atoi(string(fields[threads]))
 	m.Ended = (fields[state][0] == 'Z' || fields[state][0] == 'X') && (err != nil || n <= 1)

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
+	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -56,6 +58,9 @@ type Options struct {
 	// Managed is the directory of the managed configuration, which bounds processes, files and HTTP
 	// requests as it bounds runs; empty is that of the system.
 	Managed string
+	// Leftovers records what runs, so that the next server ends what is left of it when this one is killed. The
+	// caller closes it after the Server. Nil records nothing.
+	Leftovers *osprocess.Leftovers
 	// RequireSandbox refuses processes, runs and requests about files that would have no sandbox, as the
 	// managed configuration with a mode does.
 	RequireSandbox bool
@@ -128,7 +133,7 @@ type Server struct {
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[string]*session // that can be resumed
-	origins     map[*origin]struct{}
+	origins     map[string]*origin  // by the IDs of their sessions
 	connections map[*connection]struct{}
 }
 
@@ -141,9 +146,13 @@ func New(opts Options) *Server {
 	if opts.Busy == nil {
 		opts.Busy = func(int) {}
 	}
-	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[*origin]struct{}),
+	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[string]*origin),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
+	s.exec.Left = opts.Leftovers
+	if dir := opts.Leftovers.Dir(); dir != "" {
+		s.opts.Hidden = append(slices.Clone(opts.Hidden), dir)
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
@@ -151,7 +160,8 @@ func New(opts Options) *Server {
 		s.info = func() *wire.Environment { return nil }
 	}
 	if opts.Prepare != nil {
-		s.runs = runs.New(opts.Prepare, opts.RunNumber, opts.Hidden, opts.Kept, opts.Busy)
+		s.runs = runs.New(opts.Prepare, opts.RunNumber, s.opts.Hidden, opts.Kept, opts.Busy)
+		s.runs.Record(opts.Leftovers)
 		s.runs.Prefix, s.runs.Live = opts.RunPrefix, opts.MaxRuns
 	}
 	return s
@@ -165,8 +175,8 @@ func (s *Server) Serve(stream wire.Stream, credential string) error {
 }
 
 // ServeSession is [Server.Serve] for a connection whose session has an ID that the caller chose, if it does
-// not resume one. While there is a session with the ID, it can be resumed and not opened again. An empty ID
-// is one that the Server makes.
+// not resume one. While [Server.Sessions] has a session with the ID, none is opened with it again. An empty
+// ID is one that the Server makes.
 func (s *Server) ServeSession(stream wire.Stream, credential, session string) error {
 	c := newConnection(s, stream, credential)
 	c.opens = session
@@ -240,11 +250,11 @@ func (s *Server) open(c *connection) (*session, *wire.Error) {
 	switch {
 	case s.closed:
 		return nil, refuse("the server is closing")
-	case s.sessions[ses.id] != nil:
+	case s.origins[ses.id] != nil:
 		return nil, refuse("session " + ses.id + " exists")
 	}
 	s.sessions[ses.id] = ses
-	s.origins[ses.origin] = struct{}{}
+	s.origins[ses.id] = ses.origin
 	return ses, nil
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/test/e2e"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
@@ -38,6 +39,12 @@ func serveMain() error {
 	defer os.RemoveAll(dir)
 	o := options()
 	o.Stdout, o.Server.Starts, o.Server.LogDir = os.Stdout, 16, dir
+	if left := os.Getenv(leftEnv); left != "" {
+		if o.Server.Leftovers, err = process.OpenLeftovers(left); err != nil {
+			return err
+		}
+		defer o.Server.Leftovers.Close() //nolint:errcheck // the process ends
+	}
 	return Run(context.Background(), o)
 }
 

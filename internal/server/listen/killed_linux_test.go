@@ -5,6 +5,7 @@ package listen
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -62,6 +64,60 @@ func TestKilledServer(t *testing.T) {
 			if _, err := io.Copy(io.Discard, f); err != nil {
 				// it ends with the last process that has the pipe
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// leftEnv names the directory in which a server records what runs; empty for none.
+const leftEnv = "SALLYPORT_TEST_LEFTOVERS"
+
+// TestLeftovers: what is left of a command when its server and its reaper are killed ends with the start of the
+// next server. Without the record it goes on. Of two servers that live, one uses the record.
+func TestLeftovers(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, records := range []bool{true, false} {
+		t.Run(fmt.Sprintf("recorded %t", records), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "left")
+			if records {
+				t.Setenv(leftEnv, dir)
+			}
+			server, url := serverProcess(t)
+			c, _ := meet(t, url, nil)
+			c.start("/", "trap '' TERM INT HUP; sleep 300 & echo $PPID $$ $!; wait", nil)
+			c.printed()
+			var reaper, shell, child int
+			if _, err := fmt.Sscan(string(c.events[0].Params.Chunk), &reaper, &shell, &child); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { // what a test that fails leaves
+				_ = unix.Kill(shell, unix.SIGKILL)
+				_ = unix.Kill(child, unix.SIGKILL)
+			})
+			if _, err := process.OpenLeftovers(dir); records == (err == nil) {
+				t.Errorf("a record that is in use is opened: %v", err)
+			}
+			// The reaper cannot tell the server, and the server nothing to the reaper.
+			for _, pid := range []int{server.Pid, reaper, shell} {
+				if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, pid := range []int{reaper, server.Pid} {
+				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = server.Wait()
+			if unix.Kill(shell, 0) != nil || unix.Kill(child, 0) != nil {
+				t.Fatal("the command has ended with its server, and there is nothing left to end")
+			}
+			serverProcess(t)
+			for _, pid := range []int{shell, child} {
+				m, ok := process.ReadMember(pid)
+				if ended := !ok || m.Ended; ended != records {
+					t.Errorf("process %d: %+v, %t", pid, m, ok)
+				}
 			}
 		})
 	}
