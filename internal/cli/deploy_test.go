@@ -85,6 +85,10 @@ func list(v any) []string {
 	return all
 }
 
+// fleetLine is a line that runs sallyport fleet: of a unit, a comment, a script or an example.
+var fleetLine = regexp.MustCompile(
+	`(?m)^(?:#\t|\$ |ExecStart=/usr/local/bin/|.*\|\| |sudo -u .* )?sallyport (fleet [^|>&#\n]*)`)
+
 // TestDeployedLines: every command line of sallyport fleet in the files for deployment and on the page about
 // the fleet has flags that exist.
 func TestDeployedLines(t *testing.T) {
@@ -97,25 +101,13 @@ func TestDeployedLines(t *testing.T) {
 		t.Fatal(more, err)
 	}
 	found := map[string]int{}
-	line := regexp.MustCompile(`sallyport (fleet [a-z]+[^|>&$` + "`" + `\n]*)`)
 	for _, name := range append(append(files, more...), deployDir+"compose.yaml", "../../docs/fleet.md") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		joined := strings.ReplaceAll(string(text), "\\\n", "")
-		for _, m := range line.FindAllStringSubmatch(joined, -1) {
-			words := strings.Fields(strings.TrimRight(m[1], ".,;: "))
-			if i := slices.Index(words, "#"); i >= 0 {
-				words = words[:i]
-			}
-			if name == "../../docs/fleet.md" && len(words) > 2 && !strings.Contains(joined, "\n"+"$ sallyport "+m[1]) &&
-				!strings.Contains(joined, "\n"+"sallyport "+m[1]) {
-				continue // in a sentence
-			}
-			if !strings.HasSuffix(name, ".service") && strings.Contains(m[1], " and ") {
-				words = words[:slices.Index(words, "and")]
-			}
+		for _, m := range fleetLine.FindAllStringSubmatch(string(text), -1) {
+			words := strings.Fields(m[1])
 			found[words[1]]++
 			if err := checkLine(words); err != nil {
 				t.Errorf("%s: %s: %v", filepath.Base(name), m[1], err)
