@@ -273,6 +273,7 @@ var testModules = map[string]string{
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
 	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",
 	"go.uber.org/goleak":              "goroutines that a test leaves behind",
+	"go.yaml.in/yaml/v3":              "the files for Kubernetes and Compose",
 	"google.golang.org/protobuf":      "messages of OTLP",
 	"pgregory.net/rapid":              "properties over drawn values",
 }
