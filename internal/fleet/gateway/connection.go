@@ -343,6 +343,9 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	}
 	node, err := c.gateway.node(c.life, &kept)
 	if lost := new(executor.LostError); errors.As(err, &lost) {
+		if again, ok := c.gateway.registry.Find(kept.Node); ok && c.revive(&again, p, data) {
+			return nil
+		}
 		info, failure := c.info()
 		if failure != nil {
 			info = json.RawMessage("null")
@@ -363,10 +366,33 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	c.hello = p
 	c.expect(of, pending{method: "initialize"})
 	c.pass(c.main, data)
+	c.work.Go(func() { c.pump(c.main) })
 	return nil
 }
 
-// join opens the link to the node of the session, and has what it sends passed on.
+// revive gives the client a session of a node that was lost and is back, which may have kept the output.
+func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte) bool {
+	kept := c.kept
+	c.kept.Boot, c.kept.Epoch = 0, 0
+	if err := c.join(node, p.TakeOver); err != nil {
+		c.kept = kept
+		return false
+	}
+	m, text, err := c.exchange(c.main, data)
+	if err != nil || m.Kind != wire.KindResponse {
+		c.main.Cut("the session is not known")
+		c.mu.Lock()
+		c.main, c.kept = nil, kept
+		c.mu.Unlock()
+		return false
+	}
+	c.hello = p
+	c.send(text, nil)
+	c.work.Go(func() { c.pump(c.main) })
+	return true
+}
+
+// join opens the link to the node of the session. What it sends is not read yet.
 func (c *connection) join(node *fleet.Record, takesOver bool) error {
 	l, err := c.gateway.client.Open(node.Address(), fleet.Opening{Session: c.id, Credential: c.credential,
 		Epoch: c.kept.Epoch, TakesOver: takesOver})
@@ -376,9 +402,6 @@ func (c *connection) join(node *fleet.Record, takesOver bool) error {
 	c.mu.Lock()
 	c.main, c.node = l, *node
 	c.mu.Unlock()
-	if c.hello == nil { // else the handshake comes first
-		c.work.Go(func() { c.pump(l) })
-	}
 	return nil
 }
 

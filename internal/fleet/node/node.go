@@ -269,7 +269,7 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	if old != nil {
 		this.epoch = old.epoch
 	}
-	stale := o.Epoch != 0 && o.Epoch < n.record.Boot
+	stale := o.Epoch != 0 && o.Epoch < n.record.Boot // one that was kept is asked for without it
 	n.mu.Unlock()
 	if stale {
 		l.Cut("the session was one of the node before it was started again")
