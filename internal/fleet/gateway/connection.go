@@ -365,8 +365,9 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	}
 	c.hello = p
 	c.expect(of, pending{method: "initialize"})
-	c.pass(c.main, data)
-	c.work.Go(func() { c.pump(c.main) })
+	l := c.link()
+	c.pass(l, data)
+	c.work.Go(func() { c.pump(l) })
 	return nil
 }
 
@@ -388,7 +389,8 @@ func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte)
 	}
 	c.hello = p
 	c.send(text, nil)
-	c.work.Go(func() { c.pump(c.main) })
+	l := c.link()
+	c.work.Go(func() { c.pump(l) })
 	return true
 }
 
