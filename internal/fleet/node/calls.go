@@ -95,7 +95,7 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 	n.mu.Lock()
 	if epoch > n.record.Epoch {
 		n.mu.Unlock()
-		return nil, errForm // nobody has seen it
+		return nil, errForm // no client has seen it
 	}
 	if epoch == n.record.Epoch {
 		n.record.Epoch++
