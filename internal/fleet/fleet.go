@@ -162,14 +162,14 @@ const (
 
 // Opening says what a link is for.
 type Opening struct {
-	// Session is the ID of the session that is opened, or resumed; empty: one that is known to nobody, for
+	// Session is the ID of the session that is opened, or resumed; empty: one that no client knows, for
 	// requests about runs.
 	Session string `json:"session,omitempty"`
 	// Credential is the client's as the gateway knows it. It is told apart from those of other accounts.
 	Credential string `json:"credential,omitempty"`
 	// Epoch is that of the session; a node with another one refuses.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// TakesOver says that the client wants the session whoever has it.
+	// TakesOver says that the client wants the session also if another connection has it.
 	TakesOver bool `json:"takesOver,omitempty"`
 }
 

@@ -109,7 +109,7 @@ func (r *Registry) ask(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		}
 	}
-	const moment = 100 * time.Millisecond // for nodes that nobody has kept
+	const moment = 100 * time.Millisecond // for nodes of which the hub keeps nothing
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	known := func() bool {
@@ -351,7 +351,7 @@ func (r *Registry) keepLost(ctx context.Context, dead *entry) (left bool, err er
 	}
 }
 
-// Expect has a node be known that somebody has used in an epoch: if it is not heard, it is declared lost.
+// Expect has a node be known that a client has used in an epoch: if it is not heard, it is declared lost.
 func (r *Registry) Expect(of *KeptSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,10 +17,12 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/fleet/node"
+	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
@@ -84,15 +86,17 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 	defer conn.Close()
 	s := execserver.Options{Environ: env.Environ, Dir: env.Dir, Managed: env.Managed, FileHelper: env.FileHelper,
 		RequireSandbox: n.requireSandbox}
+	if err := protect(&s, path); err != nil {
+		return err
+	}
 	log := args.Complete(&s, env.Telemetry)
 	defer log.Close() //nolint:errcheck // each process that was not kept said so
-	if path != "" {
-		s.Kept = []string{path}
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return explain.NewError("cannot use the credentials: %v", err)
-		}
-		s.Hidden = append(s.Hidden, path)
+	left, err := leftovers(name)
+	if err != nil {
+		return err
 	}
+	defer left.Close() //nolint:errcheck // the next one ends what it could not
+	s.Leftovers = left
 	served, err := node.Start(ctx, conn, node.Options{Name: name, Labels: labels,
 		Slots: cmp.Or(n.slots, max(runtime.NumCPU(), leastSlots)), Level: level(ctx), Version: s.Version,
 		Shared: creds.Shared, Server: s})
@@ -144,6 +148,37 @@ func ends(ctx context.Context) (first, second context.Context, stop func()) {
 		end()
 		now()
 	}
+}
+
+// protect has commands neither read nor change a file with credentials.
+func protect(s *execserver.Options, path string) error {
+	if path == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return explain.NewError("cannot use the credentials: %v", err)
+	}
+	s.Kept, s.Hidden = []string{path}, []string{real}
+	return nil
+}
+
+// leftovers returns the record of the commands of a node, after what the last one with the name has left was ended:
+// also commands without a sandbox, where the last one was killed.
+func leftovers(name string) (*process.Leftovers, error) {
+	dir, err := dirs.Dir()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil //nolint:nilnil // this system has none
+	}
+	var left *process.Leftovers
+	if err == nil {
+		left, err = process.OpenLeftovers(filepath.Join(dir, "nodes", name))
+	}
+	if err != nil {
+		return nil, explain.NewError("cannot start the node %s: %v; a node of this user with that name may be alive, "+
+			"and then give this one another --name", name, err)
+	}
+	return left, nil
 }
 
 // nodeName returns the name that flags, credentials or this machine give.

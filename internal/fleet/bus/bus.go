@@ -199,7 +199,8 @@ func CheckCreds(name string) error {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there are no credentials at %s; sallyport fleet add-tenant and add-node write them", name)
+		return fmt.Errorf("cannot use the credentials %s: %w; sallyport fleet add-tenant and add-node write them", name,
+			fs.ErrNotExist)
 	case err != nil:
 		return fmt.Errorf("cannot read the credentials: %w", err)
 	case info.Mode().Perm()&0o007 != 0:

@@ -470,6 +470,9 @@ func (c *connection) start(m *wire.Message, data []byte, of subject) {
 	c.pass(l, data)
 }
 
+// maxKnown is how many processes that have not ended, as far as the connection knows, are told as lost.
+const maxKnown = 4096
+
 // expect notes a request that the node will answer, unless it is lost.
 func (c *connection) expect(id wire.ID, p pending) *executor.LostError {
 	c.mu.Lock()
@@ -477,7 +480,7 @@ func (c *connection) expect(id wire.ID, p pending) *executor.LostError {
 	if c.lost == nil {
 		p.of.Args, p.of.Confine = nil, nil
 		c.pending[id] = p
-		if p.of.ProcessID != "" && p.method != "process/start" {
+		if p.of.ProcessID != "" && p.method != "process/start" && len(c.known) < maxKnown {
 			c.known[p.of.ProcessID] = max(c.known[p.of.ProcessID], p.of.AfterSeq)
 		}
 	}

@@ -236,7 +236,7 @@ func (w *world) client(tenant string, number int) {
 			w.mu.Lock()
 			w.unknown++
 			w.mu.Unlock()
-			time.Sleep(20 * time.Millisecond) // as a client would
+			<-time.After(20 * time.Millisecond) // as a client would
 		}
 	}
 }

@@ -59,7 +59,7 @@ type Node struct {
 	used     int                    // slots, without reservations
 	reserved map[string]*time.Timer // by session
 	sessions map[string]*attached
-	idle     chan struct{} // closed when no slot is used; nil unless somebody waits
+	idle     chan struct{} // closed when no slot is used; nil unless a drain waits
 	leaving  bool
 }
 
@@ -105,7 +105,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 // maxDetached is how many sessions without a client are kept: those of all tenants.
 const maxDetached = 4096
 
-// register takes the name: it waits whether somebody is heard who has it, and then counts the boot.
+// register takes the name: it waits whether a node is heard that has it, and then counts the boot.
 func (n *Node) register(ctx context.Context) error {
 	heard := make(chan struct{}, 1)
 	stop, err := n.conn.Subscribe(n.record.Address().Scope.Life(n.opts.Name), func(string, []byte) {
