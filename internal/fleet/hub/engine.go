@@ -38,8 +38,8 @@ type engine struct {
 	set   *set // nil: no authentication
 }
 
-// startEngine starts a server that lets in who is in the fleet; everybody if nobody ever was. It returns when clients can
-// connect.
+// startEngine starts a server that lets in the users of the fleet; without an operator, all. It returns when
+// clients can connect.
 func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine, error) {
 	var claims *set
 	var err error
@@ -221,7 +221,8 @@ func (l *logger) Fatalf(format string, v ...any) {
 
 // Errorf implements server.Logger.
 func (l *logger) Errorf(format string, v ...any) {
-	if l.say != nil && (strings.Contains(format, "DISABLED") || strings.Contains(format, "critical write error")) {
+	full := strings.Contains(format, "DISABLED") || strings.Contains(format, "critical write error")
+	if l.say != nil && full {
 		l.say("nothing can be stored any more: " + fmt.Sprintf(format, v...) +
 			"; make room and restart the hub")
 	}
