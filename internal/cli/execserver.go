@@ -5,18 +5,14 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"time"
+	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/server/listen"
-	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
@@ -36,27 +32,12 @@ the server and all of its processes.
 func execServerFlags(o *options) []syntax.Flag {
 	s := &o.serve
 	s.Listen = "ws://127.0.0.1:0"
-	return []syntax.Flag{
+	return slices.Concat([]syntax.Flag{
 		{Long: "listen", Value: "URL", Set: syntax.SetText(&s.Listen), Help: "ws://IP:PORT or wss://IP:PORT (port 0 is a free\none), unix:///PATH, fd:// (systemd) or stdio\n(default ws://127.0.0.1:0)"},
-		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
-		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
-		{Long: "idle", Value: "DUR", Set: duration(&s.Idle), Help: "exit after DUR without clients and processes\n(default: never)"},
-		{Long: "ws-auth", Value: "KIND", Words: []string{listen.AuthCapability, listen.AuthSigned}, Set: syntax.SetText(&s.Auth.Kind), Help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
-		{Long: "ws-token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&s.Auth.TokenFile), Help: "holds the capability token"},
-		{Long: "ws-token-sha256", Value: "HEX", Set: syntax.SetText(&s.Auth.TokenSHA256), Help: "the token's SHA-256 hash, instead of the file"},
-		{Long: "ws-shared-secret-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&s.Auth.SecretFile), Help: "holds the secret that signs bearer tokens (HS256)"},
-		{Long: "ws-issuer", Value: "TEXT", Set: syntax.SetText(&s.Auth.Issuer), Help: "issuer that bearer tokens must have"},
-		{Long: "ws-audience", Value: "TEXT", Set: syntax.SetText(&s.Auth.Audience), Help: "audience that bearer tokens must have"},
-		{Long: "ws-max-clock-skew-seconds", Value: "N", Set: func(v string) error {
-			var n int
-			err := whole(&n, 0)(v)
-			skew := time.Duration(n) * time.Second
-			s.Auth.Skew = &skew
-			return err
-		}, Help: "tolerated difference of clocks (default 30)"},
-		{Long: "tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&s.TLS.Cert), Help: "serve wss:// with this certificate (PEM)"},
-		{Long: "tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&s.TLS.Key), Help: "its private key"},
-		{Long: "tls-client-ca", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&s.TLS.ClientCA), Help: "clients need a certificate signed by this authority"},
+		{Long: "concurrent-requests", Value: "N", Set: args.Whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
+		{Long: "detached", Value: "DUR", Set: args.Duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
+		{Long: "idle", Value: "DUR", Set: args.Duration(&s.Idle), Help: "exit after DUR without clients and processes\n(default: never)"},
+	}, args.ClientFlags(s), []syntax.Flag{
 		{Long: "isolate", Set: syntax.SetOn(&s.Server.Isolate), Help: "give each process of a session its own sandbox, with\nits own loopback and /tmp"},
 		{Long: "require-sandbox", Set: syntax.SetOn(&s.Server.RequireSandbox),
 			Help: "run nothing without a sandbox, and do nothing with\nfiles outside of one"},
@@ -64,31 +45,7 @@ func execServerFlags(o *options) []syntax.Flag {
 		{Long: "allow-http-env", Value: "NAME", Set: syntax.SetList(&s.Server.HTTPEnv), Help: "let clients use the value of variable NAME in request\nheaders; * for all (repeatable)"},
 		{Long: "insecure", Set: syntax.SetOn(&s.Insecure), Help: "allow a port that other machines reach without a\ntoken"},
 		metricsFlag(&o.metrics),
-	}
-}
-
-// whole returns the function that sets *to to a whole number of at least least.
-func whole(to *int, least int) func(string) error {
-	return func(v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < least || n > 1_000_000 {
-			return fmt.Errorf("invalid number %s; use a whole number of at least %d", syntax.QuoteFlag(v), least)
-		}
-		*to = n
-		return nil
-	}
-}
-
-// duration returns the function that sets *to.
-func duration(to *time.Duration) func(string) error {
-	return func(v string) error {
-		d, err := config.ParseDuration(v)
-		if err == nil && d <= 0 {
-			err = errors.New("it must be more than zero")
-		}
-		*to = d
-		return err
-	}
+	})
 }
 
 func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) error {

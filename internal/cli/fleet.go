@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
@@ -86,5 +87,9 @@ func subcommand(words []string) *command {
 
 // fleets returns the environment of subcommands of fleet.
 func (e *Env) fleets() *fleets.Env {
-	return &fleets.Env{Env: &e.Env, Print: e.print, PrintJSON: e.printJSON, Say: e.say}
+	f := &fleets.Env{Env: &e.Env, Print: e.print, PrintJSON: e.printJSON, Say: e.say}
+	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
+		f.FileHelper = []string{program, fileHelperName}
+	}
+	return f
 }

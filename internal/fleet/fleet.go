@@ -63,7 +63,9 @@ type Record struct {
 	Boot     uint64 `json:"boot"`
 	Epoch    uint64 `json:"epoch"`
 	Instance string `json:"instance"` // random, of this process
-	Shared   bool   `json:"shared,omitempty"`
+	// Cuts counts how often its connection to the hub was cut: its links ended then, and what was on its way is lost.
+	Cuts   uint64 `json:"cuts,omitempty"`
+	Shared bool   `json:"shared,omitempty"`
 	// Info is the environmentInfo of its exec-server; only in answers to MethodRecord.
 	Info json.RawMessage `json:"info,omitempty"`
 }
@@ -113,7 +115,7 @@ type Reserve struct {
 	Session string `json:"session"`
 	// Free is how many slots are believed to be free; a node with fewer refuses. 0 takes any.
 	Free int `json:"free"`
-	// Level, if not empty, must be that of the node.
+	// Level, if not empty, is one that the node must enforce.
 	Level string `json:"level,omitempty"`
 }
 
@@ -160,14 +162,14 @@ const (
 
 // Opening says what a link is for.
 type Opening struct {
-	// Session is the ID of the session that is opened, or resumed; empty: one that is known to nobody, for
+	// Session is the ID of the session that is opened, or resumed; empty: one that no client knows, for
 	// requests about runs.
 	Session string `json:"session,omitempty"`
 	// Credential is the client's as the gateway knows it. It is told apart from those of other accounts.
 	Credential string `json:"credential,omitempty"`
 	// Epoch is that of the session; a node with another one refuses.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// TakesOver says that the client wants the session whoever has it.
+	// TakesOver says that the client wants the session also if another connection has it.
 	TakesOver bool `json:"takesOver,omitempty"`
 }
 
@@ -210,6 +212,16 @@ func ParseLabels(words []string) (map[string]string, error) {
 		labels[key] = value
 	}
 	return labels, nil
+}
+
+// levels are those of sandboxes that other ones can stand in for, the strongest first.
+var levels = []string{"native", "bwrap", "landlock"}
+
+// Enforces reports whether a machine with a sandbox level has the one that is asked for, or a stronger one. Empty asks
+// for none.
+func Enforces(has, asked string) bool {
+	h, a := slices.Index(levels, has), slices.Index(levels, asked)
+	return asked == "" || has == asked || h >= 0 && h <= a
 }
 
 // matches reports whether a node has all of the labels.

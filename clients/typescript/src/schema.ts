@@ -450,11 +450,12 @@ export interface Recorded {
   sha256: string;
 }
 
-/** The data of an error of run/*, stage/*, question/* and sandbox/*. */
+/** The data of an error of run/*, stage/*, question/* and sandbox/*, and of a start with a key. */
 export interface Refusal {
   by?: string;
   exitCode?: number;
   reason: string;
+  session?: string;
   taken?: number;
 }
 

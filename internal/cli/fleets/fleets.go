@@ -24,6 +24,8 @@ type Env struct {
 	Print     func(text string) error
 	PrintJSON func(v any) error
 	Say       func(lines ...string)
+	// FileHelper is that of execserver.Options.
+	FileHelper []string
 }
 
 // Options are the flags of all subcommands.
@@ -31,6 +33,10 @@ type Options struct {
 	hub    hubOptions
 	store  string
 	tenant string
+
+	node    nodeOptions
+	gateway gatewayOptions
+	operate operateOptions
 }
 
 // A Verb is a subcommand.
@@ -57,5 +63,15 @@ func Verbs() []Verb {
 			Flags: storeFlags, Run: removeTenant},
 		{Name: "remove-node", Short: "cut a node off", Help: removeNodeHelp, Words: 1, Flags: storeFlags,
 			Run: removeNode},
+		{Name: "node", Short: "offer this machine", Help: nodeHelp, Flags: nodeFlags, Run: runNode},
+		{Name: "gateway", Short: "serve the nodes as one exec-server", Help: gatewayHelp, Flags: gatewayFlags,
+			Run: runGateway},
+		{Name: "nodes", Short: "list the nodes", Help: nodesHelp, Flags: listFlags, Run: listNodes},
+		{Name: "sessions", Short: "list the sessions", Help: sessionsHelp, Flags: listFlags, Run: listSessions},
+		{Name: "drain", Short: "have a node end when nothing runs there any more", Help: drainHelp, Words: 1,
+			Flags: drainFlags, Run: drain},
+		{Name: "undrain", Short: "have a node take sessions again", Help: undrainHelp, Words: 1,
+			Flags: operateFlags, Run: undrain},
+		{Name: "kill", Short: "end a session", Help: killHelp, Words: 1, Flags: operateFlags, Run: kill},
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/run/tty"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
+	"github.com/sallyport-dev/sallyport/internal/settings/config"
 )
 
 // Remote runs a command on the exec-server that run names, or with --join on the daemon of this user, as in
@@ -40,7 +41,7 @@ func Remote(ctx context.Context, env *Env, run *args.Options, words []string,
 	defer end(nil)
 	// A reader of our output that has gone is an error of a write. It stays so: nothing is printed later.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	o := &Options{target: run.Server}
+	o := &Options{target: run.Server, narrow: true}
 	shared := new(turns)
 	opts := wire.ClientOptions{Approvals: true,
 		OnRequest: wire.AnswerApproval(&terminal.Approver{Around: shared.around})}
@@ -196,7 +197,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *args.Option
 	a := &attachment{
 		turns: shared, env: env, c: c, run: &wire.ListedRun{RunID: id, TTY: own.terminal},
 		out: printer{env: env, silent: run.Captures(), own: own}, end: end,
-		where: " --remote " + run.Server.URL, reading: own,
+		where: where(&run.Server), reading: own,
 	}
 	if !run.Captures() {
 		shared.begin(ctx, c, id, a.putAway)
@@ -230,6 +231,15 @@ func attend(ctx context.Context, env *Env, c client, id string, run *args.Option
 		err = cmp.Or(own.complete(result), a.fed(result))
 	}
 	return result, err
+}
+
+// where returns the flags that name a server.
+func where(s *config.Server) string {
+	flags := " --remote " + s.URL
+	if s.Creds != "" {
+		flags += " --creds " + explain.ShellWord(s.Creds)
+	}
+	return flags
 }
 
 // isNull reports whether f is the null device, from which there is nothing to read.

@@ -50,6 +50,7 @@ type Env struct {
 type Options struct {
 	json, follow, noNewline, eof bool
 	target                       config.Server
+	narrow                       bool // one run in front of the user, and nothing else
 	detachKeys, signal           string
 	conditions                   runs.Conditions
 	timeout                      *time.Duration
@@ -82,7 +83,14 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool,
 		if err != nil {
 			return nil, err
 		}
-		return dial(ctx, target, opts)
+		if !o.target.IsFleet() {
+			return dial(ctx, target, opts)
+		}
+		site, err := o.fleet(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		return site.dial(ctx, target.URL, opts)
 	}
 	const tries = 4 // a daemon may end between the look at it and the connection
 	var last error
@@ -132,6 +140,13 @@ func (o *Options) Open(ctx context.Context, env *Env) (wire.Stream, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.target.IsFleet() {
+			site, err := o.fleet(ctx, env)
+			if err != nil {
+				return nil, err
+			}
+			return site.open(), nil
+		}
 		return wire.Dial(ctx, target.URL, target.Token, target.TLS)
 	}
 	const tries = 4 // a daemon may end between the look at it and the connection
@@ -154,8 +169,13 @@ func (o *Options) Check(env *Env) (url string, err error) {
 	if err := o.target.Check(); err != nil || o.target.URL == "" {
 		return "", err
 	}
-	if err := wire.CheckURL(o.target.URL); err != nil {
-		return "", explain.NewError("--remote: %v", err)
+	if o.target.IsFleet() {
+		_, _, err = fleetTarget(&o.target)
+	} else if err = wire.CheckURL(o.target.URL); err != nil {
+		err = explain.NewError("--remote: %v", err)
+	}
+	if err != nil {
+		return "", err
 	}
 	target, err := o.remote(env)
 	return target.URL, err

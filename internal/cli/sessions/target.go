@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -26,12 +27,16 @@ const tokenVariable = "SALLYPORT_REMOTE_TOKEN"
 func (o *Options) remote(env *Env) (target wire.ClientTarget, err error) {
 	target.URL = o.target.URL
 	in := reach.New(reach.Area{Workspace: env.Dir, HostTmp: true})
-	for _, f := range o.target.Files() {
+	files := append(o.target.Files(), config.ServerFile{Flag: args.CredsVariable, Name: credentials(env, &o.target)})
+	for _, f := range files {
 		if f.Name != "" {
 			if err := in.Decides(f.Flag, absolute(env, f.Name)); err != nil {
 				return target, err
 			}
 		}
+	}
+	if o.target.IsFleet() {
+		return target, nil
 	}
 	if target.Token, err = token(env, o.target.TokenFile); err == nil {
 		target.TLS, err = encryption(env, &o.target)
@@ -91,8 +96,9 @@ func absolute(env *Env, name string) string {
 // a command in a sandbox there must not read them.
 func secrets(env *Env, s *config.Server) []string {
 	var files []string
-	for _, name := range []string{s.Key, s.TokenFile} {
-		if name == "" || !isHere(s.URL) {
+	for _, name := range []string{s.Key, s.TokenFile, credentials(env, s)} {
+		// a node of a fleet may be on this machine wherever the hub is
+		if name == "" || !isHere(s.URL) && !s.IsFleet() {
 			continue
 		}
 		name = absolute(env, name)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
@@ -127,11 +128,12 @@ what is left. Their output can still be read.
 // Server are the flags of all verbs: which server it is.
 func (o *Options) Server() []syntax.Flag {
 	return []syntax.Flag{
-		{Long: "remote", Value: "URL", Set: syntax.SetText(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
+		{Long: "remote", Value: "URL", Set: syntax.SetText(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH; or a\nfleet: nats://HOST[:PORT] (default: the daemon of this\nuser)"},
 		{Long: "remote-token-file", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
 		{Long: "remote-tls-cert", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Cert), Help: "client certificate (PEM; wss:// only)"},
 		{Long: "remote-tls-key", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Key), Help: "its private key"},
 		{Long: "remote-tls-ca", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.CA), Help: "trust the certificate authorities in FILE instead of\nthe system's"},
+		{Long: "creds", Value: "FILE", Kind: syntax.Files, Set: syntax.SetText(&o.target.Creds), Help: "credentials for a fleet (nats:// only; default\n$" + args.CredsVariable + ")"},
 	}
 }
 

@@ -171,6 +171,12 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.Dialer.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
 }
 
+// CheckURL returns what is wrong with the URL of a hub.
+func CheckURL(target string) error {
+	_, err := address(target)
+	return err
+}
+
 // address returns the URL of a hub as the client of NATS wants it.
 func address(target string) (string, error) {
 	u, err := url.Parse(target)
@@ -193,7 +199,8 @@ func CheckCreds(name string) error {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there are no credentials at %s; sallyport fleet add-tenant and add-node write them", name)
+		return fmt.Errorf("cannot use the credentials %s: %w; sallyport fleet add-tenant and add-node write them", name,
+			fs.ErrNotExist)
 	case err != nil:
 		return fmt.Errorf("cannot read the credentials: %w", err)
 	case info.Mode().Perm()&0o007 != 0:
@@ -278,7 +285,7 @@ func (c *Conn) Publish(subject string, data []byte) error {
 
 // Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
 // was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
-// Messages with headers are dropped: the hub sends such ones, where whoever asked it wants them to.
+// Messages with headers are dropped: the hub sends such ones, where the one who asked it wants them to.
 func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
 	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
 		if len(m.Header) == 0 {

@@ -104,17 +104,22 @@ func (s *site) client(g *gateway.Gateway, query url.Values) *client {
 
 func (s *site) over(dial func(context.Context) (wire.Stream, error)) *client {
 	s.t.Helper()
-	c := &client{t: s.t, exits: make(chan wire.Exited, 1000), closed: make(chan string, 1000),
-		output: make(map[string]string), bytes: make(map[string]int), ended: make(map[string]wire.Exited),
-		gone: make(map[string]bool)}
-	var err error
-	c.Client, err = wire.Connect(s.t.Context(), wire.ClientTarget{Dial: dial},
-		wire.ClientOptions{Name: "test", Extensions: true, OnNotify: c.notify})
+	c, err := s.tryOver(dial)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+func (s *site) tryOver(dial func(context.Context) (wire.Stream, error)) (*client, error) {
+	c := &client{t: s.t, exits: make(chan wire.Exited, 1000), closed: make(chan string, 1000),
+		output: make(map[string]string), bytes: make(map[string]int), ended: make(map[string]wire.Exited),
+		gone: make(map[string]bool)}
+	var err error
+	c.Client, err = wire.Connect(context.Background(), wire.ClientTarget{Dial: dial},
+		wire.ClientOptions{Name: "test", Extensions: true, OnNotify: c.notify})
+	return c, err
 }
 
 func (c *client) notify(method string, params json.RawMessage) {

@@ -4,12 +4,9 @@
 package gateway_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -138,7 +135,3 @@ func inParallel(at, n int, do func(int)) {
 	close(next)
 	work.Wait()
 }
-
-var _ = context.Background
-var _ = rand.IntN
-var _ = slices.Sort[[]int]

@@ -5,7 +5,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
-	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -67,8 +65,8 @@ func AddNode(ctx context.Context, store, name, tenant string) (path string, err 
 	})
 }
 
-// add adds a user to the fleet, writes its credentials and tells the hub. If something fails, everything is
-// as before.
+// add adds a user to the fleet, writes its credentials and tells the hub. If something cannot be written,
+// everything is as before.
 func add(ctx context.Context, dir, name string, change func(*fleet) (creds []byte, err error)) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -96,53 +94,13 @@ func add(ctx context.Context, dir, name string, change func(*fleet) (creds []byt
 	if err != nil {
 		return "", err
 	}
-	if err = s.apply(ctx, f, old, name); err == nil {
-		return path, nil
-	}
-	return "", errors.Join(err, s.undo(ctx, old), s.removeCreds(name))
-}
-
-// undo puts back what the file of keys held.
-func (s *store) undo(ctx context.Context, old []byte) error {
-	f, now, err := s.load()
-	if err != nil || slices.Equal(old, now) {
-		return err
-	}
-	if old == nil { // an operator without accounts: nobody gets in, and the next add goes on
-		f.Tenants, f.Shared.Nodes = nil, nil
-	} else {
-		f = new(fleet)
-		if err := json.Unmarshal(old, f); err != nil {
-			return err
-		}
-	}
-	if err := s.save(f, now); err != nil {
-		return err
-	}
-	_ = tell(ctx, s.socket(), "") // it could not be told before either
-	return nil
-}
-
-// apply saves the fleet, writes the claims for engines elsewhere, and has the hub that runs take them.
-// Verify names new credentials; empty for none.
-func (s *store) apply(ctx context.Context, f *fleet, old []byte, verify string) error {
 	if err := s.save(f, old); err != nil {
-		return err
+		return "", errors.Join(err, s.removeCreds(name))
 	}
-	c, err := f.claims()
-	if err != nil {
-		return err
+	if err := tell(ctx, s.socket(), name); err != nil {
+		return "", fmt.Errorf("%s was written, and the hub does not know it yet: %w", text.Word(path), err)
 	}
-	b, err := json.MarshalIndent(map[string]any{"operator": c.token, "system_account": c.system,
-		"resolver": "MEMORY", "resolver_preload": c.tokens}, "", "  ")
-	if err != nil {
-		return err
-	}
-	before, _ := s.root.ReadFile(serverName) // there is none the first time
-	if err := safefile.ReplaceIn(s.root, serverName, before, b, 0o600, nil); err != nil {
-		return fmt.Errorf("cannot write the accounts: %w", err)
-	}
-	return tell(ctx, s.socket(), verify)
+	return path, nil
 }
 
 // RemoveTenant removes an account with its nodes and what it has stored, and their credentials. Connections
@@ -190,7 +148,10 @@ func remove(ctx context.Context, dir string, change func(*fleet) (gone []string,
 	if err != nil {
 		return err
 	}
-	err = s.apply(ctx, f, old, "")
+	if err := s.save(f, old); err != nil {
+		return err
+	}
+	err = tell(ctx, s.socket(), "")
 	for _, name := range gone {
 		err = errors.Join(err, s.removeCreds(name))
 	}

@@ -60,10 +60,9 @@ func keyOf(seed string) (pair nkeys.KeyPair, id string, err error) {
 // A set has the claims of a fleet.
 type set struct {
 	operator  *jwt.OperatorClaims
-	token     string // of the operator
-	system    string // public key
-	claims    map[string]*jwt.AccountClaims
-	tokens    map[string]string // signed, by public key
+	token     string            // of the operator
+	system    string            // public key
+	tokens    map[string]string // of accounts, by public key
 	shapes    map[string]string // the same without times and signatures, to tell changes
 	operators nkeys.KeyPair
 }
@@ -74,9 +73,12 @@ func (f *fleet) claims() (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{claims: map[string]*jwt.AccountClaims{}, tokens: map[string]string{},
-		shapes: map[string]string{}, operators: pair}
+	s := &set{tokens: map[string]string{}, shapes: map[string]string{}, operators: pair}
 	_, system, err := keyOf(f.System)
+	if err != nil {
+		return nil, err
+	}
+	_, shared, err := keyOf(f.Shared.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -85,23 +87,17 @@ func (f *fleet) claims() (*set, error) {
 	if s.token, err = s.operator.Encode(pair); err != nil {
 		return nil, err
 	}
-	sys := jwt.NewAccountClaims(system)
-	sys.Name = "SYS"
-	s.claims[system] = sys
-	_, shared, err := keyOf(f.Shared.Seed)
-	if err != nil {
-		return nil, err
-	}
+	all := []*jwt.AccountClaims{jwt.NewAccountClaims(system)}
 	for _, a := range f.accounts() {
 		_, id, err := keyOf(a.Seed)
 		if err != nil {
 			return nil, err
 		}
-		s.claims[id] = a.claims(id, shared)
+		all = append(all, a.claims(id, shared))
 	}
-	for id, c := range s.claims {
-		s.shapes[id] = c.String()
-		if s.tokens[id], err = c.Encode(pair); err != nil {
+	for _, c := range all {
+		s.shapes[c.Subject] = c.String()
+		if s.tokens[c.Subject], err = c.Encode(pair); err != nil {
 			return nil, err
 		}
 	}
@@ -145,11 +141,13 @@ func limitNode(c *jwt.UserClaims, shared bool) {
 	name, p := c.Name, &c.Permissions
 	c.Tags.Add(nodeTag)
 	pub := jwt.StringList{"sp.own.down.*." + name, "sp.own.life." + name}
-	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*"}
+	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*", "sp.own.life." + name}
 	if shared {
 		c.Tags.Add(sharedTag)
-		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name}
-		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*"}
+		// No tenant is called NODES: these are calls about the node by who has its credentials.
+		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name, "sp.all.NODES.up." + name + ".*"}
+		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*", "sp.all.life." + name,
+			"sp.all.NODES.down.*." + name}
 	}
 	p.Pub.Allow = append(pub, "$KV.nodes."+name, "$JS.API.INFO", "$JS.API.STREAM.INFO.KV_nodes",
 		"$JS.API.STREAM.CREATE.KV_nodes", "$JS.API.DIRECT.GET.KV_nodes.$KV.nodes."+name)

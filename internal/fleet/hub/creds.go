@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 
+	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -26,8 +27,23 @@ type User struct {
 	Shared bool // a node that serves every tenant
 }
 
-// ReadCreds returns whom a file of credentials is for, as the file says: the hub alone checks signatures.
+// Inbox is the bus.Options.Inbox for the connection of the user.
+func (u *User) Inbox() string {
+	if !u.Node {
+		return ""
+	}
+	return "_INBOX." + u.Name
+}
+
+// ReadCreds returns whom a file of credentials is for, as the file says: the hub alone checks signatures. One that
+// everybody can read is an error. Without a file, which is an empty path, it is the zero User.
 func ReadCreds(path string) (User, error) {
+	if path == "" {
+		return User{}, nil
+	}
+	if err := bus.CheckCreds(path); err != nil {
+		return User{}, err
+	}
 	const most = 64 << 10
 	b, more, err := safefile.Read(path, most)
 	var c *jwt.UserClaims

@@ -144,8 +144,8 @@ func (e *engine) update(f *fleet, now *set) error {
 		return err
 	}
 	var gone []any
-	for id := range e.set.claims {
-		if now.claims[id] == nil {
+	for id := range e.set.tokens {
+		if now.tokens[id] == "" {
 			gone = append(gone, id)
 		}
 	}

@@ -155,14 +155,27 @@ func (s *store) load() (f *fleet, old []byte, err error) {
 	return f, old, nil
 }
 
-// save writes the fleet, which was old, and returns when it is on the disk.
+// save writes the fleet, which was old, and the claims for a server that runs elsewhere. It returns when they are
+// on the disk.
 func (s *store) save(f *fleet, old []byte) error {
-	b, err := json.MarshalIndent(f, "", "  ")
-	if err == nil {
-		err = safefile.ReplaceIn(s.root, filepath.Join(keysName, fleetName), old, b, 0o600, nil)
-	}
+	c, err := f.claims()
 	if err != nil {
-		return fmt.Errorf("cannot write the keys: %w", err)
+		return err
+	}
+	before, _ := s.root.ReadFile(serverName) // there is none the first time
+	for _, file := range []struct {
+		name string
+		old  []byte
+		v    any
+	}{{serverName, before, map[string]any{"operator": c.token, "system_account": c.system, "resolver": "MEMORY",
+		"resolver_preload": c.tokens}}, {filepath.Join(keysName, fleetName), old, f}} {
+		b, err := json.MarshalIndent(file.v, "", "  ")
+		if err == nil {
+			err = safefile.ReplaceIn(s.root, file.name, file.old, b, 0o600, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write the accounts: %w", err)
+		}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (s *Server) revive(id, credential string) {
 		return
 	}
 	s.sessions[id] = ses
-	s.origins[ses.origin] = struct{}{}
+	s.origins[ses.id] = ses.origin
 }
 
 // revive makes a process of a log. One whose end is not in it was lost.

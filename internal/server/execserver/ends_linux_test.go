@@ -37,7 +37,7 @@ func states(server testServer) string {
 // awaits waits until the server says that of its sessions.
 func awaits(t *testing.T, server testServer, want string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); states(server) != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); states(server) != want; <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s; want %s", states(server), want)
 		}
@@ -99,6 +99,14 @@ func TestSessions(t *testing.T) {
 	awaits(t, server, "a of x: 1, true")
 	release()
 	awaits(t, server, "a of x: 1, true")
+	again := func() {
+		t.Helper()
+		c := &caller{t: t, speaker: connect(t, server.as("y").opening("a"))}
+		if m := c.call("initialize", map[string]any{"clientName": "test"}); m.Error == nil ||
+			m.Error.Message != "session a exists" {
+			t.Errorf("%+v, %s", m.Error, m.Result)
+		}
+	}
 	first, second := a.runs(nil, "sleep", "1000"), a.runs(nil, "sleep", "1000")
 	b, _ := greeted(t, server.as("x").opening("b"))
 	awaits(t, server, "a of x: 3, true; b of x: 0, true")
@@ -108,6 +116,7 @@ func TestSessions(t *testing.T) {
 	awaits(t, server, "a of x: 2, false; b of x: 0, true")
 	b.result(&struct{}{}, "run/terminate", map[string]any{"runId": first})
 	awaits(t, server, "a of x: 1, false; b of x: 0, true")
+	again() // also without the session: its runs would be those of another one
 	if !server.EndSession("a") || states(server) != "b of x: 0, true" {
 		t.Error(states(server))
 	}

@@ -160,7 +160,7 @@ func (c *connection) tryRun(ctx context.Context, from *origin, p *wire.RunStart,
 		return &startAnswer{failure: runFailure(err)}
 	}
 	if res != nil {
-		return notRun(run.ID(), res, ctx.Err() != nil)
+		return notRun(run.ID(), runs.Encode(res), ctx.Err() != nil)
 	}
 	if q.Transient {
 		// unless it is removed already

@@ -261,7 +261,8 @@ func document() schema {
 	}
 	defs["Refusal"] = out.object(reflect.TypeFor[wire.Refusal]())
 	refusal := as[schema](defs["Refusal"])
-	refusal["description"] = "The data of an error of run/*, stage/*, question/* and sandbox/*."
+	refusal["description"] = "The data of an error of run/*, stage/*, question/* and sandbox/*, " +
+		"and of a start with a key."
 	var messages []any
 	add := func(method string, in, out *generator, c call) {
 		params, result := in.object(reflect.TypeOf(c.params)), out.object(reflect.TypeOf(c.result))

@@ -137,7 +137,7 @@ type Server struct {
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[string]*session // that can be resumed
-	origins     map[*origin]struct{}
+	origins     map[string]*origin  // by the IDs of their sessions
 	connections map[*connection]struct{}
 
 	reviving sync.Mutex // held while a session is made of logs
@@ -152,7 +152,7 @@ func New(opts Options) *Server {
 	if opts.Busy == nil {
 		opts.Busy = func(int) {}
 	}
-	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[*origin]struct{}),
+	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[string]*origin),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
 	s.exec.Started = opts.Leftovers.Add
@@ -184,8 +184,8 @@ func (s *Server) Serve(stream wire.Stream, credential string) error {
 }
 
 // ServeSession is [Server.Serve] for a connection whose session has an ID that the caller chose, if it does
-// not resume one. While there is a session with the ID, it can be resumed and not opened again. An empty ID
-// is one that the Server makes.
+// not resume one. While [Server.Sessions] has a session with the ID, none is opened with it again. An empty
+// ID is one that the Server makes.
 func (s *Server) ServeSession(stream wire.Stream, credential, session string) error {
 	c := newConnection(s, stream, credential)
 	c.opens = session
@@ -262,11 +262,11 @@ func (s *Server) open(c *connection) (*session, *wire.Error) {
 	switch {
 	case s.closed:
 		return nil, refuse("the server is closing")
-	case s.sessions[ses.id] != nil:
+	case s.origins[ses.id] != nil:
 		return nil, refuse("session " + ses.id + " exists")
 	}
 	s.sessions[ses.id] = ses
-	s.origins[ses.origin] = struct{}{}
+	s.origins[ses.id] = ses.origin
 	return ses, nil
 }
 

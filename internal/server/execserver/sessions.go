@@ -40,7 +40,7 @@ func (s *Server) Sessions() []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]SessionInfo, 0, len(s.origins))
-	for o := range s.origins {
+	for _, o := range s.origins {
 		info := SessionInfo{ID: o.id, Credential: o.credential, Started: o.started, Living: len(o.runs)}
 		if o.session != nil {
 			_, detached := o.session.since()
@@ -71,12 +71,12 @@ func (s *Server) EndOf(match func(credential string) bool) bool {
 func (s *Server) endOrigins(match func(*origin) bool) bool {
 	s.mu.Lock()
 	var all sync.WaitGroup
-	any := false
-	for o := range s.origins {
+	found := false
+	for _, o := range s.origins {
 		if !match(o) {
 			continue
 		}
-		any, o.ended = true, true
+		found, o.ended = true, true
 		list := make([]*runs.Run, 0, len(o.runs))
 		for r := range o.runs {
 			list = append(list, r)
@@ -94,7 +94,7 @@ func (s *Server) endOrigins(match func(*origin) bool) bool {
 	}
 	s.mu.Unlock()
 	all.Wait()
-	return any
+	return found
 }
 
 // endRuns ends runs and waits for that.
@@ -130,8 +130,8 @@ func (s *Server) forget(ses *session) {
 
 // tidy forgets an origin of which nothing is left. The caller holds mu.
 func (s *Server) tidy(o *origin) {
-	if o.session == nil && len(o.runs) == 0 {
-		delete(s.origins, o)
+	if o.session == nil && len(o.runs) == 0 && s.origins[o.id] == o {
+		delete(s.origins, o.id)
 	}
 }
 
@@ -147,10 +147,11 @@ func (s *Server) reserveRun(from *origin, q *runs.Request) (*runs.Run, *wire.Err
 		return nil, runFailure(err)
 	}
 	s.mu.Lock()
-	ended := from.ended
+	now := s.origins[from.id] // it may just have been forgotten
+	ended := from.ended || now != nil && now != from
 	if !ended {
 		from.runs[run] = struct{}{}
-		s.origins[from] = struct{}{} // it may just have been forgotten
+		s.origins[from.id] = from
 	}
 	s.mu.Unlock()
 	if ended {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -33,9 +32,10 @@ func (a *startAnswer) Size() int {
 	return a.size
 }
 
-// notRun returns the answer for a run that did not run. One that its client has given up is made anew.
-func notRun(run string, res *sallyport.Result, givenUp bool) *startAnswer {
-	text, err := runs.Encode(res).MarshalJSON()
+// notRun returns the answer for a run that did not run, with its result. One that its client has given up is
+// made anew.
+func notRun(run string, res json.Marshaler, givenUp bool) *startAnswer {
+	text, err := res.MarshalJSON()
 	if err != nil {
 		return &startAnswer{failure: &wire.Error{Code: wire.CodeInternal, Message: err.Error()}}
 	}
@@ -102,7 +102,7 @@ func (c *connection) startAfterAll(id wire.ID, s *wire.Start) {
 // elsewhere returns the error for a start that another session has made.
 func elsewhere(session string) *wire.Error {
 	failure := refuse("a start with this idempotencyKey was made in session " + session)
-	failure.Data, _ = json.Marshal(map[string]string{"reason": "started", "session": session}) // texts encode
+	failure.Data, _ = json.Marshal(wire.Refusal{Reason: "started", Session: session}) // texts encode
 	return failure
 }
 

@@ -112,6 +112,8 @@ type Refusal struct {
 	Exit   int    `json:"exitCode,omitempty"` // of "sallyport run" for a run that is invalid
 	// By is who has answered a question that is not open any more, such as "user", "console" or "timeout".
 	By string `json:"by,omitempty"`
+	// Session is the ID of the one that has made a start, for the reason started.
+	Session string `json:"session,omitempty"`
 }
 
 // ReasonLost is the [Refusal.Reason] of a request about what a machine had that was lost: what became of it

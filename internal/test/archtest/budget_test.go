@@ -131,6 +131,8 @@ var budgets = map[string]budget{
 	"internal/cli/sessions":      {2886, "the trace context of the caller; the console connects as they do; the trace context; the console connects as they do"},
 	"internal/cli/consoles":      {831, "new: the command console and its methods"},
 	"internal/server/console":    {645, "new: the page, its secrets, the relay"},
+	"internal/fleet/hub":         {1033, "new: the NATS server of a fleet, its tenants and nodes"},
+	"internal/cli/fleets":        {150, "new: the command fleet: the hub and who may use it"},
 	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
 	"internal/cli/recordings":    {153, "the console lists and reads recordings"},
 	"recording":                  {560, "new: recordings of terminals: the writer with its limits, the reader, both versions of the format"},

@@ -92,6 +92,8 @@ var layers = map[string]int{
 	"internal/run/tracing":     layerRooms,
 	"internal/run/process":     layerFacts,
 	"internal/run/durable":     layerFacts,
+	"internal/fleet/bus":       layerWords,
+	"internal/fleet/link":      layerFacts,
 	"internal/server/files":    layerFacts,
 	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
@@ -137,7 +139,10 @@ var layers = map[string]int{
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
-	"internal/fleet":         layerDoors,
+	"internal/fleet":         layerTools,
+	"internal/fleet/hub":     layerServers,
+	"internal/fleet/node":    layerDoors,
+	"internal/fleet/gateway": layerDoors,
 	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args":       layerArgs,
@@ -146,6 +151,7 @@ var layers = map[string]int{
 	"execserver":            layerVerbs,
 	"internal/cli/sessions": layerVerbs,
 	"internal/cli/stages":   layerVerbs,
+	"internal/cli/fleets":   layerVerbs,
 	"internal/cli/audits":   layerVerbs,
 	"internal/cli/consoles": layerPages,
 	"internal/cli/roff":     layerWords,
@@ -168,8 +174,8 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet", "internal/server/mcp",
-		"internal/server/listen"}
+	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet/gateway",
+		"internal/fleet/node", "internal/fleet/hub", "internal/server/mcp", "internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
 
@@ -190,7 +196,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/server/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
+			"internal/server/console", "internal/fleet/gateway", "internal/server/mcp", "internal/cli", "internal/cli/args",
 			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits", "internal/cli/consoles",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
@@ -271,6 +277,7 @@ var testModules = map[string]string{
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
 	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",
 	"go.uber.org/goleak":              "goroutines that a test leaves behind",
+	"go.yaml.in/yaml/v3":              "the files for Kubernetes and Compose",
 	"google.golang.org/protobuf":      "messages of OTLP",
 	"pgregory.net/rapid":              "properties over drawn values",
 }
@@ -295,7 +302,10 @@ var roomModules = map[string][]string{
 	"github.com/coder/websocket":             {"internal/server/wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
 	"github.com/google/jsonschema-go":        {"internal/server/mcp"}, // tests of its schemas
-	"github.com/nats-io":                     {"internal/fleet"},
+	"github.com/nats-io/nats.go":             {"internal/fleet/bus"},
+	"github.com/nats-io/nats-server/v2":      {"internal/fleet/hub"},
+	"github.com/nats-io/jwt/v2":              {"internal/fleet/hub"},
+	"github.com/nats-io/nkeys":               {"internal/fleet/hub"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
 	"github.com/pelletier/go-toml/v2":        {"internal/settings/syntax"},
@@ -320,8 +330,8 @@ var loads = []load{
 	},
 	{
 		room: "cmd/sallyport",
-		never: []string{"testing", "google.golang.org/...", "go.opentelemetry.io/...", "os/user", "plugin",
-			"runtime/cgo"},
+		// Not os/user, which nats-server links: without cgo it reads files.
+		never:  []string{"testing", "google.golang.org/...", "go.opentelemetry.io/...", "plugin", "runtime/cgo"},
 		reason: "the command is one static file that starts in milliseconds; some packages bring the C library along, and tests are no part of it",
 	},
 }

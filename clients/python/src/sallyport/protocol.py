@@ -465,6 +465,7 @@ class Refusal(TypedDict):
     by: NotRequired[str]
     exitCode: NotRequired[int]
     reason: str
+    session: NotRequired[str]
     taken: NotRequired[int]
 
 
