@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -45,6 +46,10 @@ type Run struct {
 	named    *joined // nil for a sandbox of its own
 
 	transient bool
+
+	saved    *durable.Log      // that a next process finds; nil for none
+	left     *durable.Left     // that a process before this one has left, of which the run was made; else nil
+	restored *sallyport.Result // for such a run: has an End if one is known
 
 	process atomic.Pointer[executor.Process] // the last one; nil before the first
 	denied  atomic.Int64                     // accesses so far
@@ -271,14 +276,20 @@ func (p *Prepared) close() {
 func (r *Run) follow() {
 	defer r.table.work.Done()
 	defer r.table.busy(-1)
+	saved := r.save()
 	res, err := r.session.Wait(context.Background())
 	made := *sallyport.ResultOf(res, err)
 	if err != nil {
 		made.Error = err.Error()
 	}
+	if r.restored != nil && r.restored.End != "" {
+		r.restored.Stdout, r.restored.Stderr, r.restored.Output = made.Stdout, made.Stderr, made.Output
+		made = *r.restored
+	}
 	if r.prepared.Ended != nil {
 		r.prepared.Ended(&made)
 	}
+	saved(&made)
 	r.result = &made
 	r.input.Close()
 	r.input.Wait() // not long: the command has ended
@@ -325,6 +336,9 @@ type Info struct {
 func (r *Run) Info() Info {
 	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
 	info.Script = r.prepared.Cmd.Script
+	if r.left != nil {
+		info.Started, info.LastUsed = r.left.Started, r.left.Started
+	}
 	info.ID, info.Running, info.Denials, info.Asks = r.id, !r.over(), int(r.denied.Load()), r.asks()
 	if !info.Running {
 		info.Result = r.result

@@ -155,7 +155,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[string]*origin),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
-	s.exec.Left = opts.Leftovers
+	s.exec.Started = opts.Leftovers.Add
 	for _, dir := range []string{opts.Leftovers.Dir(), opts.Durable.Dir()} {
 		if dir != "" {
 			s.opts.Hidden = append(slices.Clone(s.opts.Hidden), dir)
@@ -170,6 +170,7 @@ func New(opts Options) *Server {
 	if opts.Prepare != nil {
 		s.runs = runs.New(opts.Prepare, opts.RunNumber, s.opts.Hidden, opts.Kept, opts.Busy)
 		s.runs.Record(opts.Leftovers)
+		s.runs.Durable = opts.Durable
 		s.runs.Prefix, s.runs.Live = opts.RunPrefix, opts.MaxRuns
 	}
 	return s
@@ -197,6 +198,9 @@ func (s *Server) ServeSession(stream wire.Stream, credential, session string) er
 	s.mu.Unlock()
 	if closed {
 		return ErrClosed
+	}
+	if s.runs != nil {
+		s.runs.Restore(credential)
 	}
 	err := c.serve()
 	s.mu.Lock()
