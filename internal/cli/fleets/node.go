@@ -51,7 +51,7 @@ func nodeFlags(o *Options) []syntax.Flag {
 	n := &o.node
 	return append(n.client.flags("never"),
 		syntax.Flag{Long: "name", Value: "NAME", Set: syntax.SetText(&n.name),
-			Help: "the name of the node (default: that of the credentials,\nor of this machine)"},
+			Help: "the name of the node (default: that of the\ncredentials, or of this machine)"},
 		syntax.Flag{Long: "label", Value: "KEY=VALUE", Set: syntax.SetList(&n.labels),
 			Help: "a label by which clients choose it (repeatable)"},
 		syntax.Flag{Long: "slots", Value: "N", Set: args.Whole(&n.slots, 1),
