@@ -30,7 +30,7 @@ func NewControl(ctx context.Context, conn *bus.Conn) (c *Control, err error) {
 	if c.sessions, _, err = Buckets(ctx, conn); err != nil {
 		return nil, err
 	}
-	if c.client, err = link.NewClient(conn); err != nil {
+	if c.client, err = link.NewClient(conn, false); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
 	if c.registry, err = NewRegistry(ctx, conn, c.client); err != nil {

@@ -63,7 +63,9 @@ type Record struct {
 	Boot     uint64 `json:"boot"`
 	Epoch    uint64 `json:"epoch"`
 	Instance string `json:"instance"` // random, of this process
-	Shared   bool   `json:"shared,omitempty"`
+	// Cuts counts how often its connection to the hub was cut: its links ended then, and what was on its way is lost.
+	Cuts   uint64 `json:"cuts,omitempty"`
+	Shared bool   `json:"shared,omitempty"`
 	// Info is the environmentInfo of its exec-server; only in answers to MethodRecord.
 	Info json.RawMessage `json:"info,omitempty"`
 }
@@ -160,14 +162,14 @@ const (
 
 // Opening says what a link is for.
 type Opening struct {
-	// Session is the ID of the session that is opened, or resumed; empty: one that is known to nobody, for
+	// Session is the ID of the session that is opened, or resumed; empty: one that no client knows, for
 	// requests about runs.
 	Session string `json:"session,omitempty"`
 	// Credential is the client's as the gateway knows it. It is told apart from those of other accounts.
 	Credential string `json:"credential,omitempty"`
 	// Epoch is that of the session; a node with another one refuses.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// TakesOver says that the client wants the session whoever has it.
+	// TakesOver says that the client wants the session also if another connection has it.
 	TakesOver bool `json:"takesOver,omitempty"`
 }
 

@@ -17,8 +17,9 @@ type Need struct {
 	Level  string            // that it must enforce; empty for any
 }
 
-// placeTime is how long a node may take to answer whether it has room.
-const placeTime = 2 * time.Second
+// placeTimes are how long a node may take to answer whether it has room: the next one is asked then, and each one again
+// when none has answered. One that has gone is known as lost only after a while.
+var placeTimes = []time.Duration{300 * time.Millisecond, 3 * time.Second}
 
 // Place reserves a slot for a session on the node with most free slots of those that fit. Where there is none it waits
 // for so long: zero is not at all. The error is ErrNoSlot or ErrNoNode, or that of ctx.
@@ -28,10 +29,15 @@ const placeTime = 2 * time.Second
 func (r *Registry) Place(ctx context.Context, session string, need Need, wait time.Duration) (Record, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	silent := make(map[string]bool)
+	silent, round := make(map[string]bool), 0
 	for {
 		changed := r.Changed()
 		best, believed, err := r.best(need, silent)
+		if err != nil && len(silent) > 0 && round+1 < len(placeTimes) {
+			clear(silent)
+			round++
+			continue
+		}
 		if err != nil {
 			if wait <= 0 {
 				return Record{}, err
@@ -44,10 +50,11 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 				return Record{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
 			}
 			clear(silent)
+			round = 0
 			continue
 		}
 		var got Reserved
-		asked, cancel := context.WithTimeout(ctx, placeTime)
+		asked, cancel := context.WithTimeout(ctx, placeTimes[round])
 		err = r.client.Call(asked, best.Address(), MethodReserve,
 			Reserve{Session: session, Free: believed, Level: need.Level}, &got)
 		cancel()

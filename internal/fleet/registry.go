@@ -109,7 +109,7 @@ func (r *Registry) ask(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		}
 	}
-	const moment = 100 * time.Millisecond // for nodes that nobody has kept
+	const moment = 100 * time.Millisecond // for nodes of which the hub keeps nothing
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	known := func() bool {
@@ -181,6 +181,13 @@ func (r *Registry) take(a link.Address, text json.RawMessage) {
 		of.Info = e.Info
 	}
 	known := e.alive()
+	switch {
+	case e.heard.IsZero():
+	case e.Boot != of.Boot: // before anybody has declared the last one lost
+		r.endLinks(a, &executor.LostError{Machine: of.Name})
+	case e.Cuts != of.Cuts:
+		r.endLinks(a, errNodeCut)
+	}
 	e.Record, e.heard = of, time.Now()
 	if of.Epoch <= e.lost {
 		r.fence(e)
@@ -192,6 +199,16 @@ func (r *Registry) take(a link.Address, text json.RawMessage) {
 		r.work.Go(func() { r.complete(a) })
 	}
 	r.tell()
+}
+
+// errNodeCut ends links to a node whose connection was cut: it has none of them any more.
+var errNodeCut = &link.ClosedError{Why: "the node was cut from the hub"}
+
+// endLinks ends the links to a node. The caller holds mu.
+func (r *Registry) endLinks(a link.Address, why error) {
+	if r.life.Err() == nil {
+		r.work.Go(func() { r.client.Lost(a, why) })
+	}
 }
 
 // complete asks a node for its whole record.
@@ -334,7 +351,7 @@ func (r *Registry) keepLost(ctx context.Context, dead *entry) (left bool, err er
 	}
 }
 
-// Expect has a node be known that somebody has used in an epoch: if it is not heard, it is declared lost.
+// Expect has a node be known that a client has used in an epoch: if it is not heard, it is declared lost.
 func (r *Registry) Expect(of *KeptSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ func (c *Conn) Bucket(ctx context.Context, name string, keep time.Duration) (*Bu
 	kv, err := c.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: keep, History: 1})
-		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster
+		if errors.Is(err, jetstream.ErrBucketExists) { // another client was faster
 			kv, err = c.js.KeyValue(ctx, name)
 		}
 	}

@@ -285,7 +285,7 @@ func (c *Conn) Publish(subject string, data []byte) error {
 
 // Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
 // was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
-// Messages with headers are dropped: the hub sends such ones, where whoever asked it wants them to.
+// Messages with headers are dropped: the hub sends such ones, where the one who asked it wants them to.
 func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
 	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
 		if len(m.Header) == 0 {

@@ -111,6 +111,7 @@ func (c *connection) serve() error {
 
 // leave ends the connection properly.
 func (c *connection) leave() {
+	c.end() // ends the wait for a place
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	wire.CloseFor(c.stream, statusGoingAway, "the gateway ends")
@@ -342,6 +343,9 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	}
 	node, err := c.gateway.node(c.life, &kept)
 	if lost := new(executor.LostError); errors.As(err, &lost) {
+		if again, ok := c.gateway.registry.Find(kept.Node); ok && c.revive(&again, p, data) {
+			return nil
+		}
 		info, failure := c.info()
 		if failure != nil {
 			info = json.RawMessage("null")
@@ -361,11 +365,36 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	}
 	c.hello = p
 	c.expect(of, pending{method: "initialize"})
-	c.pass(c.main, data)
+	l := c.link()
+	c.pass(l, data)
+	c.work.Go(func() { c.pump(l) })
 	return nil
 }
 
-// join opens the link to the node of the session, and has what it sends passed on.
+// revive gives the client a session of a node that was lost and is back, which may have kept the output.
+func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte) bool {
+	kept := c.kept
+	c.kept.Boot, c.kept.Epoch = 0, 0
+	if err := c.join(node, p.TakeOver); err != nil {
+		c.kept = kept
+		return false
+	}
+	m, text, err := c.exchange(c.main, data)
+	if err != nil || m.Kind != wire.KindResponse {
+		c.main.Cut("the session is not known")
+		c.mu.Lock()
+		c.main, c.kept = nil, kept
+		c.mu.Unlock()
+		return false
+	}
+	c.hello = p
+	c.send(text, nil)
+	l := c.link()
+	c.work.Go(func() { c.pump(l) })
+	return true
+}
+
+// join opens the link to the node of the session. What it sends is not read yet.
 func (c *connection) join(node *fleet.Record, takesOver bool) error {
 	l, err := c.gateway.client.Open(node.Address(), fleet.Opening{Session: c.id, Credential: c.credential,
 		Epoch: c.kept.Epoch, TakesOver: takesOver})
@@ -375,9 +404,6 @@ func (c *connection) join(node *fleet.Record, takesOver bool) error {
 	c.mu.Lock()
 	c.main, c.node = l, *node
 	c.mu.Unlock()
-	if c.hello == nil { // else the handshake comes first
-		c.work.Go(func() { c.pump(l) })
-	}
 	return nil
 }
 
@@ -444,6 +470,9 @@ func (c *connection) start(m *wire.Message, data []byte, of subject) {
 	c.pass(l, data)
 }
 
+// maxKnown is how many processes that have not ended, as far as the connection knows, are told as lost.
+const maxKnown = 4096
+
 // expect notes a request that the node will answer, unless it is lost.
 func (c *connection) expect(id wire.ID, p pending) *executor.LostError {
 	c.mu.Lock()
@@ -451,7 +480,7 @@ func (c *connection) expect(id wire.ID, p pending) *executor.LostError {
 	if c.lost == nil {
 		p.of.Args, p.of.Confine = nil, nil
 		c.pending[id] = p
-		if p.of.ProcessID != "" && p.method != "process/start" {
+		if p.of.ProcessID != "" && p.method != "process/start" && len(c.known) < maxKnown {
 			c.known[p.of.ProcessID] = max(c.known[p.of.ProcessID], p.of.AfterSeq)
 		}
 	}

@@ -55,7 +55,7 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 	if g.sessions, g.starts, err = fleet.Buckets(ctx, conn); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	if g.client, err = link.NewClient(conn); err != nil {
+	if g.client, err = link.NewClient(conn, false); err != nil {
 		return nil, err //nolint:wrapcheck // likewise
 	}
 	if g.registry, err = fleet.NewRegistry(ctx, conn, g.client); err != nil {

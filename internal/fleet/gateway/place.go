@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
+	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -97,28 +99,33 @@ func (c *connection) greet() error {
 		return fmt.Errorf("cannot greet: %w", err)
 	}
 	first, err := wire.Request(wire.Number(0), "initialize", params, wire.Trace{})
-	if err == nil {
-		err = l.Write(first)
-	}
-	if err == nil {
-		err = l.Write([]byte(`{"method":"initialized"}`))
-	}
 	if err != nil {
 		return err //nolint:wrapcheck // it says what failed
 	}
-	text, err := l.Read()
-	if err != nil {
-		return err //nolint:wrapcheck // likewise
-	}
-	m, err := wire.DecodeMessage(text)
+	m, _, err := c.exchange(l, first)
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // likewise
+		return err
 	case m.Kind == wire.KindError:
 		return m.Error
 	}
+	c.pass(l, []byte(`{"method":"initialized"}`))
 	c.work.Go(func() { c.pump(l) })
 	return nil
+}
+
+// exchange sends the first request on a link and reads its answer.
+func (c *connection) exchange(l *link.Link, request []byte) (m *wire.Message, text []byte, err error) {
+	late := time.AfterFunc(nodeTime, func() { l.Cut("the node does not answer") })
+	defer late.Stop()
+	if err := l.Write(request); err != nil {
+		return nil, nil, err //nolint:wrapcheck // it says what failed
+	}
+	if text, err = l.Read(); err != nil {
+		return nil, nil, err //nolint:wrapcheck // likewise
+	}
+	m, err = wire.DecodeMessage(text)
+	return m, text, err //nolint:wrapcheck // likewise
 }
 
 // keyed prepares a start with a key that is performed once. It reports true if that was answered: it was performed

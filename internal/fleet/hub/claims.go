@@ -141,11 +141,13 @@ func limitNode(c *jwt.UserClaims, shared bool) {
 	name, p := c.Name, &c.Permissions
 	c.Tags.Add(nodeTag)
 	pub := jwt.StringList{"sp.own.down.*." + name, "sp.own.life." + name}
-	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*"}
+	sub := jwt.StringList{"sp.own.up." + name + ".*", "sp.own.ask.*", "sp.own.life." + name}
 	if shared {
 		c.Tags.Add(sharedTag)
-		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name}
-		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*"}
+		// No tenant is called NODES: these are calls about the node by who has its credentials.
+		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name, "sp.all.NODES.up." + name + ".*"}
+		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*", "sp.all.life." + name,
+			"sp.all.NODES.down.*." + name}
 	}
 	p.Pub.Allow = append(pub, "$KV.nodes."+name, "$JS.API.INFO", "$JS.API.STREAM.INFO.KV_nodes",
 		"$JS.API.STREAM.CREATE.KV_nodes", "$JS.API.DIRECT.GET.KV_nodes.$KV.nodes."+name)

@@ -300,7 +300,13 @@ func TestReadCreds(t *testing.T) {
 			t.Errorf("%.20q: %+v", text, got)
 		}
 	}
-	if _, err := ReadCreds(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := ReadCreds(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Error(err)
+	}
+	if err := os.Chmod(creds["a"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadCreds(creds["a"]); err == nil || !strings.Contains(err.Error(), "everybody") {
+		t.Errorf("a file that everybody reads: %v", err)
 	}
 }

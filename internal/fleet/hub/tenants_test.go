@@ -134,19 +134,19 @@ func TestNodePermissions(t *testing.T) {
 	creds := tenants(t, store, "a", "m@a", "n@", "b")
 	id := accountOf(t, store, "a")
 	for _, test := range []struct {
-		node             string
-		pub, sub         []string // allowed
-		nopub, nosub     []string
-		own, foreign, is string
+		node         string
+		pub, sub     []string // allowed
+		nopub, nosub []string
 	}{
 		{node: "m", pub: []string{"sp.own.down.C.m", "sp.own.life.m", "$KV.nodes.m"},
-			sub: []string{"sp.own.up.m.*", "sp.own.up.m.C", "sp.own.ask.*", "_INBOX.m.>"},
+			sub: []string{"sp.own.up.m.*", "sp.own.up.m.C", "sp.own.ask.*", "sp.own.life.m", "_INBOX.m.>"},
 			nopub: []string{"sp.own.down.C.x", "sp.own.life.x", "sp.own.up.m.C", "sp.own.ask.C", "sp.all.up.n.C",
 				"sp.all.ask.C", "sp.all.life.m", "sp.all.down.C.m", "$KV.nodes.x", "$KV.sessions.m", "x"}},
-		{node: "n", pub: []string{"sp.all." + id + ".down.C.n", "sp.all.life.n", "$KV.nodes.n"},
-			sub: []string{"sp.all.*.up.n.*", "sp.all." + id + ".up.n.C", "sp.all.*.ask.*", "_INBOX.n.>"},
+		{node: "n", pub: []string{"sp.all." + id + ".down.C.n", "sp.all.life.n", "$KV.nodes.n", "sp.all.NODES.up.n.C"},
+			sub: []string{"sp.all.*.up.n.*", "sp.all." + id + ".up.n.C", "sp.all.*.ask.*", "sp.all.life.n",
+				"sp.all.NODES.down.*.n", "_INBOX.n.>"},
 			nopub: []string{"sp.all." + id + ".down.C.x", "sp.all.life.x", "sp.all." + id + ".up.n.C",
-				"sp.all." + id + ".ask.C", "sp.own.life.n", "$KV.nodes.x", "x"}},
+				"sp.all." + id + ".ask.C", "sp.all.NODES.up.x.C", "sp.all.NODES.ask.C", "sp.own.life.n", "$KV.nodes.x", "x"}},
 	} {
 		t.Run(test.node, func(t *testing.T) {
 			c := mustDial(t, h.URL(), creds[test.node])
@@ -156,7 +156,7 @@ func TestNodePermissions(t *testing.T) {
 				"$JS.API.DIRECT.GET.KV_nodes.$KV.nodes.x", "$SYS.REQ.CLAIMS.UPDATE", "_INBOX.x.y")
 			nosub := append(test.nosub, ">", "*", "sp.>", "sp.*.>", "sp.own.>", "sp.own.up.*.*", "sp.own.up.x.*",
 				"sp.own.down.>", "sp.own.life.*", "sp.all.>", "sp.all.*.up.*.*", "sp.all.*.up.x.*",
-				"sp.all.*.down.>", "sp.all.life.*", "sp.all.*.>", "_INBOX.>", "_INBOX.x.>", "$KV.>", "$JS.>", "$SYS.>")
+				"sp.all.*.down.>", "sp.all.*.down.*.n", "sp.all.NODES.down.*.x", "sp.all.life.*", "sp.all.*.>", "_INBOX.>", "_INBOX.x.>", "$KV.>", "$JS.>", "$SYS.>")
 			check := func(subjects []string, do func(string), allowed bool) {
 				t.Helper()
 				for _, s := range subjects {

@@ -24,6 +24,7 @@ type Transport interface {
 // A Client opens links to nodes and calls them. Make one with NewClient.
 type Client struct {
 	transport Transport
+	operator  bool
 	stops     []func()
 
 	mu       sync.Mutex
@@ -39,11 +40,12 @@ type channel struct {
 	done func(from Address, f frame) // of a call
 }
 
-// NewClient returns a Client. The caller must call Close.
-func NewClient(t Transport) (*Client, error) {
-	c := &Client{transport: t, channels: make(map[uint64]*channel)}
-	for _, scope := range []Scope{Own, Shared} {
-		stop, err := t.Subscribe(scope.subject("down", t.ID(), "*"), c.receive)
+// NewClient returns a Client. With operator it is one of a shared node, in the account of that. The caller must call
+// Close.
+func NewClient(t Transport, operator bool) (*Client, error) {
+	c := &Client{transport: t, operator: operator, channels: make(map[uint64]*channel)}
+	for _, subject := range c.downs() {
+		stop, err := t.Subscribe(subject, c.receive)
 		if err != nil {
 			c.Close()
 			return nil, err //nolint:wrapcheck // it says what failed
@@ -80,7 +82,7 @@ func (c *Client) endLinks(match func(Address) bool, why error) {
 
 // receive takes what a node sends.
 func (c *Client) receive(subject string, data []byte) {
-	a, ok := from(subject)
+	a, ok := c.from(subject)
 	f, err := decodeFrame(data)
 	if !ok || err != nil {
 		return
@@ -104,7 +106,7 @@ func (c *Client) receive(subject string, data []byte) {
 }
 
 func (c *Client) send(to Address, f frame) error {
-	subject := to.Scope.subject("up", to.Node, c.transport.ID())
+	subject := c.up(to)
 	data := f.append(make([]byte, 0, frameHead+len(f.body)))
 	err := c.transport.Publish(subject, data)
 	if err != nil && f.kind == kindClose {
@@ -188,7 +190,7 @@ type answer struct {
 // Call calls a node and waits for its answer, until ctx ends. A node that is not there does not answer.
 func (c *Client) Call(ctx context.Context, to Address, method string, params, result any) error {
 	answered := make(chan answer, 1)
-	number, err := c.request(to.Scope.subject("up", to.Node, c.transport.ID()), method, params,
+	number, err := c.request(c.up(to), method, params,
 		func(a Address, got answer) {
 			select {
 			case answered <- got:

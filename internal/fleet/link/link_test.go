@@ -144,7 +144,7 @@ func pair(t *testing.T, n *network) (*Client, *end, <-chan *Link, *Node) {
 		t.Fatal(err)
 	}
 	from := n.end("c1")
-	c, err := NewClient(from)
+	c, err := NewClient(from, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Operator stands in the place of an account for clients of a shared node which are users of its own account. It is the
+// name of no account of a tenant.
+const Operator = "NODES"
+
 // A Scope says for whom a node works.
 type Scope string
 
@@ -78,9 +82,28 @@ func (s Scope) peer(subject string) (p Peer, ok bool) {
 	return p, len(words) == 5 && words[2] == "up" || len(words) == 4 && words[2] == "ask"
 }
 
+// up is where a client sends to a node.
+func (c *Client) up(to Address) string {
+	if c.operator {
+		return to.Scope.subject(Operator, "up", to.Node, c.transport.ID())
+	}
+	return to.Scope.subject("up", to.Node, c.transport.ID())
+}
+
+// downs are the subjects on which a client gets frames.
+func (c *Client) downs() []string {
+	if c.operator {
+		return []string{Shared.subject(Operator, "down", c.transport.ID(), "*")}
+	}
+	return []string{Own.subject("down", c.transport.ID(), "*"), Shared.subject("down", c.transport.ID(), "*")}
+}
+
 // from reads which node has sent a message to a client.
-func from(subject string) (a Address, ok bool) {
+func (c *Client) from(subject string) (a Address, ok bool) {
 	words := strings.Split(subject, ".")
+	if c.operator && len(words) > 2 {
+		words = append(words[:2:2], words[3:]...)
+	}
 	if len(words) != 5 {
 		return a, false
 	}

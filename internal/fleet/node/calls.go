@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,9 @@ func perform[P any](params json.RawMessage, with func(P) (any, error)) (any, err
 	return with(p)
 }
 
+// maxListed is how many sessions one answer has: the newest ones.
+const maxListed = 5000
+
 // list returns the sessions of an account.
 func (n *Node) list(p link.Peer) []fleet.Session {
 	list := []fleet.Session{}
@@ -75,7 +79,8 @@ func (n *Node) list(p link.Peer) []fleet.Session {
 		}
 		list = append(list, fleet.Session{ID: s.ID, Node: n.opts.Name, State: state, Started: s.Started.UnixMilli()})
 	}
-	return list
+	slices.SortFunc(list, func(a, b fleet.Session) int { return cmp.Compare(b.Started, a.Started) })
+	return list[:min(len(list), maxListed)]
 }
 
 // kill ends a session of an account.
@@ -95,7 +100,7 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 	n.mu.Lock()
 	if epoch > n.record.Epoch {
 		n.mu.Unlock()
-		return nil, errForm // nobody has seen it
+		return nil, errForm // no client has seen it
 	}
 	if epoch == n.record.Epoch {
 		n.record.Epoch++
@@ -138,6 +143,7 @@ func (n *Node) keep() {
 
 // check looks, after the connection was cut, whether the node was declared lost meanwhile.
 func (n *Node) check() {
+	n.say() // its clients learn that their links have ended
 	ctx, cancel := context.WithTimeout(n.life, 10*time.Second)
 	defer cancel()
 	var k fleet.Kept
@@ -152,7 +158,7 @@ func (n *Node) check() {
 
 // mayDrain returns why a client may not drain the node.
 func (n *Node) mayDrain(p link.Peer) error {
-	if n.opts.Shared && p.Account != "" {
+	if n.opts.Shared && p.Account != link.Operator {
 		return errShared
 	}
 	return nil

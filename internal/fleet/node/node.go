@@ -59,7 +59,7 @@ type Node struct {
 	used     int                    // slots, without reservations
 	reserved map[string]*time.Timer // by session
 	sessions map[string]*attached
-	idle     chan struct{} // closed when no slot is used; nil unless somebody waits
+	idle     chan struct{} // closed when no slot is used; nil unless a drain waits
 	leaving  bool
 }
 
@@ -94,7 +94,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.server.Close())
 	}
-	stop := conn.OnCut(func() {}, func() { n.work.Go(n.check) })
+	stop := conn.OnCut(n.cut, func() { n.work.Go(n.check) })
 	n.work.Go(func() {
 		defer stop()
 		n.beat()
@@ -105,7 +105,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 // maxDetached is how many sessions without a client are kept: those of all tenants.
 const maxDetached = 4096
 
-// register takes the name: it waits whether somebody is heard who has it, and then counts the boot.
+// register takes the name: it waits whether a node is heard that has it, and then counts the boot.
 func (n *Node) register(ctx context.Context) error {
 	heard := make(chan struct{}, 1)
 	stop, err := n.conn.Subscribe(n.record.Address().Scope.Life(n.opts.Name), func(string, []byte) {
@@ -163,6 +163,13 @@ func (n *Node) beat() {
 			return
 		}
 	}
+}
+
+// cut counts that the connection was cut.
+func (n *Node) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.record.Cuts++
 }
 
 func (n *Node) say() {
@@ -262,7 +269,7 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	if old != nil {
 		this.epoch = old.epoch
 	}
-	stale := o.Epoch != 0 && o.Epoch < n.record.Boot
+	stale := o.Epoch != 0 && o.Epoch < n.record.Boot // one that was kept is asked for without it
 	n.mu.Unlock()
 	if stale {
 		l.Cut("the session was one of the node before it was started again")

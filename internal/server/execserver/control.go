@@ -120,7 +120,7 @@ func (p *process) listed() wire.ListedProcess {
 	l.NextSeq, l.Running, l.Closed = p.next, !l.Starting && p.running != nil && !p.exited, p.closed
 	if p.exited {
 		code := p.code
-		l.ExitCode, l.Signal = &code, p.signal
+		l.ExitCode, l.Signal, l.Lost = &code, p.signal, p.lost
 	}
 	return l
 }

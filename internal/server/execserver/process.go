@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
@@ -85,6 +86,10 @@ type process struct {
 	denials  []sandbox.Denial
 	denied   bool
 	outcome  json.RawMessage // nil until it is closed, and where tells is false
+	lost     bool            // a server before this one had it, and its end is not known
+	before   uint64          // bytes of output before the first one of log, for a process of such a server
+
+	saved *durable.Log // that a next server finds; nil for none
 }
 
 // A chunk is a part of the output that has a number: from an offset up to that of the next one.
@@ -110,6 +115,7 @@ func (p *process) abandon() {
 
 // free frees the disk.
 func (p *process) free() {
+	p.saved.Remove()
 	_ = p.log.Close() // a file without a name is gone with the server at the latest
 }
 
@@ -130,6 +136,7 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start, once *start) {
 	if p.most > 0 {
 		p.limit = time.AfterFunc(p.most, func() { p.stop() })
 	}
+	p.saves(p.running.Sandbox().Level)
 	close(p.started)
 	go p.follow()
 	if p.session.isStopped() {
@@ -148,6 +155,9 @@ func (p *process) start(c *connection, id wire.ID, s *wire.Start, once *start) {
 // begin has the process run, if the server lets it.
 func (p *process) begin(s *wire.Start) (failure *wire.Error) {
 	server := p.session.server
+	if p.session.lost {
+		return refuse("the session was lost with the server that had it; start a new one")
+	}
 	if p.session.isStopped() || !server.enter() {
 		return server.ending()
 	}
@@ -239,6 +249,7 @@ func (p *process) follow() {
 				t.Stop()
 			}
 		}
+		p.save(durable.End, seq, outcome)
 		p.spec, p.denials, p.outcome = nil, nil, outcome // the first two only the exit needed
 		return wire.Closed{ProcessID: p.id, Seq: seq, Outcome: outcome}
 	}, nil)
@@ -270,8 +281,10 @@ func (p *process) onExit(code, signal int) {
 		}
 		p.exited, p.code, p.signal = true, code, osprocess.SignalName(signal)
 		p.denied = p.wasDenied()
-		return &wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied,
+		exited := wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied,
 			Signal: p.signal}
+		p.save(durable.Exit, seq, exited)
+		return &exited
 	}, nil)
 }
 
@@ -326,6 +339,10 @@ func (c *connection) notify(method string, params any) {
 
 // keep keeps a chunk for reads.
 func (p *process) keep(c chunk, data []byte) {
+	if p.saved != nil {
+		p.saved.Write(durable.Frame{Kind: durable.Output, Number: c.seq, Before: p.end, Data: data,
+			Stream: byte(slices.Index(streamNames[:], c.stream))})
+	}
 	p.log.Write(executor.Stdout, data) // the chunks have the streams
 	p.end += uint64(len(data))
 	p.chunks = append(p.chunks, c)
@@ -376,7 +393,7 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 	defer p.mu.Unlock()
 	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed,
 		SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox()),
-		Outcome: p.outcome}
+		Outcome: p.outcome, Lost: p.lost}
 	if p.exited {
 		code := p.code
 		page.ExitCode = &code
@@ -411,7 +428,7 @@ func (p *process) part(r *wire.Read, page *wire.ReadResult) ([]wire.Chunk, bool)
 	page.TruncatedBefore, page.TruncatedBytes = 0, 0
 	if r.AfterSeq < gone {
 		// the newest chunk is always kept
-		page.TruncatedBefore, page.TruncatedBytes = p.chunks[first].seq, p.offset(first)
+		page.TruncatedBefore, page.TruncatedBytes = p.chunks[first].seq, p.before+p.offset(first)
 	}
 	first += sort.Search(len(p.chunks)-first, func(i int) bool { return p.chunks[first+i].seq > r.AfterSeq })
 	last, most := len(p.chunks), uint64(math.MaxUint64)

@@ -174,7 +174,7 @@ func (c *connection) tryRun(ctx context.Context, from *origin, p *wire.RunStart,
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, error) {
 	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin,
 		RequireSandbox: s.opts.RequireSandbox,
-		Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
+		Screen:         p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient,
 		Unattended: p.Unattended, Stage: p.Stage.Staging("")}
 	if p.AskWrites {
 		q.Args = append([]string{"--ask-writes"}, p.Args...)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/run/records"
@@ -58,6 +59,9 @@ type Options struct {
 	// Managed is the directory of the managed configuration, which bounds processes, files and HTTP
 	// requests as it bounds runs; empty is that of the system.
 	Managed string
+	// Durable keeps the output of processes and runs, and what is known of them, for the next server, which
+	// has them in sessions and runs that can be read. The caller closes it after the Server. Nil keeps nothing.
+	Durable *durable.Store
 	// Leftovers records what runs, so that the next server ends what is left of it when this one is killed. The
 	// caller closes it after the Server. Nil records nothing.
 	Leftovers *osprocess.Leftovers
@@ -135,6 +139,8 @@ type Server struct {
 	sessions    map[string]*session // that can be resumed
 	origins     map[string]*origin  // by the IDs of their sessions
 	connections map[*connection]struct{}
+
+	reviving sync.Mutex // held while a session is made of logs
 }
 
 // New returns a Server. The caller must call Close.
@@ -150,8 +156,10 @@ func New(opts Options) *Server {
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
 	s.exec.Left = opts.Leftovers
-	if dir := opts.Leftovers.Dir(); dir != "" {
-		s.opts.Hidden = append(slices.Clone(opts.Hidden), dir)
+	for _, dir := range []string{opts.Leftovers.Dir(), opts.Durable.Dir()} {
+		if dir != "" {
+			s.opts.Hidden = append(slices.Clone(s.opts.Hidden), dir)
+		}
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
@@ -261,6 +269,7 @@ func (s *Server) open(c *connection) (*session, *wire.Error) {
 // resume gives a connection a session that has none, or with takeOver that of another one, which it
 // cuts. A session of another credential is as unknown as one that does not exist.
 func (s *Server) resume(c *connection, id string, takeOver bool) (*session, *wire.Error) {
+	s.revive(id, c.credential)
 	for {
 		s.mu.Lock()
 		ses := s.sessions[id]

@@ -197,6 +197,32 @@ func TestManyDetached(t *testing.T) {
 	}
 }
 
+// TestEndedIsLeft: a connection that waits for the one that has a session hears when that has left, also when
+// the session ends meanwhile.
+func TestEndedIsLeft(t *testing.T) {
+	server := New(Options{})
+	defer func() { _ = server.Close() }()
+	first, second := newConnection(server, newScript(), ""), newConnection(server, newScript(), "")
+	defer first.finish()
+	defer second.finish()
+	ses, failure := server.open(first)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	other, left := ses.attach(second)
+	server.mu.Lock()
+	server.unlist(ses)
+	server.mu.Unlock()
+	if server.detached(ses); other != first {
+		t.Error("the session was not taken")
+	}
+	<-left
+	if _, failure := server.resume(second, ses.id, true); failure == nil {
+		t.Error("it is resumed")
+	}
+	server.retire(ses)
+}
+
 func manyDetached(t *testing.T, option, most int) {
 	synctest.Test(t, func(t *testing.T) {
 		server := New(Options{MaxDetached: option})

@@ -36,6 +36,7 @@ type session struct {
 	credential string
 	origin     *origin
 	sharing    local.Sharing // starts its processes
+	lost       bool          // a server before this one had it: it starts nothing
 
 	mu         sync.Mutex
 	holder     *connection   // has it; nil for none

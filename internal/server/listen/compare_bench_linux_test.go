@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/test/e2e"
@@ -44,6 +45,12 @@ func serveMain() error {
 			return err
 		}
 		defer o.Server.Leftovers.Close() //nolint:errcheck // the process ends
+	}
+	if kept := os.Getenv(durableEnv); kept != "" {
+		if o.Server.Durable, err = durable.Open(kept); err != nil {
+			return err
+		}
+		defer o.Server.Durable.Close() //nolint:errcheck // as above
 	}
 	return Run(context.Background(), o)
 }

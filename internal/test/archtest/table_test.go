@@ -91,6 +91,9 @@ var layers = map[string]int{
 	"internal/run/records":     layerFacts,
 	"internal/run/tracing":     layerRooms,
 	"internal/run/process":     layerFacts,
+	"internal/run/durable":     layerFacts,
+	"internal/fleet/bus":       layerWords,
+	"internal/fleet/link":      layerFacts,
 	"internal/server/files":    layerFacts,
 	"internal/server/stages":   layerFacts,
 	"network/inspect":          layerFacts,
@@ -136,8 +139,10 @@ var layers = map[string]int{
 
 	"client":                 layerDoors,
 	"internal/cli/explain":   layerDoors,
-	"internal/fleet":         layerDoors,
+	"internal/fleet":         layerTools,
 	"internal/fleet/hub":     layerServers,
+	"internal/fleet/node":    layerDoors,
+	"internal/fleet/gateway": layerDoors,
 	"internal/server/listen": layerQuestions,
 
 	"internal/cli/args":       layerArgs,
@@ -169,8 +174,8 @@ var testOnly = map[string]bool{
 
 // doors and sinks are the rooms of those kinds.
 var (
-	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet", "internal/server/mcp",
-		"internal/server/listen"}
+	doors = []string{"internal/settings/config", "internal/server/console", "internal/fleet/gateway",
+		"internal/fleet/node", "internal/fleet/hub", "internal/server/mcp", "internal/server/listen"}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
 
@@ -191,7 +196,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{"unified", "client", "internal/cli/explain", "internal/settings/config",
-			"internal/server/console", "internal/fleet", "internal/server/mcp", "internal/cli", "internal/cli/args",
+			"internal/server/console", "internal/fleet/gateway", "internal/server/mcp", "internal/cli", "internal/cli/args",
 			"internal/cli/sessions", "internal/cli/stages", "internal/cli/audits", "internal/cli/consoles",
 			"cmd/sallyport", "internal/test/e2e", "internal/test/archtest", "internal/run/runs"},
 		to:     []string{rootRoom},
@@ -272,6 +277,7 @@ var testModules = map[string]string{
 	"github.com/rogpeppe/go-internal": "command lines tested as text",
 	"go.opentelemetry.io/proto/otlp":  "the definition of OTLP, for a collector",
 	"go.uber.org/goleak":              "goroutines that a test leaves behind",
+	"go.yaml.in/yaml/v3":              "the files for Kubernetes and Compose",
 	"google.golang.org/protobuf":      "messages of OTLP",
 	"pgregory.net/rapid":              "properties over drawn values",
 }
@@ -296,6 +302,7 @@ var roomModules = map[string][]string{
 	"github.com/coder/websocket":             {"internal/server/wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/server/mcp"},
 	"github.com/google/jsonschema-go":        {"internal/server/mcp"}, // tests of its schemas
+	"github.com/nats-io/nats.go":             {"internal/fleet/bus"},
 	"github.com/nats-io/nats-server/v2":      {"internal/fleet/hub"},
 	"github.com/nats-io/jwt/v2":              {"internal/fleet/hub"},
 	"github.com/nats-io/nkeys":               {"internal/fleet/hub"},

@@ -284,7 +284,7 @@ func TestChecksFindTwice(t *testing.T) {
 	}{
 		{name: "room on root", pkg: pkg{name: "internal/linux", imports: []string{modulePath}}, want: "the root tells the story"},
 		{name: "door on door", want: "a door translates",
-			pkg: pkg{name: "internal/server/console", imports: []string{m + "internal/fleet"}}},
+			pkg: pkg{name: "internal/server/console", imports: []string{m + "internal/fleet/gateway"}}},
 		{name: "launch on a room", pkg: pkg{name: "internal/linux/launch", imports: []string{m + "sandbox"}}, want: "no Go runtime"},
 		{name: "sandbox on a room", pkg: pkg{name: "sandbox", imports: []string{m + "internal/strict"}}, want: "rest on nothing"},
 		{name: "sink on a sink", pkg: pkg{name: "audit", imports: []string{m + "recording"}}, want: "a sink hears"},
