@@ -164,7 +164,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 }
 
 // Record has what runs be recorded in l. It is called before the first run starts.
-func (t *Table) Record(l *process.Leftovers) { t.exec.Left = l }
+func (t *Table) Record(l *process.Leftovers) { t.exec.Started = l.Add }
 
 // Reserve gives an owner a number for a run, which is started with Start. One call of that, or of Release,
 // must follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed

@@ -155,7 +155,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[string]*origin),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
-	s.exec.Left = opts.Leftovers
+	s.exec.Started = opts.Leftovers.Add
 	for _, dir := range []string{opts.Leftovers.Dir(), opts.Durable.Dir()} {
 		if dir != "" {
 			s.opts.Hidden = append(slices.Clone(s.opts.Hidden), dir)
