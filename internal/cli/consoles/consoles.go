@@ -268,7 +268,7 @@ func methods(env *Env, h *history, watch *listen.QuestionWatch) map[string]conso
 	m, q := &machine{env}, questions{watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
-		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,
+		"history/list": h.list, "history/read": h.read, "history/output": h.output, "config/allow": h.allow,
 		"recording/list": m.recordings, "recording/read": m.recording,
 		"machine/read": m.read, "approval/revoke": m.revoke,
 	}

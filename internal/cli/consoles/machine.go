@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -144,7 +145,7 @@ func (m *machine) recordings(context.Context, json.RawMessage) (any, error) {
 	}{all}, nil
 }
 
-// maxPart is how many bytes of a recording one answer has.
+// maxPart is how many bytes of a file one answer has.
 const maxPart = 1 << 20
 
 // recording is recording/read.
@@ -157,8 +158,14 @@ func (m *machine) recording(_ context.Context, params json.RawMessage) (any, err
 		return nil, err
 	}
 	f, err := m.store().Open(p.Name)
+	return partOf(f, err, p.From, console.Refused(wire.CodeNotFound, "no recording has this name",
+		"unknownRecording"))
+}
+
+// partOf answers with a part of a file that was opened, and closes it; unknown is for one that does not exist.
+func partOf(f *os.File, err error, from int64, unknown *wire.Error) (any, error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, console.Refused(wire.CodeNotFound, "no recording has this name", "unknownRecording")
+		return nil, unknown
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +175,7 @@ func (m *machine) recording(_ context.Context, params json.RawMessage) (any, err
 	if err != nil {
 		return nil, err
 	}
-	part, err := io.ReadAll(io.NewSectionReader(f, max(p.From, 0), maxPart))
+	part, err := io.ReadAll(io.NewSectionReader(f, max(from, 0), maxPart))
 	if err != nil {
 		return nil, err
 	}

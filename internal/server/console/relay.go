@@ -38,6 +38,7 @@ var reads = map[string][]string{
 	"sandbox/list": nil, "stage/list": nil, "stage/changes": {"stageId", "paths", "after"},
 	"stage/diff": {"stageId", "paths", "from"}, "question/list": {"since", "waitMs"},
 	"history/list": {"before", "limit", "search", "since", "waitMs"}, "history/read": {"id"},
+	"history/output": {"id", "from"},
 	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
 }
 
