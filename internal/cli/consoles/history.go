@@ -13,6 +13,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,10 +22,10 @@ import (
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
-	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -44,16 +46,24 @@ type tally struct {
 	runs int
 }
 
-// follow follows the logs, and counts their runs, until end is called.
+// follow follows the logs, the recordings and the settings, and counts the runs, until end is called.
 func (h *history) follow() (end func(), err error) {
-	dirs := args.AuditDirs(h.env.Env)
-	if dir, err := audit.DefaultDir(); len(dirs) == 0 && err == nil {
-		if root, err := safefile.MakeDirs(dir); err == nil { // without it the first run of all is not told
+	log, _ := audit.DefaultDir() // without a state directory there is nothing to see
+	recorded, _ := (&machine{env: h.env}).store().Path()
+	for _, dir := range []string{log, recorded} {
+		if root, err := safefile.MakeDirs(dir); err == nil { // else the first one of all is not told
 			_ = root.Close()
 		}
-		dirs = append(dirs, dir)
 	}
-	stop, err := listen.WatchDirs(dirs, h.changes.Tell)
+	user, _ := dirs.Config(h.env.Variable) // empty where there is none
+	fixed := []string{recorded, filepath.Dir(user), filepath.Join(filepath.Dir(log), "trust"),
+		filepath.Join(h.env.Dir, ".sallyport"), filepath.Join(h.env.Managed, "managed.d")}
+	for _, dir := range []string{user, h.env.Managed} {
+		fixed = append(fixed, dir, filepath.Join(dir, "rules"))
+	}
+	fixed = slices.DeleteFunc(fixed, func(dir string) bool { return !filepath.IsAbs(dir) })
+	stop, err := dirs.Watch(func() []string { return append(args.AuditDirs(h.env.Env), fixed...) },
+		h.changes.Tell)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +190,10 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 		Total   int        `json:"total,omitempty"` // missing until it is known, and for a search
 		Version string     `json:"version"`
 	}{Runs: []recorded{}}
-	waiting, cancel := context.WithTimeout(ctx, waitOf(&p.ListWait))
-	defer cancel()
-	for {
-		changed := h.changes.Next()
-		answer.Version = h.version()
-		if answer.Version != p.Since || !runs.Await(waiting, []<-chan struct{}{changed}) {
-			break
-		}
-	}
+	answer.Version = await(ctx, &p.ListWait, func() (string, []<-chan struct{}) {
+		changed := []<-chan struct{}{h.changes.Next()}
+		return h.version(), changed
+	})
 	last, most := "", args.ShownRuns(h.env.Env)
 	if p.Search == "" && h.isReady() {
 		answer.Total = min(h.count(), most)
