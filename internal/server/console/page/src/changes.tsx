@@ -20,7 +20,8 @@ interface Stage {
 }
 
 interface Change {
-  path: string;
+  path: string; // relative to the root
+  root: string;
   kind: string;
   file?: string;
   from?: string;
@@ -110,7 +111,9 @@ export function StageView({ id }: { id: string }): JSX.Element {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState("");
   const changes = got.value?.changes;
-  const page = changes?.slice(0, 500);
+  const page = changes?.slice(0, 500).map((c) => ({ ...c, at: place(c.root, c.path) }));
+  const inside = `${stage?.workspace}/`;
+  const shown = (at: string): string => (at.startsWith(inside) ? at.slice(inside.length) : at);
   const toggle = (path: string, on: boolean): void => {
     const next = new Set(selected);
     if (on) next.add(path);
@@ -132,22 +135,23 @@ export function StageView({ id }: { id: string }): JSX.Element {
             done={reload} />
           <ul class="list changes">
             {page.map((c) => (
-              <li class="row change" data-testid="change" data-path={c.path} key={c.path}>
+              <li class="row change" data-testid="change" data-path={c.at} key={c.at}>
                 <div class="change-line">
-                  <input type="checkbox" data-testid="change-select" aria-label={`Select ${c.path}`}
-                    disabled={viewOnly} checked={selected.has(c.path)}
-                    onChange={(e) => toggle(c.path, e.currentTarget.checked)} />
-                  <button class="change-open" aria-expanded={open === c.path}
-                    onClick={() => setOpen(open === c.path ? "" : c.path)}>
+                  <input type="checkbox" data-testid="change-select" aria-label={`Select ${shown(c.at)}`}
+                    disabled={viewOnly} checked={selected.has(c.at)}
+                    onChange={(e) => toggle(c.at, e.currentTarget.checked)} />
+                  <button class="change-open" aria-expanded={open === c.at}
+                    onClick={() => setOpen(open === c.at ? "" : c.at)}>
                     <span class={`letter ${letters[c.kind] ?? ""}`}
                       title={c.kind}>{letters[c.kind] ?? "?"}</span>
-                    <code>{c.from ? <><Foreign text={c.from} /> → </> : null}<Foreign text={c.path} /></code>
+                    <code>{c.from ? <><Foreign text={shown(place(c.root, c.from))} /> → </> : null}
+                      <Foreign text={shown(c.at)} /></code>
                     <span class="dim">{c.entries ? plural(c.entries, "entry").replace("entrys", "entries")
                       : c.size === undefined ? "" : bytes(c.size)}</span>
                     {c.runs_later ? <span class="badge warn">runs later</span> : null}
                   </button>
                 </div>
-                {open === c.path ? <Diff id={id} path={c.path} /> : null}
+                {open === c.at ? <Diff id={id} path={c.at} /> : null}
               </li>
             ))}
           </ul>
@@ -165,6 +169,11 @@ export function StageView({ id }: { id: string }): JSX.Element {
       )}
     </View>
   );
+}
+
+// place returns the absolute path of a change, by which a stage finds it in each of its roots.
+function place(root: string, path: string): string {
+  return path === "." ? root : `${root}/${path}`;
 }
 
 type Ask = { what: "apply" | "force" | "discard"; paths: string[] };

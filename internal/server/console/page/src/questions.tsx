@@ -327,8 +327,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
       {list.error !== undefined ? <Failed error={list.error} /> : questions === undefined ? <Loading />
         : null}
       {questions?.length === 0 ? (
-        <Empty title="No open questions" command={"sallyport run --ask-in-console -- make deploy"}>
-          <p>Commands that need an approval are shown here, and wait for your answer. Try one:</p>
+        <Empty title="No open questions" command={"sallyport run -a untrusted --ask-in-console -- make deploy"}>
+          <p>Commands that need an approval are shown here, and wait for your answer. Have an agent run one:</p>
         </Empty>
       ) : null}
       <div class="stack" ref={ref}>

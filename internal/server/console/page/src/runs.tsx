@@ -19,7 +19,7 @@ interface Summary {
   signal?: number | string;
   durationMs: number;
   denials: number;
-  staged?: unknown;
+  staged?: number;
 }
 
 interface HistoryList {
@@ -226,7 +226,7 @@ function Allow({ id, close }: { id: string; close(): void }): JSX.Element | null
     close();
     if (!yes) return;
     wire.call("config/allow", { id, confirm: plan.digest }).then(
-      () => tell(`Written: ${plan.file}. It counts from the next run on.`), tellError,
+      () => tell("Written, and trusted from the next run on."), tellError,
     );
   };
   return (
@@ -250,7 +250,7 @@ function Rest({ h }: { h: History }): JSX.Element {
     stage } = h.result ?? {};
   return (
     <>
-      {stage === undefined ? null : (
+      {stage === undefined || !h.run.staged ? null : (
         <section class="card">
           <h2>Changes</h2>
           <p>What it changed is in the stage <a href={`#/changes/${encodeURIComponent(stage.id)}`}><Foreign
