@@ -4,10 +4,8 @@
 package browser
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image"
 	"image/gif"
@@ -83,30 +81,6 @@ func (s *seat) agent(to *tape, words ...string) (end func() int) {
 	}
 }
 
-// alive starts a command in the project, and returns when it runs. The end returns what it says of itself.
-func (s *seat) alive() (end func() string) {
-	s.t.Helper()
-	cmd, said := s.command("run", "--", "sh", "-c", "echo up; read line"), new(safeBuffer)
-	cmd.Stderr = said
-	in, err := cmd.StdinPipe()
-	out, failed := cmd.StdoutPipe()
-	if err = errors.Join(err, failed); err == nil {
-		err = cmd.Start()
-	}
-	if err == nil {
-		_, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return func() string {
-		_ = in.Close()
-		_ = cmd.Wait() // read fails at the end of the input
-		return said.String()
-	}
-}
-
 // frames are pictures of a page, for a GIF.
 type frames struct{ gif.GIF }
 
@@ -135,7 +109,6 @@ func TestWalk(t *testing.T) {
 	s.write("CHANGELOG.md", "# Changes\n\n## Next\n\n- Carts keep their items for a week.\n")
 	s.write("release.sh", release)
 	s.write(s.home+"/site/index.md", "# The shop\n")
-	other := s.alive()
 	p := open(t, s.console())
 	p.size(1000, 720)
 	p.view("questions")
@@ -188,9 +161,6 @@ func TestWalk(t *testing.T) {
 	p.gone("change")
 	page.add(p, 3*time.Second)
 	s.wantReleased()
-	if said := other(); strings.Contains(said, "quarantined") {
-		t.Errorf("another run in the project: %s", said)
-	}
 	if *update {
 		writeWalk(t, terminal, page)
 	}
