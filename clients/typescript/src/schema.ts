@@ -1664,11 +1664,15 @@ export interface StageDiscardParams {
 
 export type StageDiscardResult = { [name: string]: unknown };
 
-export type StageListParams = { [name: string]: unknown } | null;
+export type StageListParams = {
+  since?: string | null;
+  waitMs?: number | null;
+} | null;
 
 export interface StageListResult {
   omitted?: number;
   stages: StageInfo[];
+  version?: string;
   warning?: string;
 }
 

@@ -1609,6 +1609,7 @@ class StageDiscardParams(TypedDict):
 class StageListResult(TypedDict):
     omitted: NotRequired[int]
     stages: List[StageInfo]
+    version: NotRequired[str]
     warning: NotRequired[str]
 
 
