@@ -311,6 +311,7 @@ export interface ListedRun {
   runId: string;
   running: boolean;
   signal: number;
+  size?: Size;
   startedAtMs: number;
   starting: boolean;
   tty: boolean;
@@ -584,6 +585,11 @@ export interface SandboxParam {
 export interface Shell {
   name: string;
   path: string;
+}
+
+export interface Size {
+  cols: number;
+  rows: number;
 }
 
 export interface StageInfo {

@@ -43,6 +43,7 @@ type Run struct {
 	transient bool
 
 	process atomic.Pointer[executor.Process] // the last one; nil before the first
+	size    atomic.Pointer[sallyport.Size]   // of the terminal; nil without one
 	denied  atomic.Int64                     // accesses so far
 
 	place    *process.Place[*Run]
@@ -161,6 +162,10 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		SessionInfo: sallyport.SessionInfo{
 			ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 		}}})
+	if q.TTY != nil {
+		size := q.TTY.OrUsual()
+		r.size.Store(&size)
+	}
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
@@ -300,13 +305,15 @@ type Info struct {
 	// Now is what it does; the zero value after the end. Denials counts what was denied so far.
 	Now     process.Now
 	Denials int
+	// Size is that of the terminal; nil without one.
+	Size *sallyport.Size
 	// Asks says that a question about it is open, that others than its client can answer.
 	Asks bool
 }
 
 // Info returns what a list shows.
 func (r *Run) Info() Info {
-	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
+	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine(), Size: r.size.Load()}
 	info.Script = r.prepared.Cmd.Script
 	info.ID, info.Running, info.Denials, info.Asks = r.id, !r.over(), int(r.denied.Load()), r.asks()
 	if !info.Running {
@@ -505,7 +512,12 @@ func (r *Run) Screen() (sallyport.Screen, error) {
 // an *Error with the reason NoTerminal or Failed.
 func (r *Run) Resize(size sallyport.Size) error {
 	switch err := r.session.Resize(size); {
-	case err == nil, errors.Is(err, os.ErrProcessDone):
+	case err == nil:
+		size = size.OrUsual()
+		r.size.Store(&size)
+		r.table.changes.Tell()
+		return nil
+	case errors.Is(err, os.ErrProcessDone):
 		return nil
 	case errors.Is(err, errors.ErrUnsupported):
 		return refuse(NoTerminal, "run %s has no terminal; start it with `tty`", r.id)

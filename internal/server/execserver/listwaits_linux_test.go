@@ -17,6 +17,7 @@ type versioned struct {
 		RunID             string
 		Starting, Running bool
 		WaitsFor          string
+		Size              *struct{ Cols, Rows int }
 	}
 	Questions []struct {
 		RunID, Digest string
@@ -162,6 +163,20 @@ func TestListWaitsEnd(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSizeListWaits: who waits for the list of runs is told that a client has changed the size of a terminal.
+func TestSizeListWaits(t *testing.T) {
+	d := drive(t, run(t, runOptions()), nil)
+	id := d.runs(map[string]any{"tty": map[string]int{"cols": 40, "rows": 10}}, "sleep", "1000")
+	list := d.list("run/list")
+	if s := list.Runs[0].Size; s == nil || s.Cols != 40 || s.Rows != 10 {
+		t.Errorf("%+v", s)
+	}
+	comes := d.waits("run/list", list)
+	d.result(new(struct{}), "run/resize", map[string]any{"runId": id, "cols": 100, "rows": 30})
+	d.reaches("run/list", comes, func(l *versioned) bool { return l.Runs[0].Size.Cols == 100 })
+	d.result(new(struct{}), "run/terminate", map[string]any{"runId": id})
 }
 
 // TestStageListWaits: a list of stages that is waited for comes when another process makes a stage, uses it,

@@ -279,7 +279,7 @@ func (c *connection) runList(version string) wire.RunList {
 		l := wire.ListedRun{
 			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
 			LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
-			LastLine: info.LastLine, WaitsFor: waitsFor(&info), Memory: info.Now.Memory,
+			LastLine: info.LastLine, WaitsFor: waitsFor(&info), Memory: info.Now.Memory, Size: info.Size,
 		}
 		l.CPU = inMilliseconds(info.Now.CPU)
 		if info.Running {

@@ -322,6 +322,7 @@ class ListedRun(TypedDict):
     runId: str
     running: bool
     signal: int
+    size: NotRequired[Size]
     startedAtMs: int
     starting: bool
     tty: bool
@@ -591,6 +592,11 @@ class SandboxParam(TypedDict):
 class Shell(TypedDict):
     name: str
     path: str
+
+
+class Size(TypedDict):
+    cols: int
+    rows: int
 
 
 class StageInfo(TypedDict):

@@ -72,7 +72,7 @@ export function Changes(): JSX.Element {
   const list = useCall<StageList>("stage/list", {});
   const stages = list.value === undefined ? undefined : [...list.value.stages].reverse();
   return (
-    <View name="changes" title="Changes" tools={<button onClick={list.reload}>Refresh</button>}>
+    <View name="changes" title="Changes">
       {list.error !== undefined ? <Failed error={list.error} /> : stages === undefined ? <Loading /> : null}
       {list.value?.warning ? <p class="hint"><Foreign text={list.value.warning} /></p> : null}
       {stages?.length === 0 ? (
@@ -108,6 +108,9 @@ export function StageView({ id }: { id: string }): JSX.Element {
   const got = useCall<ChangeList>("stage/changes", params, id + after);
   const stages = useCall<StageList>("stage/list", {});
   const stage = stages.value?.stages.find((s) => s.id === id);
+  useEffect(() => {
+    if (got.value !== undefined) got.reload();
+  }, [stages.value?.version]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState("");
   const changes = got.value?.changes;

@@ -43,6 +43,7 @@ interface Source {
 }
 
 interface Machine {
+  build: string;
   version: string;
   os: string;
   ok: boolean;
@@ -56,13 +57,13 @@ interface Machine {
 }
 
 export function MachineView(): JSX.Element {
-  const got = useCall<Machine & { version: string }>("machine/read", {});
+  const got = useCall<Machine>("machine/read", {});
   const m = got.value;
   return (
     <View name="machine" title="Machine" tools={<button onClick={got.reload}>Check again</button>}>
       {got.error !== undefined ? <Failed error={got.error} /> : m === undefined ? <Loading /> : (
         <div class="stack">
-          <p class="dim">sallyport <Foreign text={m.version} /> on <Foreign text={m.os} /></p>
+          <p class="dim">sallyport <Foreign text={m.build} /> on <Foreign text={m.os} /></p>
           {m.notes.map((n) => <p class="hint"><Foreign text={n} /></p>)}
           <Doctor m={m} />
           <Approvals list={m.approvals} done={got.reload} />

@@ -41,7 +41,7 @@ function Shown({ view, of, questions }: { view: string; of: string;
     case "sessions":
       return of === "" ? <Sessions /> : <TerminalView id={of} key={of} />;
     case "runs":
-      return of === "" ? <Runs tick={questions.value} /> : <RunDetail id={of} key={of} />;
+      return of === "" ? <Runs /> : <RunDetail id={of} key={of} />;
     case "changes":
       return of === "" ? <Changes /> : <StageView id={of} key={of} />;
     case "recordings":

@@ -3,11 +3,10 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RunList } from "./sessions.js";
 import { bytes, duration, plural, time, words } from "./text.js";
 import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall,
   useWire, View } from "./ui.js";
-import { wire } from "./wire.js";
+import { parts, wire } from "./wire.js";
 
 interface Summary {
   id: string;
@@ -25,6 +24,7 @@ interface Summary {
 interface HistoryList {
   runs: Summary[];
   next?: string;
+  total?: number;
   version?: string;
 }
 
@@ -57,9 +57,10 @@ interface History {
   version?: string;
   denials: Denial[];
   allow?: { command?: string; config?: string };
+  output?: number;
 }
 
-export function Runs({ tick }: { tick: unknown }): JSX.Element {
+export function Runs(): JSX.Element {
   const [typed, setTyped] = useState("");
   const [search, setSearch] = useState("");
   const [before, setBefore] = useState<string[]>([]);
@@ -75,12 +76,7 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {}
     : { before: at }) };
   const list = useCall<HistoryList>("history/list", params, JSON.stringify(params));
-  // Sessions and questions tell that runs come and go; others are seen when the window is looked at again.
-  const sessions = useCall<RunList>("run/list");
   const runs = list.value?.runs;
-  useEffect(() => {
-    if (at === undefined && runs !== undefined && list.value?.version === undefined) list.reload();
-  }, [sessions.value, tick]);
   const turn = (to: string[]): void => {
     setBefore(to);
     document.getElementById("view-title")?.scrollIntoView();
@@ -102,7 +98,8 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
         <nav class="buttons pager" aria-label="Pages">
           <button data-testid="newer" disabled={before.length === 0} onClick={() => turn(before.slice(0,
             -1))}>← Newer</button>
-          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}</span>
+          <span class="dim" data-testid="range">{before.length * 100 + 1} to {before.length * 100 +
+            runs.length}{list.value?.total ? ` of ${list.value.total.toLocaleString("en")}` : ""}</span>
           <button data-testid="older" disabled={!list.value?.next} onClick={() => turn([...before,
             list.value!.next!])}>Older →</button>
         </nav>
@@ -139,6 +136,7 @@ export function RunDetail({ id }: { id: string }): JSX.Element {
         <div class="stack" data-testid="run-detail">
           <Head h={h} />
           <Denials h={h} viewOnly={viewOnly} id={id} />
+          {h.output ? <Output id={id} /> : null}
           <Rest h={h} />
         </div>
       )}
@@ -202,6 +200,43 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
       </div>
       {config ? <p class="hint">The same in a terminal: <code><Foreign text={config} /></code></p> : null}
       {open ? <Allow id={id} close={() => setOpen(false)} /> : null}
+    </section>
+  );
+}
+
+const most = 64 << 10; // characters of output that are shown at once
+
+function Output({ id }: { id: string }): JSX.Element {
+  const [text, setText] = useState<string>();
+  const [at, setAt] = useState(0);
+  useEffect(() => {
+    const end = new AbortController();
+    const read = async (): Promise<void> => {
+      const decoder = new TextDecoder();
+      let all = "";
+      for await (const p of parts("history/output", { id }, 0, end.signal)) {
+        all += decoder.decode(p.bytes, { stream: true });
+      }
+      setText(all);
+    };
+    read().catch((e) => end.signal.aborted || tellError(e));
+    return () => end.abort();
+  }, [id]);
+  const size = text?.length ?? 0;
+  return (
+    <section class="card">
+      <h2>Output</h2>
+      {text === undefined ? <Loading /> : <pre class="command" data-testid="output" tabIndex={0}
+        aria-label="Output"><code><Foreign text={text.slice(at, at + most)} lines /></code></pre>}
+      {size > most ? (
+        <nav class="buttons pager" aria-label="Pages of output">
+          <button data-testid="output-newer" disabled={at === 0} onClick={() => setAt(at - most)}>←
+            Before</button>
+          <span class="dim">{bytes(at)} to {bytes(Math.min(size, at + most))} of {bytes(size)}</span>
+          <button data-testid="output-older" disabled={at + most >= size}
+            onClick={() => setAt(at + most)}>Next →</button>
+        </nav>
+      ) : null}
     </section>
   );
 }

@@ -11,6 +11,7 @@ export interface Run {
   argv: string[];
   cwd: string;
   tty: boolean;
+  size?: { cols: number; rows: number };
   startedAtMs: number;
   starting: boolean;
   running: boolean;
