@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { bytes, decode, plural } from "./text.js";
-import { Ago, Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire,
+import { Ago, Code, Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire,
   View } from "./ui.js";
 import { wire } from "./wire.js";
 
@@ -128,12 +128,11 @@ export function StageView({ id }: { id: string }): JSX.Element {
     got.reload();
   };
   return (
-    <View name="changes" title={stage?.name ? `Stage ${stage.name}` : `Stage ${id}`} tools={<a class="button"
-      href="#/changes">All stages</a>}>
+    <View name="changes" title={`Stage ${stage?.name || id}`}
+      tools={<a class="button" href="#/changes">All stages</a>}>
       {got.error !== undefined ? <Failed error={got.error} /> : page === undefined ? <Loading /> : (
         <div class="stack" data-testid="stage" data-id={id}>
-          {stage === undefined ? null : <p class="dim">Changes to <code><Foreign
-            text={stage.workspace} /></code>, which is as before until they are applied.</p>}
+          {stage === undefined ? null : <p class="dim">Changes to <Code text={stage.workspace} />, which is as before until they are applied.</p>}
           <StageTools id={id} total={got.value!.changesTotal} selected={[...selected]} viewOnly={viewOnly}
             done={reload} />
           <ul class="list changes">
@@ -160,10 +159,11 @@ export function StageView({ id }: { id: string }): JSX.Element {
           </ul>
           {after > 0 || page.length < got.value!.changesTotal - after ? (
             <nav class="buttons pager" aria-label="Pages">
-              <button data-testid="newer" disabled={after === 0} onClick={() => setAfter(Math.max(0,
-                after - 500))}>← Before</button>
-              <span class="dim">{after + 1} to {after +
-                page.length} of {got.value!.changesTotal.toLocaleString("en")}</span>
+              <button data-testid="newer" disabled={after === 0}
+                onClick={() => setAfter(Math.max(0, after - 500))}>← Before</button>
+              <span class="dim">
+                {after + 1} to {after + page.length} of {got.value!.changesTotal.toLocaleString("en")}
+              </span>
               <button data-testid="older" disabled={after + page.length >= got.value!.changesTotal}
                 onClick={() => setAfter(after + page.length)}>Next →</button>
             </nav>
@@ -201,8 +201,7 @@ function StageTools(p: {
       setConflicts(stopped ? { paths, list: r.conflicts } : undefined);
       setRefused(r.refused);
       if (stopped) tell("Nothing was applied: there are conflicts.", true);
-      else tell(`Applied ${plural(r.applied.length, "change")}, ${r.left === 0 ? "none"
-        : r.left} left in the stage.`);
+      else tell(`Applied ${plural(r.applied.length, "change")}, ${r.left || "none"} left in the stage.`);
       settle(r.left, stopped);
     } catch (e) {
       tellError(e);
@@ -244,16 +243,20 @@ function StageTools(p: {
           <Reasons list={conflicts.list} />
           <p class="dim">Select other changes, or overwrite what is there.</p>
           <div class="buttons">
-            <button class="danger-quiet" data-testid="apply-force" onClick={() => setAsk({ what: "force",
-              paths: conflicts.paths })}>Overwrite…</button>
+            <button class="danger-quiet" data-testid="apply-force"
+              onClick={() => setAsk({ what: "force", paths: conflicts.paths })}>Overwrite…</button>
           </div>
         </section>
       )}
-      {refused.length === 0 ? null : <section class="card"><h2>Not applied</h2><Reasons
-        list={refused} /></section>}
+      {refused.length === 0 ? null : (
+        <section class="card">
+          <h2>Not applied</h2>
+          <Reasons list={refused} />
+        </section>
+      )}
       {ask === undefined ? null : ask.what === "discard" ? (
-        <Confirm title={`Discard ${ask.paths.length === 0 ? "all changes of the stage"
-          : plural(ask.paths.length, "change")}?`} action="Discard" danger onClose={answer}>
+        <Confirm action="Discard" danger onClose={answer} title={ask.paths.length === 0
+          ? "Discard all changes of the stage?" : `Discard ${plural(ask.paths.length, "change")}?`}>
           <p>They cannot be restored.</p>
         </Confirm>
       ) : (
@@ -266,8 +269,15 @@ function StageTools(p: {
 }
 
 function Reasons({ list }: { list: Conflict[] }): JSX.Element {
-  return <ul class="plain">{list.map((c) => <li data-testid="conflict"><code><Foreign
-    text={c.path} /></code>: <Foreign text={reasons[c.reason] ?? c.reason} /></li>)}</ul>;
+  return (
+    <ul class="plain">
+      {list.map((c) => (
+        <li data-testid="conflict">
+          <Code text={c.path} />: <Foreign text={reasons[c.reason] ?? c.reason} />
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 const mostDiff = 512 << 10; // bytes that are shown at once
@@ -276,8 +286,8 @@ function Diff({ id, path }: { id: string; path: string }): JSX.Element {
   const [text, setText] = useState<string>();
   const [total, setTotal] = useState(0);
   useEffect(() => {
-    wire.call<{ part: string; bytesTotal: number }>("stage/diff", { stageId: id,
-      paths: [path] }).then((r) => {
+    const params = { stageId: id, paths: [path] };
+    wire.call<{ part: string; bytesTotal: number }>("stage/diff", params).then((r) => {
       setTotal(r.bytesTotal);
       setText(new TextDecoder().decode(decode(r.part).subarray(0, mostDiff)));
     }, tellError);
@@ -286,8 +296,11 @@ function Diff({ id, path }: { id: string; path: string }): JSX.Element {
   return (
     <>
       <pre class="diff" data-testid="diff" tabIndex={0} aria-label={`Diff of ${path}`}>
-        <code>{text.replace(/\n$/, "").split("\n").map((l) => <span class={kindOf(l)}><Foreign
-          text={l} />{"\n"}</span>)}</code>
+        <code>
+          {text.replace(/\n$/, "").split("\n").map((l) => (
+            <span class={kindOf(l)}><Foreign text={l} />{"\n"}</span>
+          ))}
+        </code>
       </pre>
       {total > mostDiff ? <p class="hint">The first {bytes(mostDiff)} of {bytes(total)}. All of
         it: <code>sallyport changes --diff {id} {path}</code></p> : null}
