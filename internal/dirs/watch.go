@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-// Watch calls changed when a name in one of the directories that list returns comes or goes, or a file in them
-// was written and closed (on macOS only names count), until end is called. Directories that cannot be
+// Watch calls changed when a name in one of the directories that list returns comes or goes, or a file in
+// them was written and closed (on macOS only names count), until end is called. Directories that cannot be
 // read are left out until the next change. It is not supported on Windows.
 func Watch(list func() []string, changed func()) (end func(), err error) {
 	w, err := newWatch()
@@ -41,8 +41,8 @@ func Watch(list func() []string, changed func()) (end func(), err error) {
 // StagesName is the name of the directory of all stages in the state directory.
 const StagesName = "stages"
 
-// Stages returns the directory of all stages of this user, which it makes, and that of each; none where there is
-// no state directory.
+// Stages returns the directory of all stages of this user, which it makes, and that of each; none where there
+// is no state directory.
 func Stages() (all []string) {
 	state, err := Dir()
 	if err != nil {

@@ -64,8 +64,8 @@ func Why(env *Env, list, asJSON bool, id string) error {
 	return env.Print(explain.Explain(r, home, env.Dir) + explain.Skipped(log))
 }
 
-// ReadRuns reads the records of this user's runs, oldest first, or with newest at least the last one. It returns
-// no more than history.runs.
+// ReadRuns reads the records of this user's runs, oldest first, or with newest at least the last one. It
+// returns no more than history.runs.
 func ReadRuns(env *args.Env, newest bool) (explain.Log, error) {
 	var all explain.Log
 	for _, dir := range args.AuditDirs(env) {

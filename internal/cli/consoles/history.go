@@ -166,11 +166,19 @@ func recordedOf(body []byte) (recorded, bool) {
 		r.Signal, r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
+// A historyPage is the result of history/list. The member names stay.
+type historyPage struct {
+	Runs    []recorded `json:"runs"`
+	Next    string     `json:"next,omitempty"`  // for before; empty at the end
+	Total   int        `json:"total,omitempty"` // missing until it is known, and for a search
+	Version string     `json:"version"`
+}
+
 // list is history/list: the runs that ended last first, from behind a place on. With since it waits for
-// another version. There may be several logs, one after the other.
+// another version.
 func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
-		Before string `json:"before"` // as the number of a log, of a line in it, and of runs from there on
+		Before string `json:"before"` // as the number of a log, of a line in it, and of runs up to there
 		Search string `json:"search"`
 		Limit  int    `json:"limit"`
 		wire.ListWait
@@ -184,27 +192,43 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 	}
 	const usual, largest = 100, 500
 	limit := min(cmp.Or(max(p.Limit, 0), usual), largest)
-	answer := struct {
-		Runs    []recorded `json:"runs"`
-		Next    string     `json:"next,omitempty"`  // for before; empty at the end
-		Total   int        `json:"total,omitempty"` // missing until it is known, and for a search
-		Version string     `json:"version"`
-	}{Runs: []recorded{}}
-	answer.Version = await(ctx, &p.ListWait, func() (string, []<-chan struct{}) {
+	page := historyPage{Runs: []recorded{}}
+	page.Version = await(ctx, &p.ListWait, func() (string, []<-chan struct{}) {
 		changed := []<-chan struct{}{h.changes.Next()}
 		return h.version(), changed
 	})
 	last, most := "", args.ShownRuns(h.env.Env)
 	if p.Search == "" && h.isReady() {
-		answer.Total = min(h.count(), most)
+		page.Total = min(h.count(), most)
 	}
+	err := h.back(ctx, from, before, func(log int, line uint64, r recorded) error {
+		if seen >= most {
+			return io.EOF
+		}
+		found := r.matches(p.Search)
+		if found && len(page.Runs) == limit {
+			page.Next = last
+			return io.EOF
+		}
+		seen++
+		last = fmt.Sprintf("%d.%d.%d", log, line, seen)
+		if found {
+			page.Runs = append(page.Runs, r)
+		}
+		return nil
+	})
+	return page, err
+}
+
+// back calls yield with recorded runs, the newest first, from behind a line of a log on; there may be several
+// logs, one after the other. [io.EOF] ends it without an error.
+func (h *history) back(ctx context.Context, from int, before uint64,
+	yield func(log int, line uint64, r recorded) error) error {
 	for i, dir := range args.AuditDirs(h.env.Env) {
-		if i < from || answer.Next != "" {
+		if i < from {
 			continue
 		}
-		if i > from {
-			before = 0
-		}
+		ended := false
 		err := audit.ReadBack(dir, explain.RecordKind, before, func(l audit.Record) error {
 			r, ok := recordedOf(l.Body)
 			switch {
@@ -212,24 +236,17 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 				return context.Cause(ctx)
 			case l.Bad != "" || !ok:
 				return nil
-			case seen >= most:
-				return io.EOF
-			case len(answer.Runs) == limit && r.matches(p.Search):
-				answer.Next = last
-				return io.EOF
 			}
-			seen++
-			last = fmt.Sprintf("%d.%d.%d", i, l.N, seen)
-			if r.matches(p.Search) {
-				answer.Runs = append(answer.Runs, r)
-			}
-			return nil
+			err := yield(i, l.N, r)
+			ended = err != nil
+			return err
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		if ended || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
+		before = 0
 	}
-	return answer, nil
+	return nil
 }
 
 // matches reports whether a run has a text in its command line or its directory, or an ID that begins with
@@ -260,7 +277,6 @@ type detail struct {
 	Text    string          `json:"text"`   // what why prints
 	Denials []denied        `json:"denials"`
 	Allow   *allowing       `json:"allow,omitempty"`
-	Output  int64           `json:"output,omitempty"` // bytes that history/output has
 }
 
 // An allowing is how everything is allowed that can be: command lines.
@@ -283,8 +299,7 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	}
 	home, _ := os.UserHomeDir()  // empty when it is not known
 	run, _ := recordedOf(r.Line) // it was read
-	d := detail{Run: run, Output: h.outputSize(r.Run), Result: r.Line,
-		Text: explain.Explain(*r, home, ""), Denials: []denied{}}
+	d := detail{Run: run, Result: r.Line, Text: explain.Explain(*r, home, ""), Denials: []denied{}}
 	for _, one := range r.Denials() {
 		d.Denials = append(d.Denials, denied{Op: one.Op, Path: one.Path, Host: one.Addr,
 			Text: explain.Operation(one, home), Rule: one.Rule, Source: one.Source,
@@ -298,29 +313,6 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 	return d, nil
 }
 
-// openOutput opens what is kept of the output of a run.
-func (h *history) openOutput(id string) (*os.File, error) {
-	set, _ := args.AuditSettings(h.env.Env) // what was kept is read, whatever is from now on
-	store, err := args.RunOutput(&set)
-	if err != nil {
-		return nil, err
-	}
-	return store.Open(id)
-}
-
-func (h *history) outputSize(id string) int64 {
-	f, err := h.openOutput(id)
-	if err != nil {
-		return 0 // history/output says why
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
 // output is history/output.
 func (h *history) output(_ context.Context, params json.RawMessage) (any, error) {
 	var p struct {
@@ -330,7 +322,12 @@ func (h *history) output(_ context.Context, params json.RawMessage) (any, error)
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	f, err := h.openOutput(p.ID)
+	set, _ := args.AuditSettings(h.env.Env) // what was kept is read, whatever is from now on
+	store, err := args.RunOutput(&set)
+	if err != nil {
+		return nil, err
+	}
+	f, err := store.Open(p.ID)
 	return partOf(f, err, p.From, console.Refused(wire.CodeNotFound, "no output of this run is kept",
 		"unknownOutput"))
 }

@@ -220,7 +220,7 @@ func (m *machine) recording(_ context.Context, params json.RawMessage) (any, err
 		"unknownRecording"))
 }
 
-// partOf answers with a part of a file that was opened, and closes it; unknown is for one that does not exist.
+// partOf answers with a part of a file that was opened, and closes it; unknown is for one that is not there.
 func partOf(f *os.File, err error, from int64, unknown *wire.Error) (any, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, unknown

@@ -33,14 +33,8 @@ func TestMachineWaits(t *testing.T) {
 	}
 	t.Cleanup(end)
 	m := &machine{env, &h.changes, watcher(t).watch}
-	type page struct {
-		Settings   []struct{ Key, Value any }
-		Rules      []shownRules
-		Recordings []shownRecording
-		Version    string
-	}
 	write := func(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }
-	set := func(p page, key string) any {
+	set := func(p machinePage, key string) any {
 		for _, s := range p.Settings {
 			if s.Key == key {
 				return s.Value
@@ -53,17 +47,17 @@ func TestMachineWaits(t *testing.T) {
 		name   string
 		method func(context.Context, json.RawMessage) (any, error)
 		change func() error
-		want   func(page) bool
+		want   func(machinePage) bool
 	}{
 		{"settings", m.read, func() error {
 			return write(filepath.Join(config, "config.toml"), "level = 'native'\n")
-		}, func(p page) bool { return set(p, "level") == "native" }},
+		}, func(p machinePage) bool { return set(p, "level") == "native" }},
 		{"the ceiling", m.read, func() error {
 			return write(filepath.Join(env.Managed, "managed.toml"), "audit.sync = true\n")
-		}, func(p page) bool { return set(p, "audit.sync") == true }},
+		}, func(p machinePage) bool { return set(p, "audit.sync") == true }},
 		{"a rule", m.read, func() error {
 			return write(filepath.Join(config, "rules", "a.rules"), "allow make\n")
-		}, func(p page) bool { return len(p.Rules) == 1 && p.Rules[0].Text != "" }},
+		}, func(p machinePage) bool { return len(p.Rules) == 1 && p.Rules[0].Text != "" }},
 		{"a recording", m.recordings, func() error {
 			f, err := m.store().Create()
 			if err != nil {
@@ -72,33 +66,46 @@ func TestMachineWaits(t *testing.T) {
 			recording = filepath.Base(f.Name())
 			_, err = f.WriteString("{\"version\":3,\"term\":{\"cols\":80,\"rows\":24}}\n")
 			return errors.Join(err, f.Close())
-		}, func(p page) bool { return len(p.Recordings) == 1 && p.Recordings[0].Bytes > 0 }},
+		}, func(p machinePage) bool { return len(p.Recordings) == 1 && p.Recordings[0].Bytes > 0 }},
 		{"no recording", m.recordings, func() error { return m.store().Remove(recording) },
-			func(p page) bool { return len(p.Recordings) == 0 }},
+			func(p machinePage) bool { return len(p.Recordings) == 0 }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			list := func(since string, wait int) (p page) {
-				params := fmt.Sprintf(`{"since":%q,"waitMs":%d}`, since, wait)
-				call(t, func() (any, error) { return test.method(t.Context(), json.RawMessage(params)) }, &p)
-				return p
-			}
-			p := list("", 0)
-			if again := list(p.Version, 1); again.Version != p.Version || test.want(again) {
-				t.Fatalf("before: %+v", again)
-			}
-			told := make(chan page)
-			go func() {
-				for p := p; ; {
-					if p = list(p.Version, 600_000); test.want(p) {
-						told <- p
-						return
-					}
-				}
-			}()
-			if err := test.change(); err != nil {
-				t.Fatal(err)
-			}
-			<-told
-		})
+		t.Run(test.name, func(t *testing.T) { tells(t, test.method, test.change, test.want) })
 	}
+}
+
+// A machinePage is what a method says of the machine.
+type machinePage struct {
+	Settings   []struct{ Key, Value any }
+	Rules      []shownRules
+	Recordings []shownRecording
+	Version    string
+}
+
+// tells waits until a method that is waited for has told a change.
+func tells(t *testing.T, method func(context.Context, json.RawMessage) (any, error), change func() error,
+	want func(machinePage) bool) {
+	t.Helper()
+	list := func(since string, wait int) (p machinePage) {
+		params := fmt.Sprintf(`{"since":%q,"waitMs":%d}`, since, wait)
+		call(t, func() (any, error) { return method(t.Context(), json.RawMessage(params)) }, &p)
+		return p
+	}
+	p := list("", 0)
+	if again := list(p.Version, 1); again.Version != p.Version || want(again) {
+		t.Fatalf("before: %+v", again)
+	}
+	told := make(chan machinePage)
+	go func() {
+		for p := p; ; {
+			if p = list(p.Version, 600_000); want(p) {
+				told <- p
+				return
+			}
+		}
+	}()
+	if err := change(); err != nil {
+		t.Fatal(err)
+	}
+	<-told
 }

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recordings keeps recordings of terminal sessions, and output of runs, in directories of the user: it
-// makes files for new ones, removes old ones, and lists them.
+// Package recordings keeps recordings of terminal sessions, and output of runs, in directories of the user:
+// it makes files for new ones, removes old ones, and lists them.
 package recordings
 
 import (

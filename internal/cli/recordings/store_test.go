@@ -110,8 +110,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestOutputs: output is kept for the user alone under the ID of its run, the oldest goes first, by number and
-// by size, and nothing else is touched.
+// TestOutputs: output is kept for the user alone under the ID of its run, the oldest goes first, by number
+// and by size, and nothing else is touched.
 func TestOutputs(t *testing.T) {
 	for _, test := range []struct {
 		name  string

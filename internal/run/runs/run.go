@@ -163,8 +163,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 			ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 		}}})
 	if q.TTY != nil {
-		size := q.TTY.OrUsual()
-		r.size.Store(&size)
+		r.setSize(*q.TTY)
 	}
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
@@ -513,8 +512,7 @@ func (r *Run) Screen() (sallyport.Screen, error) {
 func (r *Run) Resize(size sallyport.Size) error {
 	switch err := r.session.Resize(size); {
 	case err == nil:
-		size = size.OrUsual()
-		r.size.Store(&size)
+		r.setSize(size)
 		r.table.changes.Tell()
 		return nil
 	case errors.Is(err, os.ErrProcessDone):
@@ -524,6 +522,11 @@ func (r *Run) Resize(size sallyport.Size) error {
 	default:
 		return refuse(Failed, "cannot resize the terminal of run %s: %w", r.id, err)
 	}
+}
+
+func (r *Run) setSize(size sallyport.Size) {
+	size = size.OrUsual()
+	r.size.Store(&size)
 }
 
 // Signal sends a signal by number to the process group. After the end of the run it has no effect.

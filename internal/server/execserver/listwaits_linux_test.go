@@ -199,7 +199,9 @@ func TestStageListWaits(t *testing.T) {
 		{"applied in part", func() {
 			other.result(new(struct{}), "stage/apply", map[string]any{"stageId": id, "paths": []string{"a"}})
 		}, 1},
-		{"discarded", func() { other.result(new(struct{}), "stage/discard", map[string]any{"stageId": id}) }, 0},
+		{"discarded", func() {
+			other.result(new(struct{}), "stage/discard", map[string]any{"stageId": id})
+		}, 0},
 	} {
 		comes := d.waits("stage/list", list)
 		step.do()

@@ -241,7 +241,8 @@ func (c *connection) listRuns(id wire.ID, p *wire.ListWait) {
 		return
 	}
 	c.beside(id, func(ctx context.Context) (any, error) {
-		version, err := c.await(ctx, p, c.changed, func() string { return c.server.runs.Version(c.credential) })
+		version, err := c.await(ctx, p, c.changed,
+			func() string { return c.server.runs.Version(c.credential) })
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,8 @@ func (c *connection) awaitStages(ctx context.Context, p *wire.ListWait, version 
 	if err := c.server.watchStages(); err != nil {
 		return err
 	}
-	_, err := c.await(ctx, p, func() []<-chan struct{} { return []<-chan struct{}{c.server.stages.Next()} }, version)
+	changed := func() []<-chan struct{} { return []<-chan struct{}{c.server.stages.Next()} }
+	_, err := c.await(ctx, p, changed, version)
 	return err
 }
 

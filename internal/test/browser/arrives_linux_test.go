@@ -14,6 +14,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
+// screenRows is the expression for how many rows the terminal has.
+const screenRows = `document.querySelectorAll("[data-testid=terminal] .xterm-rows > *").length`
+
 // configure writes settings of the user.
 func (s *seat) configure(text string) { s.write(s.home+"/.config/sallyport/config.toml", text) }
 
@@ -78,7 +81,7 @@ func TestTerminalFollows(t *testing.T) {
 	p.shows("ready")
 	for _, rows := range []uint16{11, 17} {
 		x := testenv.StartTerminal(t, s.command("attach", id), 50, rows)
-		p.until(fmt.Sprintf(`document.querySelectorAll("[data-testid=terminal] .xterm-rows > *").length === %d`, rows))
+		p.until(fmt.Sprintf(screenRows+` === %d`, rows))
 		x.Send("\x1c")
 		if code := x.Wait(); code != 0 {
 			t.Errorf("exit code %d, %s", code, x.Transcript())
@@ -107,7 +110,7 @@ func TestRecordingFormats(t *testing.T) {
 			p.wait("clock")
 			p.seek(1)
 			p.shows("end-of-it")
-			p.until(`document.querySelectorAll("[data-testid=terminal] .xterm-rows > *").length === 9`)
+			p.until(screenRows + ` === 9`)
 			p.seek(0)
 			p.until(`!` + screen + `.includes("end-of-it")`)
 			p.choose("speed", "16")
@@ -124,7 +127,8 @@ func (s *seat) longRecording(version int) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "20260102T030405Z-0000abcd.cast"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, "20260102T030405Z-0000abcd.cast"),
+		os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -170,7 +174,7 @@ func TestLongRecording(t *testing.T) {
 			p.shows("line-34999")
 			p.click("newer")
 			p.until(`sp.all(["newer"])[0]?.disabled`)
-			p.seek(0)
+			p.seek(0.0001)
 			p.shows("line-00000")
 			p.seek(0.999)
 			p.choose("speed", "16")

@@ -82,7 +82,7 @@ class Player {
         this.screen.term.resize(this.cast.cols, this.cast.rows);
       });
     }
-    this.at = to;
+    this.at = to > this.cast.seconds - 0.001 ? this.cast.seconds : to; // the browser rounds the end
     this.#show();
     this.tell();
   }

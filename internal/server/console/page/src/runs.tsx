@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import { bytes, duration, plural, time, words } from "./text.js";
 import { Ago, Code, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError,
   useCall, useWire, View } from "./ui.js";
-import { parts, wire } from "./wire.js";
+import { parts, Refusal, wire } from "./wire.js";
 
 interface Summary {
   id: string;
@@ -57,7 +57,6 @@ interface History {
   version?: string;
   denials: Denial[];
   allow?: { command?: string; config?: string };
-  output?: number;
 }
 
 export function Runs(): JSX.Element {
@@ -138,7 +137,7 @@ export function RunDetail({ id }: { id: string }): JSX.Element {
         <div class="stack" data-testid="run-detail">
           <Head h={h} />
           <Denials h={h} viewOnly={viewOnly} id={id} />
-          {h.output ? <Output id={id} /> : null}
+          <Output id={id} />
           <Rest h={h} />
         </div>
       )}
@@ -208,6 +207,7 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
 const most = 64 << 10; // characters of output that are shown at once
 
 function Output({ id }: { id: string }): JSX.Element {
+  const [none, setNone] = useState(false);
   const [text, setText] = useState<string>();
   const [at, setAt] = useState(0);
   useEffect(() => {
@@ -220,15 +220,21 @@ function Output({ id }: { id: string }): JSX.Element {
       }
       setText(all);
     };
-    read().catch((e) => end.signal.aborted || tellError(e));
+    read().catch((e) => {
+      if (e instanceof Refusal && e.reason === "unknownOutput") setNone(true);
+      else if (!end.signal.aborted) tellError(e);
+    });
     return () => end.abort();
   }, [id]);
   const size = text?.length ?? 0;
   return (
     <section class="card">
       <h2>Output</h2>
-      {text === undefined ? <Loading /> : <pre class="command" data-testid="output" tabIndex={0}
-        aria-label="Output"><code><Foreign text={text.slice(at, at + most)} lines /></code></pre>}
+      {none ? <p class="dim">None is kept. It printed nothing through sallyport, or the
+        setting <code>history.output</code> keeps none.</p> : text === undefined ? <Loading /> : (
+        <pre class="command" data-testid="output" tabIndex={0} aria-label="Output"><code><Foreign
+          text={text.slice(at, at + most)} lines /></code></pre>
+      )}
       {size > most ? (
         <nav class="buttons pager" aria-label="Pages of output">
           <button data-testid="output-newer" disabled={at === 0} onClick={() => setAt(at - most)}>←
