@@ -132,7 +132,11 @@ export function StageView({ id }: { id: string }): JSX.Element {
       tools={<a class="button" href="#/changes">All stages</a>}>
       {got.error !== undefined ? <Failed error={got.error} /> : page === undefined ? <Loading /> : (
         <div class="stack" data-testid="stage" data-id={id}>
-          {stage === undefined ? null : <p class="dim">Changes to <Code text={stage.workspace} />, which is as before until they are applied.</p>}
+          {stage === undefined ? null : (
+            <p class="dim">
+              Changes to <Code text={stage.workspace} />, which is as before until they are applied.
+            </p>
+          )}
           <StageTools id={id} total={got.value!.changesTotal} selected={[...selected]} viewOnly={viewOnly}
             done={reload} />
           <ul class="list changes">
@@ -191,10 +195,12 @@ function StageTools(p: {
   const [ask, setAsk] = useState<Ask>();
   const [conflicts, setConflicts] = useState<{ paths: string[]; list: Conflict[] }>();
   const [refused, setRefused] = useState<Conflict[]>([]);
+  const [busy, setBusy] = useState(false); // the stage is locked until the answer
   const some = p.selected.length > 0;
   const what = some ? plural(p.selected.length, "change") : "all";
   const apply = async (paths: string[], force: boolean): Promise<void> => {
     const params = { stageId: p.id, ...(paths.length > 0 ? { paths } : {}), ...(force ? { force } : {}) };
+    setBusy(true);
     try {
       const r = await wire.call<Applied>("stage/apply", params);
       const stopped = r.conflicts.length > 0 && !force;
@@ -205,6 +211,8 @@ function StageTools(p: {
       settle(r.left, stopped);
     } catch (e) {
       tellError(e);
+    } finally {
+      setBusy(false);
     }
   };
   const settle = (left: number, stopped: boolean): void => {
@@ -232,9 +240,9 @@ function StageTools(p: {
       <div class="bar sticky">
         <span>{plural(p.total, "change")}{some ? `, ${p.selected.length} selected` : ""}</span>
         <span class="space" />
-        <button data-testid="apply" class="accent" disabled={p.viewOnly || p.total === 0}
+        <button data-testid="apply" class="accent" disabled={p.viewOnly || busy || p.total === 0}
           onClick={() => void apply(p.selected, false)}>Apply {what}</button>
-        <button data-testid="discard" class="danger-quiet" disabled={p.viewOnly}
+        <button data-testid="discard" class="danger-quiet" disabled={p.viewOnly || busy}
           onClick={() => setAsk({ what: "discard", paths: p.selected })}>Discard {what}</button>
       </div>
       {conflicts === undefined ? null : (
