@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { load, sizeIn, type Cast } from "./cast.js";
 import type { Screen } from "./term.js";
 import { bytes, duration } from "./text.js";
-import { Ago, Empty, Failed, Foreign, Loading, useCall, View } from "./ui.js";
+import { Ago, Code, Empty, Failed, Foreign, Loading, useCall, View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Recording {
@@ -19,8 +19,8 @@ interface Recording {
 
 export function Recordings(): JSX.Element {
   const list = useCall<{ recordings: Recording[]; version?: string }>("recording/list", {});
-  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a,
-    b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
+  const newer = (a: Recording, b: Recording): number => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0);
+  const all = list.value === undefined ? undefined : [...list.value.recordings].sort(newer);
   return (
     <View name="recordings" title="Recordings">
       {list.error !== undefined ? <Failed error={list.error} /> : all === undefined ? <Loading /> : null}
@@ -160,7 +160,8 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
         const { speed } = playing!;
         playing!.stop();
         setPlayer(undefined);
-        setBefore((all) => all.includes(from) ? all.slice(0, all.indexOf(from)) : [...all, playing!.cast.from]);
+        setBefore((all) => all.includes(from) ? all.slice(0, all.indexOf(from))
+          : [...all, playing!.cast.from]);
         load(name, from, end.signal, setPart).then((cast) => {
           if (!go) screen.term.reset();
           const p = show(cast);
@@ -179,11 +180,12 @@ export function PlayerView({ name }: { name: string }): JSX.Element {
   }, [name]);
   const p = player;
   return (
-    <View name="recordings" title="Recording" wide tools={<a class="button"
-      href="#/recordings">All recordings</a>}>
-      <p class="dim"><code><Foreign text={name} /></code></p>
-      {error !== undefined ? <Failed error={error} /> : p === undefined ? <p class="loading"
-        aria-busy="true">Loading… {Math.round(part * 100)} %</p> : <Controls p={p} />}
+    <View name="recordings" title="Recording" wide
+      tools={<a class="button" href="#/recordings">All recordings</a>}>
+      <p class="dim"><Code text={name} /></p>
+      {error !== undefined ? <Failed error={error} />
+        : p === undefined ? <p class="loading" aria-busy="true">Loading… {Math.round(part * 100)} %</p>
+          : <Controls p={p} />}
       <div class="term-frame free" hidden={error !== undefined}>
         <div class="term" data-testid="terminal" ref={into} role="region"
           aria-label="Screen of the recording" />
@@ -233,8 +235,12 @@ function Marks({ p }: { p: Player }): JSX.Element | null {
     <section class="card">
       <h2>Marks</h2>
       <ul class="plain">
-        {marks.map((m) => <li><button class="quiet"
-          onClick={() => p.seek(m.at)}>{clock(m.at)}</button> <Foreign text={m.data} /></li>)}
+        {marks.map((m) => (
+          <li>
+            <button class="quiet" onClick={() => p.seek(m.at)}>{clock(m.at)}</button>{" "}
+            <Foreign text={m.data} />
+          </li>
+        ))}
       </ul>
     </section>
   );

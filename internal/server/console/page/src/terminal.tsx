@@ -105,7 +105,8 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
     const fail = (e: unknown): void => {
       if (!end.signal.aborted) setError(e as Error);
     };
-    connect(id, into.current!, end.signal, { tty, size: () => size.current, place: setPlace, fail }).then((d) => {
+    const wants = { tty, size: () => size.current, place: setPlace, fail };
+    connect(id, into.current!, end.signal, wants).then((d) => {
       if (end.signal.aborted || d === undefined) return;
       desk.current = d;
       d.pick(wanted.current); // it may have been taken before the terminal was there
@@ -149,8 +150,10 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
       ) : error !== undefined ? <Failed error={error} /> : null}
       {run === undefined ? null : (
         <>
-          <p class="term-head"><State run={run} /><code class="one-line" title={title}><Foreign
-            text={title} /></code></p>
+          <p class="term-head">
+            <State run={run} />
+            <code class="one-line" title={title}><Foreign text={title} /></code>
+          </p>
           <Tools id={id} desk={desk} alive={alive} control={control} take={take} viewOnly={viewOnly}
             place={place} />
         </>
