@@ -71,11 +71,11 @@ func (l *Link) receive(f frame) {
 			l.changed.Broadcast()
 		}
 	case kindClose:
-		var err error = io.EOF
+		why := io.EOF
 		if len(f.body) > 0 {
-			err = cut("%s", f.body)
+			why = cut("%s", f.body)
 		}
-		l.end(err, false)
+		l.end(why, false)
 	}
 }
 
@@ -140,10 +140,11 @@ func (l *Link) ReadBatch() ([]wire.Outgoing, error) {
 	}
 	batch, size := []wire.Outgoing{m}, len(m.Data)
 	for size < most && l.hasWhole() {
-		if m, err = l.ReadMessage(); err != nil {
-			break // the next call says so
+		more, err := l.ReadMessage()
+		if err != nil {
+			return batch, nil //nolint:nilerr // the next call says so
 		}
-		batch, size = append(batch, m), size+len(m.Data)
+		batch, size = append(batch, more), size+len(more.Data)
 	}
 	return batch, nil
 }
