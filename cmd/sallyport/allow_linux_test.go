@@ -198,12 +198,12 @@ func TestAllowBesideRun(t *testing.T) {
 			x.Wait()
 			text, err := os.ReadFile(s.projectConfig())
 			kept := string(text) == "[project]\nnetwork = \"host\"\n" && s.trusts(t)
-			if kept != test.kept || !kept && err == nil || kept == strings.Contains(x.Transcript(), "quarantined") {
+			moved := strings.Contains(x.Transcript(), "quarantined")
+			if kept != test.kept || !kept && err == nil || kept == moved {
 				t.Errorf("%q, %v; seen:\n%s", text, err, x.Transcript())
 			}
-			if names, err := os.ReadDir(s.work); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool {
-				return strings.HasSuffix(e.Name(), "-new")
-			}) {
+			unfinished := func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), "-new") }
+			if names, err := os.ReadDir(s.work); err != nil || slices.ContainsFunc(names, unfinished) {
 				t.Errorf("%v, %v", names, err)
 			}
 		})

@@ -150,7 +150,8 @@ func TestConsoleOutOfReach(t *testing.T) {
 	state := filepath.Join(s.home, "sallyport", "console")
 	file := filepath.Join(state, "secrets.json")
 	// The file has no end of line: read fails, and has read it.
-	script := "for f in " + file + " " + state + "/* ; do l=; read -r l <$f; test -z \"$l\" || echo got $f; done; " +
+	script := "for f in " + file + " " + state + "/* ; do l=; read -r l <$f; " +
+		"test -z \"$l\" || echo got $f; done; " +
 		"echo >>" + file + " && echo changed; echo ran"
 	for _, words := range [][]string{{"--net", "host"}, {"--net", "host", "-s", "read-only"}} {
 		run := s.command(t, append(append([]string{"sallyport", "run"}, words...), "--", "/bin/sh", "-c",

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// otherVar has TestOtherUser attack a console as another user of the machine: its address and state directory.
+// otherVar has TestOtherUser attack a console as another user of the machine: its address, and a directory.
 const otherVar = "SALLYPORT_TEST_CONSOLE"
 
 // TestOtherUser: another user of the machine can read nothing that opens the console, and is not let in with
@@ -33,7 +33,7 @@ func TestOtherUser(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedInotify(t)
 	s := newSeat(t)
-	if err := os.Chmod(filepath.Dir(s.home), 0o755); err != nil { //nolint:gosec // so others reach what is in it
+	if err := os.Chmod(filepath.Dir(s.home), 0o755); err != nil { //nolint:gosec // others reach it
 		t.Fatal(err)
 	}
 	runtime := filepath.Join(filepath.Dir(s.home), "run")
@@ -49,7 +49,7 @@ func TestOtherUser(t *testing.T) {
 	}
 	for _, uid := range []uint32{65534, 0} { // another user, and that of the console
 		t.Run(fmt.Sprint("user ", uid), func(t *testing.T) {
-			other := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestOtherUser$", "-test.v")
+			other := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestOtherUser$")
 			other.Dir = "/"
 			other.Env = append(os.Environ(), otherVar+"="+address+" "+filepath.Dir(s.home))
 			other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
@@ -65,8 +65,8 @@ func TestOtherUser(t *testing.T) {
 // secretWords are what tokens and secrets look like.
 var secretWords = regexp.MustCompile(`[A-Z2-7]{26}`)
 
-// attackConsole reads what this user can read below a directory and of all processes, and tries it as a token;
-// and it connects to each socket. What opens something fails the test.
+// attackConsole reads what this user can read below a directory and of all processes, and tries it as a
+// token; and it connects to each socket. What opens something fails the test.
 func attackConsole(t *testing.T, address, dir string) {
 	t.Helper()
 	var texts []string

@@ -196,7 +196,8 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	// Another server of the address has set cookies of the same name.
-	for _, cookies := range []string{"NAME=planted; NAME=" + k.cookie, "NAME=" + k.cookie + "; NAME=planted"} {
+	for _, cookies := range []string{"NAME=planted; NAME=" + k.cookie,
+		"NAME=" + k.cookie + "; NAME=planted"} {
 		a := r.send("GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: " +
 			strings.ReplaceAll(cookies, "NAME", "sallyport-PORT") + "\r\n" + k.secretHeader() + "\r\n")
 		if a.StatusCode != http.StatusOK {
@@ -445,7 +446,8 @@ func TestPageFiles(t *testing.T) {
 		// Other names of it are none: what is served is not looked up in a directory.
 		for _, other := range []string{"/." + path, "/x/.." + path, "/%2e%2e" + path, "/" + path, path + "/.",
 			"/dist" + path, "/index.html"} {
-			if a := r.send("GET " + other + " HTTP/1.1\r\nHost: ADDR\r\n\r\n"); a.StatusCode != http.StatusUnauthorized {
+			a := r.send("GET " + other + " HTTP/1.1\r\nHost: ADDR\r\n\r\n")
+			if a.StatusCode != http.StatusUnauthorized {
 				t.Errorf("%s: status %d", other, a.StatusCode)
 			}
 		}

@@ -48,7 +48,7 @@ type tape struct {
 
 func newTape() *tape {
 	t := &tape{last: time.Now()}
-	t.text.WriteString(`{"version":3,"term":{"cols":100,"rows":24},"title":"A walk: what the agent sees"}` + "\n")
+	t.text.WriteString(`{"version":3,"term":{"cols":100,"rows":24},"title":"What the agent sees"}` + "\n")
 	return t
 }
 
