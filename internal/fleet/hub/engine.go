@@ -49,9 +49,9 @@ func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine,
 		}
 	}
 	log := &logger{say: o.Say}
-	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port, NoSigs: true,
-		NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending, WriteDeadline: writeDeadline,
-		PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10, TLSTimeout: 10, TLSConfig: o.TLS,
+	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port,
+		NoSigs: true, NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending,
+		WriteDeadline: writeDeadline, PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10, TLSTimeout: 10, TLSConfig: o.TLS,
 		JetStream: true, StoreDir: s.path, JetStreamMaxStore: o.MaxStore, DisableJetStreamBanner: true}
 	if so.Port == 0 {
 		so.Port = server.RANDOM_PORT
@@ -116,10 +116,11 @@ func (e *engine) stop() {
 // nodesBucket is the stream of the bucket `nodes`, as a client makes it.
 const nodesBucket = `{"name":"KV_nodes","subjects":["$KV.nodes.>"],"storage":"file","retention":"limits",
 "max_msgs_per_subject":1,"max_msgs":-1,"max_bytes":-1,"max_msg_size":-1,"max_consumers":-1,"num_replicas":1,
-"discard":"new","duplicate_window":120000000000,"allow_rollup_hdrs":true,"deny_delete":true,"allow_direct":true}`
+"discard":"new","duplicate_window":120000000000,"allow_rollup_hdrs":true,"deny_delete":true,
+"allow_direct":true}`
 
-// prepare makes the bucket `nodes` of each account that has none. A node may make it, too; one that is hostile
-// would have the engine copy messages of others into it, or to itself.
+// prepare makes the bucket `nodes` of each account that has none. A node may make it, too; one that is
+// hostile would have the engine copy messages of others into it, or to itself.
 func (e *engine) prepare(f *fleet) error {
 	for _, a := range f.accounts() {
 		creds, _, err := newUser(a.Seed, "hub", nil)

@@ -17,7 +17,8 @@ func TestForgedReplies(t *testing.T) {
 	h := start(t, Options{Store: store})
 	creds := tenants(t, store, "a", "evil@", "good@", "m@a")
 	id := accountOf(t, store, "a")
-	good, err := bus.Connect(t.Context(), bus.Options{URL: h.URL(), Creds: creds["good"], Inbox: "_INBOX.good"})
+	good, err := bus.Connect(t.Context(),
+		bus.Options{URL: h.URL(), Creds: creds["good"], Inbox: "_INBOX.good"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,8 @@ func newStore(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "store")
 }
 
-// tenants adds tenants and nodes to a store; a node is NAME or NAME@TENANT. It returns the credentials by name.
+// tenants adds tenants and nodes to a store; a node is NAME@ or NAME@TENANT. It returns the credentials by
+// name.
 func tenants(t *testing.T, store string, names ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
