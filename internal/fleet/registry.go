@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 )
 
-// A Registry knows the nodes that an account can use, hears whether they live, and declares those lost that do not.
-// Make one with NewRegistry.
+// A Registry knows the nodes that an account can use, hears whether they live, and declares those lost that
+// do not. Make one with NewRegistry.
 type Registry struct {
 	conn   *bus.Conn
 	client *link.Client
@@ -53,8 +53,9 @@ func (e *entry) alive() bool {
 	return (e.State == Ready || e.State == Draining) && e.Epoch > e.lost && !e.heard.IsZero()
 }
 
-// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are there have
-// answered, or were declared lost, at most some seconds. The caller must call Close before it closes the others.
+// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are there
+// have answered, or were declared lost, at most some seconds. The caller must call Close before it closes the
+// others.
 func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Registry, error) {
 	r := &Registry{conn: conn, client: client, nodes: make(map[string]*entry), changed: make(chan struct{})}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -411,8 +412,8 @@ func (r *Registry) Find(name string) (Record, bool) {
 	return e.Record, true
 }
 
-// IsLost reports whether what a node had in an epoch of a boot is lost; known is false where there is nothing of
-// the node: it has left.
+// IsLost reports whether what a node had in an epoch of a boot is lost; known is false where there is nothing
+// of the node: it has left.
 func (r *Registry) IsLost(name string, boot, epoch uint64) (lost, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -436,8 +437,8 @@ func (r *Registry) Close() {
 	r.work.Wait()
 }
 
-// Like returns the whole record of a node that a session could be placed on, whether or not it has a free slot. The
-// error is ErrNoNode.
+// Like returns the whole record of a node that a session could be placed on, whether or not it has a free
+// slot. The error is ErrNoNode.
 func (r *Registry) Like(need Need) (Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

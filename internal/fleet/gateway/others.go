@@ -235,7 +235,8 @@ func join(a, b json.RawMessage) json.RawMessage {
 // maxWaitMs is the longest time to wait for a list: a day.
 const maxWaitMs = 24 * 60 * 60 * 1000
 
-// awaitLists waits until the list of a node has another version, a node comes or goes, the time is over or ctx ends.
+// awaitLists waits until the list of a node has another version, a node comes or goes, the time is over or
+// ctx ends.
 func (c *connection) awaitLists(ctx context.Context, method string, since versions, waitMs uint64) {
 	ctx, end := context.WithTimeout(ctx, time.Duration(min(waitMs, maxWaitMs))*time.Millisecond)
 	defer end()

@@ -164,8 +164,8 @@ func (n *Node) mayDrain(p link.Peer) error {
 	return nil
 }
 
-// drain has the node take no new sessions and leave when nothing runs any more, or at the deadline. It blocks until
-// then; the end of ctx ends the wait only.
+// drain has the node take no new sessions and leave when nothing runs any more, or at the deadline. It blocks
+// until then; the end of ctx ends the wait only.
 func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 	if err := n.mayDrain(p); err != nil {
 		return err

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node offers a machine to a fleet: an exec-server whose connections are links. A node alone knows which of its
-// slots are free, and which sessions it has.
+// Package node offers a machine to a fleet: an exec-server whose connections are links. A node alone knows
+// which of its slots are free, and which sessions it has.
 package node
 
 import (
@@ -70,8 +70,8 @@ type attached struct {
 	done  chan struct{} // closed when the server has left the link
 }
 
-// Start offers this machine. It blocks until the name is known to be free. The error ErrLiving says that it is not. The
-// caller must call Close.
+// Start offers this machine. It blocks until the name is known to be free. The error ErrLiving says that it
+// is not. The caller must call Close.
 func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	n := &Node{opts: o, conn: conn, left: make(chan struct{}), change: make(chan struct{}, 1),
 		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached)}

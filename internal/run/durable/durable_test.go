@@ -31,8 +31,8 @@ func frames(t *testing.T, l *Left) (all []Frame) {
 	return all
 }
 
-// TestStore: the next store of a directory has what was written, also where the last frame was cut, and nothing
-// of what was removed.
+// TestStore: the next store of a directory has what was written, also where the last frame was cut, and
+// nothing of what was removed.
 func TestStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	s := open(t, dir)

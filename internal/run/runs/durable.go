@@ -20,8 +20,8 @@ import (
 // ofRun is the kind of the records of runs.
 const ofRun = "run"
 
-// save writes the output of a run to a log, until its end. The function that it returns waits for that, and adds
-// the result.
+// save writes the output of a run to a log, until its end. The function that it returns waits for that, and
+// adds the result.
 func (r *Run) save() (ended func(*sallyport.Result)) {
 	if r.table.Durable == nil || r.transient || r.left != nil {
 		return func(*sallyport.Result) {}
@@ -54,8 +54,8 @@ func (r *Run) forgetSaved() {
 	}
 }
 
-// Restore has an owner know the runs that a process before this one has left in Durable: each has the output that
-// is left, and the result that it had, or was lost. It blocks while they are read.
+// Restore has an owner know the runs that a process before this one has left in Durable: each has the output
+// that is left, and the result that it had, or was lost. It blocks while they are read.
 func (t *Table) Restore(owner string) {
 	t.restoring.Lock()
 	defer t.restoring.Unlock()

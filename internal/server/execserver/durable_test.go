@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/durable"
 )
 
-// TestReviveOwn: the session of a server before this one is that of the credential that had it, and unknown to
-// others.
+// TestReviveOwn: the session of a server before this one is that of the credential that had it, and unknown
+// to others.
 func TestReviveOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	store := func() *durable.Store {

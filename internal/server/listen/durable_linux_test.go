@@ -37,9 +37,9 @@ func (c *caller) page(process string) (page wire.ReadResult, text string) {
 	return page, strings.ReplaceAll(strings.TrimSpace(text), "\n", "")
 }
 
-// TestDurable: a server that comes after one which was killed has its sessions: all output with its numbers, the
-// ends that were known, and of what ran that it was lost. Nothing is started in them. Without the directory there
-// is no such session.
+// TestDurable: a server that comes after one which was killed has its sessions: all output with its numbers,
+// the ends that were known, and of what ran that it was lost. Nothing is started in them. Without the
+// directory there is no such session.
 func TestDurable(t *testing.T) {
 	for _, test := range []struct {
 		name string
