@@ -162,7 +162,8 @@ func TestKubernetes(t *testing.T) {
 		kinds               []string
 	}{
 		{"kubernetes/nodes.yaml", "StatefulSet", "Unconfined", []string{"StatefulSet", "Service"}},
-		{"kubernetes/gateway.yaml", "Deployment", "", []string{"Deployment", "Service", "PodDisruptionBudget"}},
+		{"kubernetes/gateway.yaml", "Deployment", "",
+			[]string{"Deployment", "Service", "PodDisruptionBudget"}},
 	} {
 		t.Run(test.kind, func(t *testing.T) {
 			all := documents(t, test.file)
@@ -194,12 +195,13 @@ func TestKubernetes(t *testing.T) {
 					t.Errorf("%v is %v, want %v", path, got, want)
 				}
 			}
+			security := at(container, "securityContext")
 			if at(pod, "automountServiceAccountToken") != false ||
-				at(container, "securityContext", "allowPrivilegeEscalation") != false ||
-				!slices.Equal(list(at(container, "securityContext", "capabilities", "drop")), []string{"ALL"}) {
-				t.Errorf("the container may too much: %v", at(container, "securityContext"))
+				at(security, "allowPrivilegeEscalation") != false ||
+				!slices.Equal(list(at(security, "capabilities", "drop")), []string{"ALL"}) {
+				t.Errorf("the container may too much: %v", security)
 			}
-			if got, _ := at(container, "securityContext", "seccompProfile", "type").(string); got != test.sandbox {
+			if got, _ := at(security, "seccompProfile", "type").(string); got != test.sandbox {
 				t.Errorf("seccomp %q, want %q", got, test.sandbox)
 			}
 			if test.sandbox != "" && (at(container, "securityContext", "procMount") != "Unmasked" ||
@@ -211,7 +213,8 @@ func TestKubernetes(t *testing.T) {
 			}
 			mode, _ := at(pod, "volumes", 0, "secret", "defaultMode").(int)
 			creds := filepath.Join(t.TempDir(), "creds")
-			if err := errors.Join(os.WriteFile(creds, nil, 0o600), os.Chmod(creds, os.FileMode(mode))); err != nil {
+			err := errors.Join(os.WriteFile(creds, nil, 0o600), os.Chmod(creds, os.FileMode(mode)))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if err := bus.CheckCreds(creds); err != nil || mode != 0o440 {
@@ -220,8 +223,9 @@ func TestKubernetes(t *testing.T) {
 		})
 	}
 	values := documents(t, "kubernetes/nats-values.yaml")
-	if at(values[0], "config", "jetstream", "enabled") != true ||
-		at(values[0], "config", "merge", "resolver") != "MEMORY" || at(values[0], "config", "merge", "max_payload") != "1MB" {
+	config := at(values[0], "config")
+	if at(config, "jetstream", "enabled") != true || at(config, "merge", "resolver") != "MEMORY" ||
+		at(config, "merge", "max_payload") != "1MB" {
 		t.Errorf("%v", values)
 	}
 }

@@ -61,7 +61,8 @@ type hubOptions struct {
 }
 
 func storeFlags(o *Options) []syntax.Flag {
-	return []syntax.Flag{{Long: "store", Value: "DIR", Kind: syntax.Directories, Set: syntax.SetText(&o.store),
+	return []syntax.Flag{{Long: "store", Value: "DIR", Kind: syntax.Directories,
+		Set:  syntax.SetText(&o.store),
 		Help: "the files of the hub (default: fleet in the state\ndirectory)"}}
 }
 

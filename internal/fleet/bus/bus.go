@@ -168,7 +168,7 @@ type dialer struct {
 
 // Dial implements the dialer of the client of NATS. What ends the first attempt does not end later ones.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
-	return d.Dialer.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
+	return d.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
 }
 
 // CheckURL returns what is wrong with the URL of a hub.
@@ -285,10 +285,11 @@ func (c *Conn) Publish(subject string, data []byte) error {
 
 // Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
 // was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
-// Messages with headers are dropped: the hub sends such ones, where the one who asked it wants them to.
+// Messages with headers are dropped, for the hub sends answers with some to where those who ask want them; but not
+// those that have only what it adds to messages that come from another account.
 func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
 	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
-		if len(m.Header) == 0 {
+		if len(m.Header) == 0 || len(m.Header) == 1 && m.Header["Nats-Request-Info"] != nil {
 			receive(m.Subject, m.Data)
 		}
 	})

@@ -55,7 +55,8 @@ func AddNode(ctx context.Context, store, name, tenant string) (path string, err 
 		if tenant != "" {
 			i := f.tenant(tenant)
 			if i < 0 {
-				return nil, &NameError{tenant, "there is no such tenant; add it with `sallyport fleet add-tenant`"}
+				return nil, &NameError{tenant,
+					"there is no such tenant; add it with `sallyport fleet add-tenant`"}
 			}
 			a = f.Tenants[i]
 		}
@@ -67,7 +68,8 @@ func AddNode(ctx context.Context, store, name, tenant string) (path string, err 
 
 // add adds a user to the fleet, writes its credentials and tells the hub. If something cannot be written,
 // everything is as before.
-func add(ctx context.Context, dir, name string, change func(*fleet) (creds []byte, err error)) (string, error) {
+func add(ctx context.Context, dir, name string, change func(*fleet) (creds []byte, err error)) (string,
+	error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}

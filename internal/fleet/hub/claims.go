@@ -126,7 +126,8 @@ func (a *account) claims(id, shared string) *jwt.AccountClaims {
 		return c
 	}
 	of := func(kind jwt.ExportType, name, rest string) *jwt.Import {
-		return &jwt.Import{Name: name, Account: shared, Type: kind, Subject: jwt.Subject("sp.all." + id + rest),
+		return &jwt.Import{Name: name, Account: shared, Type: kind,
+			Subject:      jwt.Subject("sp.all." + id + rest),
 			LocalSubject: jwt.RenamingSubject("sp.all" + rest)}
 	}
 	ask := of(jwt.Service, "ask", ".ask.*")
@@ -145,7 +146,8 @@ func limitNode(c *jwt.UserClaims, shared bool) {
 	if shared {
 		c.Tags.Add(sharedTag)
 		// No tenant is called NODES: these are calls about the node by who has its credentials.
-		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name, "sp.all.NODES.up." + name + ".*"}
+		pub = jwt.StringList{"sp.all.*.down.*." + name, "sp.all.life." + name,
+			"sp.all.NODES.up." + name + ".*"}
 		sub = jwt.StringList{"sp.all.*.up." + name + ".*", "sp.all.*.ask.*", "sp.all.life." + name,
 			"sp.all.NODES.down.*." + name}
 	}

@@ -35,8 +35,8 @@ func (u *User) Inbox() string {
 	return "_INBOX." + u.Name
 }
 
-// ReadCreds returns whom a file of credentials is for, as the file says: the hub alone checks signatures. One that
-// everybody can read is an error. Without a file, which is an empty path, it is the zero User.
+// ReadCreds returns whom a file of credentials is for, as the file says: the hub alone checks signatures.
+// One that everybody can read is an error. Without a file, which is an empty path, it is the zero User.
 func ReadCreds(path string) (User, error) {
 	if path == "" {
 		return User{}, nil
@@ -55,8 +55,8 @@ func ReadCreds(path string) (User, error) {
 		c, err = jwt.DecodeUserClaims(token)
 	}
 	if err != nil {
-		return User{}, fmt.Errorf("cannot use the credentials %s: %w; `sallyport fleet add-tenant` and `add-node` "+
-			"write such files", text.Word(path), err)
+		return User{}, fmt.Errorf("cannot use the credentials %s: %w; `sallyport fleet add-tenant` and "+
+			"`add-node` write such files", text.Word(path), err)
 	}
 	return User{c.Name, slices.Contains(c.Tags, nodeTag), slices.Contains(c.Tags, sharedTag)}, nil
 }

@@ -38,8 +38,8 @@ type engine struct {
 	set   *set // nil: no authentication
 }
 
-// startEngine starts a server that lets in who is in the fleet; everybody if nobody ever was. It returns when clients can
-// connect.
+// startEngine starts a server that lets in the users of the fleet; without an operator, all. It returns when
+// clients can connect.
 func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine, error) {
 	var claims *set
 	var err error
@@ -49,9 +49,9 @@ func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine,
 		}
 	}
 	log := &logger{say: o.Say}
-	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port, NoSigs: true,
-		NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending, WriteDeadline: writeDeadline,
-		PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10, TLSTimeout: 10, TLSConfig: o.TLS,
+	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port,
+		NoSigs: true, NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending,
+		WriteDeadline: writeDeadline, PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10, TLSTimeout: 10, TLSConfig: o.TLS,
 		JetStream: true, StoreDir: s.path, JetStreamMaxStore: o.MaxStore, DisableJetStreamBanner: true}
 	if so.Port == 0 {
 		so.Port = server.RANDOM_PORT
@@ -116,10 +116,11 @@ func (e *engine) stop() {
 // nodesBucket is the stream of the bucket `nodes`, as a client makes it.
 const nodesBucket = `{"name":"KV_nodes","subjects":["$KV.nodes.>"],"storage":"file","retention":"limits",
 "max_msgs_per_subject":1,"max_msgs":-1,"max_bytes":-1,"max_msg_size":-1,"max_consumers":-1,"num_replicas":1,
-"discard":"new","duplicate_window":120000000000,"allow_rollup_hdrs":true,"deny_delete":true,"allow_direct":true}`
+"discard":"new","duplicate_window":120000000000,"allow_rollup_hdrs":true,"deny_delete":true,
+"allow_direct":true}`
 
-// prepare makes the bucket `nodes` of each account that has none. A node may make it, too; one that is hostile
-// would have the engine copy messages of others into it, or to itself.
+// prepare makes the bucket `nodes` of each account that has none. A node may make it, too; one that is
+// hostile would have the engine copy messages of others into it, or to itself.
 func (e *engine) prepare(f *fleet) error {
 	for _, a := range f.accounts() {
 		creds, _, err := newUser(a.Seed, "hub", nil)
@@ -221,7 +222,8 @@ func (l *logger) Fatalf(format string, v ...any) {
 
 // Errorf implements server.Logger.
 func (l *logger) Errorf(format string, v ...any) {
-	if l.say != nil && (strings.Contains(format, "DISABLED") || strings.Contains(format, "critical write error")) {
+	full := strings.Contains(format, "DISABLED") || strings.Contains(format, "critical write error")
+	if l.say != nil && full {
 		l.say("nothing can be stored any more: " + fmt.Sprintf(format, v...) +
 			"; make room and restart the hub")
 	}

@@ -3,8 +3,8 @@
 
 // Package hub is the NATS server of a fleet in this process, and who may use it.
 //
-// [Start] serves the files of a directory, the store. Without tenants and nodes in it everybody on this
-// machine is let in; with them nobody without credentials. [AddTenant], [AddNode], [RemoveTenant] and
+// [Start] serves the files of a directory, the store. Without tenants and nodes in it all users of
+// this machine are let in; with them, none without credentials. [AddTenant], [AddNode], [RemoveTenant] and
 // [RemoveNode] change the store, also while a hub of any process serves it.
 //
 // The only truth is the file of keys in the store, which one process changes at a time. The claims that the
@@ -204,7 +204,7 @@ func (h *Hub) answer(c net.Conn) (ended error) {
 	_ = c.SetDeadline(time.Now().Add(2 * Patience))
 	name, err := bufio.NewReaderSize(c, 128).ReadSlice('\n')
 	if err != nil {
-		return nil //nolint:nilerr // the other process has gone
+		return nil // the other process has gone
 	}
 	said := fine
 	ended, err = h.reload(strings.TrimSuffix(string(name), "\n"))
@@ -238,7 +238,7 @@ func (h *Hub) reload(verify string) (ended, err error) {
 		}
 	}
 	if CheckName(verify) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // there is none to verify
 	}
 	creds, err := h.store.root.ReadFile(credsPath(verify))
 	if err != nil {
@@ -256,7 +256,8 @@ func (h *Hub) reload(verify string) (ended, err error) {
 // no error: the next one reads the store.
 func tell(ctx context.Context, socket, verify string) error {
 	c, err := dirs.DialSocket(ctx, socket, true)
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) ||
+		errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {

@@ -21,7 +21,8 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%s", h.URL())
 	}
 	c := mustDial(t, h.URL(), "")
-	if answer := c.call("_INBOX.x", "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket); strings.Contains(answer, `"error"`) {
+	answer := c.call("_INBOX.x", "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket)
+	if strings.Contains(answer, `"error"`) {
 		t.Fatal(answer)
 	}
 	if err := c.put("a", "1"); err != nil || c.get("a") != "1" {
@@ -101,8 +102,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestFirstTenant: a hub that is open asks for credentials when it gets its first tenant, at the same address,
-// and cuts who has none.
+// TestFirstTenant: a hub that is open asks for credentials when it gets its first tenant, at the same
+// address, and cuts who has none.
 func TestFirstTenant(t *testing.T) {
 	for _, first := range []string{"a", "n@"} {
 		t.Run(first, func(t *testing.T) {
@@ -177,7 +178,8 @@ func TestAdd(t *testing.T) {
 			}
 		})
 	}
-	if after, err := os.ReadFile(filepath.Join(store, keysName, fleetName)); err != nil || string(after) != string(before) {
+	after, err := os.ReadFile(filepath.Join(store, keysName, fleetName))
+	if err != nil || string(after) != string(before) {
 		t.Errorf("the keys have changed: %v", err)
 	}
 	if text, err := os.ReadFile(old); err != nil || string(text) != "mine" {
@@ -255,7 +257,8 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone("a", "m")
-	if left, err := filepath.Glob(filepath.Join(store, dataName, "*")); err != nil || len(left) != 2 { // NODES, b
+	left, err := filepath.Glob(filepath.Join(store, dataName, "*"))
+	if err != nil || len(left) != 2 { // NODES, b
 		t.Errorf("%q, %v", left, err)
 	}
 	for _, test := range []struct {
@@ -263,7 +266,8 @@ func TestRemove(t *testing.T) {
 		err  error
 	}{{"a tenant as a node", RemoveNode(t.Context(), store, "b")},
 		{"a node as a tenant", RemoveTenant(t.Context(), store, "p")},
-		{"a removed one", RemoveTenant(t.Context(), store, "a")}, {"a path", RemoveNode(t.Context(), store, "../x")}} {
+		{"a removed one", RemoveTenant(t.Context(), store, "a")},
+		{"a path", RemoveNode(t.Context(), store, "../x")}} {
 		if test.err == nil || !strings.Contains(test.err.Error(), "there is no such") {
 			t.Errorf("%s: %v", test.name, test.err)
 		}
@@ -291,7 +295,8 @@ func TestReadCreds(t *testing.T) {
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "bad")
-	for _, text := range []string{"", "x", "-----BEGIN NATS USER JWT-----\nx.y.z\n------END NATS USER JWT------\n",
+	for _, text := range []string{"", "x",
+		"-----BEGIN NATS USER JWT-----\nx.y.z\n------END NATS USER JWT------\n",
 		strings.Repeat("x", 1<<17)} {
 		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -300,7 +305,8 @@ func TestReadCreds(t *testing.T) {
 			t.Errorf("%.20q: %+v", text, got)
 		}
 	}
-	if _, err := ReadCreds(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
+	_, err := ReadCreds(filepath.Join(t.TempDir(), "none"))
+	if err == nil || !strings.Contains(err.Error(), "none") {
 		t.Error(err)
 	}
 	if err := os.Chmod(creds["a"], 0o644); err != nil {

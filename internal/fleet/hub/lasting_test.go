@@ -85,8 +85,8 @@ func hubProcess(t *testing.T, store string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(line)
 }
 
-// TestKilled: a hub that was killed has lost nothing that it acknowledged, also while it was writing; commands
-// work before and after the next one starts.
+// TestKilled: a hub that was killed has lost nothing that it acknowledged, also while it was writing;
+// commands work before and after the next one starts.
 func TestKilled(t *testing.T) {
 	store := newStore(t)
 	creds := tenants(t, store, "a")
@@ -216,8 +216,8 @@ func TestCredentialsRefused(t *testing.T) {
 	}
 	const cut = "-----BEGIN USER NKEY SEED-----"
 	mixed := filepath.Join(t.TempDir(), "mixed")
-	if err := os.WriteFile(mixed, []byte(strings.Split(string(a), cut)[0]+cut+strings.Split(string(b), cut)[1]),
-		0o600); err != nil {
+	both := strings.Split(string(a), cut)[0] + cut + strings.Split(string(b), cut)[1]
+	if err := os.WriteFile(mixed, []byte(both), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	nothing := func(*jwt.UserClaims) {}
@@ -227,7 +227,8 @@ func TestCredentialsRefused(t *testing.T) {
 		ok          bool
 	}{
 		{"of this hub", creds["a"], true},
-		{"signed by the tenant's key", forged(t, f.Tenants[0].Seed, nothing), true}, // the others could be let in
+		// So that those below could be let in.
+		{"signed by the tenant's key", forged(t, f.Tenants[0].Seed, nothing), true},
 		{"of another hub", other["a"], false},
 		{"expired", forged(t, f.Tenants[0].Seed, expired), false},
 		{"signed by an unknown key", forged(t, unknown, nothing), false},
@@ -287,7 +288,8 @@ func TestOtherServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	so.Host, so.Port, so.NoSigs, so.NoLog, so.JetStream, so.StoreDir = "127.0.0.1", -1, true, true, true, t.TempDir()
+	so.Host, so.Port, so.NoSigs, so.NoLog = "127.0.0.1", -1, true, true
+	so.JetStream, so.StoreDir = true, t.TempDir()
 	s, err := server.NewServer(so)
 	if err != nil {
 		t.Fatal(err)

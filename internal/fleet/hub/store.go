@@ -155,8 +155,8 @@ func (s *store) load() (f *fleet, old []byte, err error) {
 	return f, old, nil
 }
 
-// save writes the fleet, which was old, and the claims for a server that runs elsewhere. It returns when they are
-// on the disk.
+// save writes the fleet, which was old, and the claims for a server that runs elsewhere. It returns when they
+// are on the disk.
 func (s *store) save(f *fleet, old []byte) error {
 	c, err := f.claims()
 	if err != nil {
@@ -167,8 +167,8 @@ func (s *store) save(f *fleet, old []byte) error {
 		name string
 		old  []byte
 		v    any
-	}{{serverName, before, map[string]any{"operator": c.token, "system_account": c.system, "resolver": "MEMORY",
-		"resolver_preload": c.tokens}}, {filepath.Join(keysName, fleetName), old, f}} {
+	}{{serverName, before, map[string]any{"operator": c.token, "system_account": c.system,
+		"resolver": "MEMORY", "resolver_preload": c.tokens}}, {filepath.Join(keysName, fleetName), old, f}} {
 		b, err := json.MarshalIndent(file.v, "", "  ")
 		if err == nil {
 			err = safefile.ReplaceIn(s.root, file.name, file.old, b, 0o600, nil)

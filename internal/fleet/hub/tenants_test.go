@@ -67,7 +67,8 @@ func TestSubjects(t *testing.T) {
 		{"a", "sp.own.up.o.C", []string{"a sp.own.up.o.C"}},
 		{"a", "sp.own.ask.C", []string{"a sp.own.ask.C", "m sp.own.ask.C"}},
 		{"a", "sp.all.up.n.C", []string{"a sp.all.up.n.C", "n sp.all." + id + ".up.n.C"}},
-		{"a", "sp.all.ask.C", []string{"a sp.all.ask.C", "n sp.all." + id + ".ask.C", "p sp.all." + id + ".ask.C"}},
+		{"a", "sp.all.ask.C",
+			[]string{"a sp.all.ask.C", "n sp.all." + id + ".ask.C", "p sp.all." + id + ".ask.C"}},
 		{"m", "sp.own.down.C.m", []string{"a sp.own.down.C.m"}},
 		{"m", "sp.own.life.m", []string{"a sp.own.life.m"}},
 		{"n", "sp.all." + id + ".down.C.n", []string{"a sp.all.down.C.n"}},
@@ -140,13 +141,16 @@ func TestNodePermissions(t *testing.T) {
 	}{
 		{node: "m", pub: []string{"sp.own.down.C.m", "sp.own.life.m", "$KV.nodes.m"},
 			sub: []string{"sp.own.up.m.*", "sp.own.up.m.C", "sp.own.ask.*", "sp.own.life.m", "_INBOX.m.>"},
-			nopub: []string{"sp.own.down.C.x", "sp.own.life.x", "sp.own.up.m.C", "sp.own.ask.C", "sp.all.up.n.C",
-				"sp.all.ask.C", "sp.all.life.m", "sp.all.down.C.m", "$KV.nodes.x", "$KV.sessions.m", "x"}},
-		{node: "n", pub: []string{"sp.all." + id + ".down.C.n", "sp.all.life.n", "$KV.nodes.n", "sp.all.NODES.up.n.C"},
+			nopub: []string{"sp.own.down.C.x", "sp.own.life.x", "sp.own.up.m.C", "sp.own.ask.C",
+				"sp.all.up.n.C", "sp.all.ask.C", "sp.all.life.m", "sp.all.down.C.m", "$KV.nodes.x",
+				"$KV.sessions.m", "x"}},
+		{node: "n", pub: []string{"sp.all." + id + ".down.C.n", "sp.all.life.n", "$KV.nodes.n",
+			"sp.all.NODES.up.n.C"},
 			sub: []string{"sp.all.*.up.n.*", "sp.all." + id + ".up.n.C", "sp.all.*.ask.*", "sp.all.life.n",
 				"sp.all.NODES.down.*.n", "_INBOX.n.>"},
 			nopub: []string{"sp.all." + id + ".down.C.x", "sp.all.life.x", "sp.all." + id + ".up.n.C",
-				"sp.all." + id + ".ask.C", "sp.all.NODES.up.x.C", "sp.all.NODES.ask.C", "sp.own.life.n", "$KV.nodes.x", "x"}},
+				"sp.all." + id + ".ask.C", "sp.all.NODES.up.x.C", "sp.all.NODES.ask.C", "sp.own.life.n",
+				"$KV.nodes.x", "x"}},
 	} {
 		t.Run(test.node, func(t *testing.T) {
 			c := mustDial(t, h.URL(), creds[test.node])
@@ -154,9 +158,11 @@ func TestNodePermissions(t *testing.T) {
 				"$JS.API.STREAM.PURGE.KV_nodes", "$JS.API.STREAM.MSG.GET.KV_nodes", "$JS.API.STREAM.CREATE.x",
 				"$JS.API.STREAM.NAMES", "$JS.API.CONSUMER.CREATE.KV_nodes", "$JS.API.DIRECT.GET.KV_nodes",
 				"$JS.API.DIRECT.GET.KV_nodes.$KV.nodes.x", "$SYS.REQ.CLAIMS.UPDATE", "_INBOX.x.y")
-			nosub := append(test.nosub, ">", "*", "sp.>", "sp.*.>", "sp.own.>", "sp.own.up.*.*", "sp.own.up.x.*",
+			nosub := append(test.nosub, ">", "*", "sp.>", "sp.*.>", "sp.own.>", "sp.own.up.*.*",
+				"sp.own.up.x.*",
 				"sp.own.down.>", "sp.own.life.*", "sp.all.>", "sp.all.*.up.*.*", "sp.all.*.up.x.*",
-				"sp.all.*.down.>", "sp.all.*.down.*.n", "sp.all.NODES.down.*.x", "sp.all.life.*", "sp.all.*.>", "_INBOX.>", "_INBOX.x.>", "$KV.>", "$JS.>", "$SYS.>")
+				"sp.all.*.down.>", "sp.all.*.down.*.n", "sp.all.NODES.down.*.x", "sp.all.life.*",
+				"sp.all.*.>", "_INBOX.>", "_INBOX.x.>", "$KV.>", "$JS.>", "$SYS.>")
 			check := func(subjects []string, do func(string), allowed bool) {
 				t.Helper()
 				for _, s := range subjects {
@@ -175,8 +181,8 @@ func TestNodePermissions(t *testing.T) {
 	}
 }
 
-// TestNodeBucket: a node reads and writes its key of the bucket that the hub has made, and cannot make it with
-// rules of its own.
+// TestNodeBucket: a node reads and writes its key of the bucket that the hub has made, and cannot make it
+// with rules of its own.
 func TestNodeBucket(t *testing.T) {
 	store := newStore(t)
 	h := start(t, Options{Store: store})
@@ -188,10 +194,12 @@ func TestNodeBucket(t *testing.T) {
 			if answer := c.call(inbox, "$KV.nodes."+name, "1"); !strings.Contains(answer, `"seq":`) {
 				t.Error(answer)
 			}
-			if answer := c.call(inbox, "$JS.API.STREAM.INFO.KV_nodes", ""); !strings.Contains(answer, `"KV_nodes"`) {
+			answer := c.call(inbox, "$JS.API.STREAM.INFO.KV_nodes", "")
+			if !strings.Contains(answer, `"KV_nodes"`) {
 				t.Error(answer)
 			}
-			if answer := c.call(inbox, "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket); strings.Contains(answer, `"error"`) {
+			answer = c.call(inbox, "$JS.API.STREAM.CREATE.KV_nodes", nodesBucket)
+			if strings.Contains(answer, `"error"`) {
 				t.Error(answer)
 			}
 		}
@@ -201,7 +209,8 @@ func TestNodeBucket(t *testing.T) {
 		for _, rule := range []string{`"republish":{"src":"$KV.nodes.>","dest":"sp.own.up.m.>"}`,
 			`"description":"x"`} {
 			evil := strings.Replace(nodesBucket, `"storage"`, rule+`,"storage"`, 1)
-			if answer := c.call(inbox, "$JS.API.STREAM.CREATE.KV_nodes", evil); !strings.Contains(answer, "already in use") {
+			answer := c.call(inbox, "$JS.API.STREAM.CREATE.KV_nodes", evil)
+			if !strings.Contains(answer, "already in use") {
 				t.Errorf("%s: %s", rule, answer)
 			}
 		}
@@ -237,7 +246,8 @@ func TestStreamsOfTenants(t *testing.T) {
 		"mirror": b.call("_INBOX.x", "$JS.API.STREAM.CREATE.m",
 			`{"name":"m","storage":"file","mirror":{"name":"mine","external":{"api":"$JS.`+id+`.API"}}}`),
 	} {
-		if name != "mirror" && !strings.Contains(answer, `"error"`) || strings.Contains(answer, `"messages":1`) {
+		if name != "mirror" && !strings.Contains(answer, `"error"`) ||
+			strings.Contains(answer, `"messages":1`) {
 			t.Errorf("%s: %s", name, answer)
 		}
 	}

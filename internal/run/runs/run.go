@@ -52,6 +52,7 @@ type Run struct {
 	restored *sallyport.Result // for such a run: has an End if one is known
 
 	process atomic.Pointer[executor.Process] // the last one; nil before the first
+	size    atomic.Pointer[sallyport.Size]   // of the terminal; nil without one
 	denied  atomic.Int64                     // accesses so far
 
 	place    *process.Place[*Run]
@@ -182,6 +183,9 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	r.table.begins(r, &Info{Starting: true, Script: c.Script, SessionInfo: sallyport.SessionInfo{
 		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 	}})
+	if q.TTY != nil {
+		r.setSize(*q.TTY)
+	}
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
@@ -328,13 +332,15 @@ type Info struct {
 	// Now is what it does; the zero value after the end. Denials counts what was denied so far.
 	Now     process.Now
 	Denials int
+	// Size is that of the terminal; nil without one.
+	Size *sallyport.Size
 	// Asks says that a question about it is open, that others than its client can answer.
 	Asks bool
 }
 
 // Info returns what a list shows.
 func (r *Run) Info() Info {
-	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
+	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine(), Size: r.size.Load()}
 	info.Script = r.prepared.Cmd.Script
 	if r.left != nil {
 		info.Started, info.LastUsed = r.left.Started, r.left.Started
@@ -536,13 +542,22 @@ func (r *Run) Screen() (sallyport.Screen, error) {
 // an *Error with the reason NoTerminal or Failed.
 func (r *Run) Resize(size sallyport.Size) error {
 	switch err := r.session.Resize(size); {
-	case err == nil, errors.Is(err, os.ErrProcessDone):
+	case err == nil:
+		r.setSize(size)
+		r.table.changes.Tell()
+		return nil
+	case errors.Is(err, os.ErrProcessDone):
 		return nil
 	case errors.Is(err, errors.ErrUnsupported):
 		return refuse(NoTerminal, "run %s has no terminal; start it with `tty`", r.id)
 	default:
 		return refuse(Failed, "cannot resize the terminal of run %s: %w", r.id, err)
 	}
+}
+
+func (r *Run) setSize(size sallyport.Size) {
+	size = size.OrUsual()
+	r.size.Store(&size)
 }
 
 // Signal sends a signal by number to the process group. After the end of the run it has no effect.

@@ -131,9 +131,12 @@ type Server struct {
 	stop    context.CancelCauseFunc
 	spills  output.Store
 	work    sync.WaitGroup // processes; added to under mu while not closed
-	near    sync.WaitGroup // clients in memory; as work
+	near    sync.WaitGroup // clients in memory, and who watches; as work
 	left    atomic.Int64   // requests about files that are in progress for no connection
 	starts  runs.Starts[*startAnswer]
+
+	stages      runs.Changes
+	watchStages func() error // has stages be told of changes; done at the first call
 
 	mu          sync.Mutex
 	closed      bool
@@ -164,7 +167,7 @@ func New(opts Options) *Server {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
-	s.info = sync.OnceValue(s.environment)
+	s.info, s.watchStages = sync.OnceValue(s.environment), sync.OnceValue(s.followStages)
 	if opts.Questions != nil {
 		s.info = func() *wire.Environment { return nil }
 	}
