@@ -80,7 +80,8 @@ func TestRotates(t *testing.T) {
 	l := s.Create(Record{ID: "1"})
 	const frame, n = 1 << 20, 100
 	for i := range uint64(n) {
-		l.Write(Frame{Kind: Output, Number: i + 1, Before: i * frame, Data: bytes.Repeat([]byte{byte(i)}, frame)})
+		l.Write(Frame{Kind: Output, Number: i + 1, Before: i * frame,
+			Data: bytes.Repeat([]byte{byte(i)}, frame)})
 	}
 	got := frames(t, open(t, dir).Left()[0])
 	if len(got) < maxFile/frame-1 || len(got) > 2*maxFile/frame || got[len(got)-1].Number != n {

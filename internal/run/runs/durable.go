@@ -27,8 +27,8 @@ func (r *Run) save() (ended func(*sallyport.Result)) {
 		return func(*sallyport.Result) {}
 	}
 	info := r.session.Info()
-	r.saved = r.table.Durable.Create(durable.Record{Kind: ofRun, Credential: r.owner, ID: r.id, Argv: info.Args,
-		Dir: info.Dir, TTY: info.TTY, Started: info.Started})
+	r.saved = r.table.Durable.Create(durable.Record{Kind: ofRun, Credential: r.owner, ID: r.id,
+		Argv: info.Args, Dir: info.Dir, TTY: info.TTY, Started: info.Started})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -36,7 +36,8 @@ func (r *Run) save() (ended func(*sallyport.Result)) {
 			if err != nil {
 				return
 			}
-			r.saved.Write(durable.Frame{Kind: durable.Output, Stream: byte(d.Stream), Number: d.Offset, Data: d.Data})
+			r.saved.Write(durable.Frame{Kind: durable.Output, Stream: byte(d.Stream), Number: d.Offset,
+				Data: d.Data})
 		}
 	}()
 	return func(res *sallyport.Result) {
@@ -108,7 +109,7 @@ func (t *Table) restore(l *durable.Left) {
 type replay struct {
 	left   *durable.Left
 	logs   dirs.Logs
-	result sallyport.Result // with an End that is not empty, if there is one; written before the end of the process
+	result sallyport.Result // has an End if there is one; written before the end of the process
 }
 
 func (e *replay) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
