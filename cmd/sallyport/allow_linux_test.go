@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,5 +158,54 @@ func TestAllowInside(t *testing.T) {
 			s.trusts(t) != changed {
 			t.Errorf("%q, %v; seen:\n%s", text, err, x.Transcript())
 		}
+	}
+}
+
+// TestAllowBesideRun: what the user allows while a command runs, in a project that had no settings, stays and
+// counts. The observer keeps it as it is; without one, what the command has changed is not trusted, and is
+// quarantined.
+func TestAllowBesideRun(t *testing.T) {
+	t.Parallel()
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, test := range []struct {
+		name, script string
+		flags        []string
+		kept         bool
+	}{
+		{"left alone", ":", nil, true},
+		{"left alone, no observer", ":", []string{"--no-observer"}, true},
+		{"changed", "echo x >> .sallyport/config.toml", nil, true},
+		{"changed, no observer", "echo x >> .sallyport/config.toml", []string{"--no-observer"}, false},
+		{"removed", "rm -r .sallyport", nil, true},
+		{"replaced", "mkdir new; mv .sallyport old; mv new .sallyport", nil, true},
+		{"more rules", "mkdir .sallyport/rules; echo x > .sallyport/rules/x.rules", nil, true},
+		{"more rules, no observer", "mkdir .sallyport/rules; echo x > .sallyport/rules/x.rules",
+			[]string{"--no-observer"}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSeat(t)
+			x := s.run(t, append(test.flags, "-a", "never", "--", "sh", "-c",
+				"echo begun; read line; "+test.script)...)
+			x.Expect("begun")
+			a := s.allow(t, "--net", "host")
+			a.Expect(trustChoices)
+			a.Send("y\r")
+			if code := a.Wait(); code != 0 || !s.trusts(t) {
+				t.Errorf("exit code %d; seen:\n%s", code, a.Transcript())
+			}
+			x.Send("\r")
+			x.Wait()
+			text, err := os.ReadFile(s.projectConfig())
+			kept := string(text) == "[project]\nnetwork = \"host\"\n" && s.trusts(t)
+			moved := strings.Contains(x.Transcript(), "quarantined")
+			if kept != test.kept || !kept && err == nil || kept == moved {
+				t.Errorf("%q, %v; seen:\n%s", text, err, x.Transcript())
+			}
+			unfinished := func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), "-new") }
+			if names, err := os.ReadDir(s.work); err != nil || slices.ContainsFunc(names, unfinished) {
+				t.Errorf("%v, %v", names, err)
+			}
+		})
 	}
 }

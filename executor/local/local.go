@@ -34,8 +34,9 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
 // machine when the first command starts. It must not be copied after that.
 type Executor struct {
-	// Left records commands for who comes after this process; nil records none. Set it before the first Start.
-	Left *process.Leftovers
+	// Started, if not nil, is called with the process at the root of the tree of each command that has started,
+	// and ended when that has ended. Set it before the first Start.
+	Started func(pid int) (ended func())
 
 	host  host
 	order process.Order
@@ -57,7 +58,7 @@ type Executor struct {
 // and does not depend on a command: threads are started, filters compiled and what searches have found is
 // remembered once. Close it before e.
 func (e *Executor) Another() *Executor {
-	o := &Executor{Left: e.Left}
+	o := &Executor{Started: e.Started}
 	share(&o.host, &e.host)
 	return o
 }
@@ -172,8 +173,12 @@ func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec,
 	if err != nil {
 		return nil, err
 	}
-	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(),
-		shared: in, forget: e.Left.Add(child.PID())}, nil
+	c := &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(),
+		shared: in, ended: func() {}}
+	if e.Started != nil {
+		c.ended = e.Started(child.PID())
+	}
+	return c, nil
 }
 
 // retain returns the log of a process and the function that its output goes to.
@@ -241,7 +246,7 @@ type command struct {
 	run      string
 	started  time.Time
 	shared   *shared // in which it runs; nil for none
-	forget   func()  // of Executor.Left
+	ended    func()  // of Executor.Started
 }
 
 // Output implements [executor.Process].
@@ -253,7 +258,7 @@ func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 // Wait implements [executor.Process].
 func (c *command) Wait() (*executor.Exit, error) {
 	exit, err := c.Process.Wait()
-	c.forget()
+	c.ended()
 	if !c.open {
 		c.log.End()
 	}

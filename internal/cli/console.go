@@ -31,6 +31,10 @@ func (r *report) connect(cmd *sallyport.Cmd, c *tty.Console, signals *tty.Signal
 		if asks {
 			r.withhold(cmd, c)
 		}
+		if r.o.Audit.Output > 0 {
+			r.retain(cmd)
+			signals.AddPipe()
+		}
 		return
 	}
 	cmd.TTY, cmd.Resizes = &c.Size, c.Resizes()
@@ -77,6 +81,18 @@ func (r *report) withhold(cmd *sallyport.Cmd, c *tty.Console) {
 		if f, ok := (*stream).(*os.File); ok && tty.Is(f) {
 			*stream = c.Gate(f)
 		}
+	}
+}
+
+// retain has the output of a program go through this process, which keeps it, but for a terminal.
+func (r *report) retain(cmd *sallyport.Cmd) {
+	for _, stream := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		if f, ok := (*stream).(*os.File); ok && !tty.Is(f) {
+			*stream = kept{f}
+		}
+	}
+	if _, ok := cmd.Stdout.(kept); ok && sameFile(r.env.Stdout, r.env.Stderr) {
+		cmd.Stderr = cmd.Stdout // in order
 	}
 }
 

@@ -268,7 +268,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	for _, err := range []error{res.StdinErr, res.StdoutErr, res.StderrErr} {
-		if err != nil && res.ExitCode != explain.CodeOK { // else it is why we fail, and was printed
+		// With 0 it is why we fail, and was printed; who ends with its reader says nothing of it.
+		broken := res.Signal == int(syscall.SIGPIPE) && errors.Is(err, syscall.EPIPE)
+		if err != nil && res.ExitCode != explain.CodeOK && !broken {
 			r.note(explain.OneLine(err))
 		}
 	}

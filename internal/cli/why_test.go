@@ -40,7 +40,7 @@ func TestRecordedFlags(t *testing.T) {
 		"--ask-in-console", "--no-ask-in-console",
 		"--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach",
 		"--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key",
-		"--remote-tls-ca", "--timeout", "--kill-after",
+		"--remote-tls-ca", "--creds", "--queue", "--timeout", "--kill-after",
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 		"--approved", "--record", "--no-record",
 	}

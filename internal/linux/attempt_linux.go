@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/net/access"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -219,7 +220,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
 		Links: a.level == plan.LevelNative, Judged: r.Observe && !slices.Contains(a.spec.Allow, "userns"),
 		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: grants.Homes(),
-		Scans: own.scans, Table: &own.mounts,
+		Trusted: trust.Unchanged, Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = dirs.Protected()
 	q.Settings, q.SettingsFile = dirs.ProtectedDirs(os.Getenv, q.Homes), dirs.ProtectedFile(os.Getenv)

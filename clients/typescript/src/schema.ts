@@ -313,6 +313,7 @@ export interface ListedRun {
   runId: string;
   running: boolean;
   signal: number;
+  size?: Size;
   startedAtMs: number;
   starting: boolean;
   tty: boolean;
@@ -587,6 +588,11 @@ export interface SandboxParam {
 export interface Shell {
   name: string;
   path: string;
+}
+
+export interface Size {
+  cols: number;
+  rows: number;
 }
 
 export interface StageInfo {
@@ -1671,11 +1677,15 @@ export interface StageDiscardParams {
 
 export type StageDiscardResult = { [name: string]: unknown };
 
-export type StageListParams = { [name: string]: unknown } | null;
+export type StageListParams = {
+  since?: string | null;
+  waitMs?: number | null;
+} | null;
 
 export interface StageListResult {
   omitted?: number;
   stages: StageInfo[];
+  version?: string;
   warning?: string;
 }
 

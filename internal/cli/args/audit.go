@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/cli/recordings"
+	"github.com/sallyport-dev/sallyport/internal/command/environ"
 	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/names/grants"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
@@ -83,6 +86,21 @@ func AuditSettings(env *Env) (config.Audit, error) {
 	}
 	run.Apply(e)
 	return run.Audit, nil
+}
+
+// defaultRuns is how many ended runs are shown where no setting says so.
+const defaultRuns = 10_000
+
+// ShownRuns is how many ended runs are shown at most.
+func ShownRuns(env *Env) int {
+	set, _ := AuditSettings(env) // without settings it is the default
+	return cmp.Or(set.Runs, defaultRuns)
+}
+
+// RunOutput returns what has the output of ended runs, as far as settings keep it.
+func RunOutput(set *config.Audit) (*recordings.Store, error) {
+	state, err := dirs.Dir()
+	return recordings.Outputs(filepath.Join(state, "output"), cmp.Or(set.Runs, defaultRuns), set.Output), err
 }
 
 // AuditDirs returns where logs are, with the settings of the machine and the user: one directory, or those of
@@ -250,16 +268,36 @@ func (l *runLog) Sync(ctx context.Context) error {
 	return l.Log.Sync(ctx)
 }
 
-// Record keeps the record of a run, and everything before it. Failed says that the error is one of the run.
+// Record keeps the record of a run, and everything before it, and of its output what the Result has, if the
+// settings keep any. Failed says that the error is one of the run.
 func (a *Audit) Record(r explain.Record) (failed bool, err error) {
 	body, err := r.Body()
+	var lost error
 	if err == nil {
+		lost = a.keepOutput(&r) // first: who is told of the run finds it
 		err = a.keep(explain.RecordKind, body)
 	}
 	if need := a.needed(err); need != nil {
 		return true, need
 	}
-	return false, err
+	return false, errors.Join(err, lost)
+}
+
+func (a *Audit) keepOutput(r *explain.Record) error {
+	if a == nil || a.set.Output == 0 || r.Output.Total == 0 {
+		return nil
+	}
+	if log, err := a.open(); log == nil || err != nil {
+		return nil // nothing knows the run; keep says why
+	}
+	to, err := RunOutput(&a.set)
+	if err == nil {
+		err = to.Keep(r.Run, environ.MaskText(r.Output.Plain()))
+	}
+	if err != nil {
+		return fmt.Errorf("its output is not kept: %w", err)
+	}
+	return nil
 }
 
 // RulesKind is the kind of records about what is allowed from now on, or no more.

@@ -64,7 +64,8 @@ func Why(env *Env, list, asJSON bool, id string) error {
 	return env.Print(explain.Explain(r, home, env.Dir) + explain.Skipped(log))
 }
 
-// ReadRuns reads the records of this user's runs, oldest first, or with newest at least the last one.
+// ReadRuns reads the records of this user's runs, oldest first, or with newest at least the last one. It
+// returns no more than history.runs.
 func ReadRuns(env *args.Env, newest bool) (explain.Log, error) {
 	var all explain.Log
 	for _, dir := range args.AuditDirs(env) {
@@ -79,6 +80,7 @@ func ReadRuns(env *args.Env, newest bool) (explain.Log, error) {
 	// one that ended last.
 	ended := func(r explain.Record) time.Time { return r.Start.Add(r.Duration) }
 	slices.SortStableFunc(all.Records, func(a, b explain.Record) int { return ended(a).Compare(ended(b)) })
+	all.Records = all.Records[max(0, len(all.Records)-args.ShownRuns(env)):]
 	return all, nil
 }
 

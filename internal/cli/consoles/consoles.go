@@ -265,10 +265,10 @@ func address(at net.Addr, encrypted bool) string {
 // methods are those that are answered in this process. Without a watch the console is about another machine,
 // which does not have them.
 func methods(env *Env, h *history, watch *listen.QuestionWatch) map[string]console.Method {
-	m, q := &machine{env}, questions{watch}
+	m, q := &machine{env, &h.changes, watch}, questions{watch}
 	all := map[string]console.Method{
 		"question/list": q.list, "question/answer": q.answer, "question/forget": q.forget,
-		"history/list": h.list, "history/read": h.read, "config/allow": h.allow,
+		"history/list": h.list, "history/read": h.read, "history/output": h.output, "config/allow": h.allow,
 		"recording/list": m.recordings, "recording/read": m.recording,
 		"machine/read": m.read, "approval/revoke": m.revoke,
 	}

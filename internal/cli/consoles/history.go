@@ -13,16 +13,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/run/runs"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 	"github.com/sallyport-dev/sallyport/internal/server/console"
-	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -30,24 +33,91 @@ import (
 // history answers the methods about recorded runs.
 type history struct {
 	env     *Env
-	changes runs.Changes // of the logs
+	changes runs.Changes  // of the logs
+	ready   chan struct{} // closed when the runs were counted once; nil if they are not
+
+	mu      sync.Mutex
+	counted map[string]tally // by the oldest file of the log
 }
 
-// follow follows the logs until end is called.
+// A tally is how many runs a log has up to a line.
+type tally struct {
+	line uint64
+	runs int
+}
+
+// follow follows the logs, the recordings and the settings, and counts the runs, until end is called.
 func (h *history) follow() (end func(), err error) {
-	dirs := args.AuditDirs(h.env.Env)
-	if dir, err := audit.DefaultDir(); len(dirs) == 0 && err == nil {
-		if root, err := safefile.MakeDirs(dir); err == nil { // without it the first run of all is not told
+	log, _ := audit.DefaultDir() // without a state directory there is nothing to see
+	recorded, _ := (&machine{env: h.env}).store().Path()
+	for _, dir := range []string{log, recorded} {
+		if root, err := safefile.MakeDirs(dir); err == nil { // else the first one of all is not told
 			_ = root.Close()
 		}
-		dirs = append(dirs, dir)
 	}
-	return listen.WatchDirs(dirs, h.changes.Tell)
+	user, _ := dirs.Config(h.env.Variable) // empty where there is none
+	fixed := []string{recorded, filepath.Dir(user), filepath.Join(filepath.Dir(log), "trust"),
+		filepath.Join(h.env.Dir, ".sallyport"), filepath.Join(h.env.Managed, "managed.d")}
+	for _, dir := range []string{user, h.env.Managed} {
+		fixed = append(fixed, dir, filepath.Join(dir, "rules"))
+	}
+	fixed = slices.DeleteFunc(fixed, func(dir string) bool { return !filepath.IsAbs(dir) })
+	stop, err := dirs.Watch(func() []string { return append(args.AuditDirs(h.env.Env), fixed...) },
+		h.changes.Tell)
+	if err != nil {
+		return nil, err
+	}
+	h.ready = make(chan struct{})
+	go func() {
+		h.count()
+		close(h.ready)
+		h.changes.Tell()
+	}()
+	return func() {
+		stop()
+		<-h.ready
+	}, nil
+}
+
+// count returns how many runs the logs have. After the first time it reads only what is new.
+func (h *history) count() (all int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.counted
+	h.counted = map[string]tally{}
+	for _, dir := range args.AuditDirs(h.env.Env) {
+		files, err := audit.Files(dir)
+		if err != nil || len(files) == 0 {
+			continue // what cannot be read is an error of the list
+		}
+		t := before[files[0]]
+		last := t.line
+		_ = audit.ReadBack(dir, explain.RecordKind, 0, func(l audit.Record) error { // likewise
+			if l.N <= last {
+				return io.EOF
+			}
+			t.line, t.runs = max(t.line, l.N), t.runs+1
+			return nil
+		})
+		h.counted[files[0]] = t
+		all += t.runs
+	}
+	return all
+}
+
+// isReady reports whether counting is fast.
+func (h *history) isReady() bool {
+	select {
+	case <-h.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // version identifies the newest run of each log.
 func (h *history) version() string {
-	newest := "runs"
+	newest := fmt.Sprint(h.isReady())
 	for _, dir := range args.AuditDirs(h.env.Env) {
 		// What cannot be read is an error of the list.
 		_ = audit.ReadBack(dir, explain.RecordKind, 0, func(l audit.Record) error {
@@ -96,11 +166,19 @@ func recordedOf(body []byte) (recorded, bool) {
 		r.Signal, r.Duration, len(r.Denials) + r.Omitted, r.Staged}, true
 }
 
+// A historyPage is the result of history/list. The member names stay.
+type historyPage struct {
+	Runs    []recorded `json:"runs"`
+	Next    string     `json:"next,omitempty"`  // for before; empty at the end
+	Total   int        `json:"total,omitempty"` // missing until it is known, and for a search
+	Version string     `json:"version"`
+}
+
 // list is history/list: the runs that ended last first, from behind a place on. With since it waits for
-// another version. There may be several logs, one after the other.
+// another version.
 func (h *history) list(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
-		Before string `json:"before"` // as the number of a log, and of a line in it
+		Before string `json:"before"` // as the number of a log, of a line in it, and of runs up to there
 		Search string `json:"search"`
 		Limit  int    `json:"limit"`
 		wire.ListWait
@@ -108,54 +186,67 @@ func (h *history) list(ctx context.Context, params json.RawMessage) (any, error)
 	if err := decode(params, &p); err != nil {
 		return nil, err
 	}
-	from, before := 0, uint64(0)
-	if _, err := fmt.Sscanf(p.Before, "%d.%d", &from, &before); p.Before != "" && err != nil {
+	from, before, seen := 0, uint64(0), 0
+	if _, err := fmt.Sscanf(p.Before, "%d.%d.%d", &from, &before, &seen); p.Before != "" && err != nil {
 		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "before is not that of an answer"}
 	}
-	const usual, most = 100, 500
-	limit := min(cmp.Or(max(p.Limit, 0), usual), most)
-	answer := struct {
-		Runs    []recorded `json:"runs"`
-		Next    string     `json:"next,omitempty"` // for before; empty at the end
-		Version string     `json:"version"`
-	}{Runs: []recorded{}}
-	waiting, cancel := context.WithTimeout(ctx, waitOf(&p.ListWait))
-	defer cancel()
-	for {
-		changed := h.changes.Next()
-		answer.Version = h.version()
-		if answer.Version != p.Since || !runs.Await(waiting, []<-chan struct{}{changed}) {
-			break
-		}
+	const usual, largest = 100, 500
+	limit := min(cmp.Or(max(p.Limit, 0), usual), largest)
+	page := historyPage{Runs: []recorded{}}
+	page.Version = await(ctx, &p.ListWait, func() (string, []<-chan struct{}) {
+		changed := []<-chan struct{}{h.changes.Next()}
+		return h.version(), changed
+	})
+	last, most := "", args.ShownRuns(h.env.Env)
+	if p.Search == "" && h.isReady() {
+		page.Total = min(h.count(), most)
 	}
-	last := ""
+	err := h.back(ctx, from, before, func(log int, line uint64, r recorded) error {
+		if seen >= most {
+			return io.EOF
+		}
+		found := r.matches(p.Search)
+		if found && len(page.Runs) == limit {
+			page.Next = last
+			return io.EOF
+		}
+		seen++
+		last = fmt.Sprintf("%d.%d.%d", log, line, seen)
+		if found {
+			page.Runs = append(page.Runs, r)
+		}
+		return nil
+	})
+	return page, err
+}
+
+// back calls yield with recorded runs, the newest first, from behind a line of a log on; there may be several
+// logs, one after the other. [io.EOF] ends it without an error.
+func (h *history) back(ctx context.Context, from int, before uint64,
+	yield func(log int, line uint64, r recorded) error) error {
 	for i, dir := range args.AuditDirs(h.env.Env) {
-		if i < from || answer.Next != "" {
+		if i < from {
 			continue
 		}
-		if i > from {
-			before = 0
-		}
+		ended := false
 		err := audit.ReadBack(dir, explain.RecordKind, before, func(l audit.Record) error {
 			r, ok := recordedOf(l.Body)
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			case l.Bad != "" || !ok || !r.matches(p.Search):
+			case l.Bad != "" || !ok:
 				return nil
-			case len(answer.Runs) == limit:
-				answer.Next = last
-				return io.EOF
 			}
-			answer.Runs = append(answer.Runs, r)
-			last = fmt.Sprintf("%d.%d", i, l.N)
-			return nil
+			err := yield(i, l.N, r)
+			ended = err != nil
+			return err
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		if ended || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
+		before = 0
 	}
-	return answer, nil
+	return nil
 }
 
 // matches reports whether a run has a text in its command line or its directory, or an ID that begins with
@@ -220,6 +311,25 @@ func (h *history) read(_ context.Context, params json.RawMessage) (any, error) {
 		d.Allow = &a
 	}
 	return d, nil
+}
+
+// output is history/output.
+func (h *history) output(_ context.Context, params json.RawMessage) (any, error) {
+	var p struct {
+		ID   string `json:"id" rule:"need"`
+		From int64  `json:"from"`
+	}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	set, _ := args.AuditSettings(h.env.Env) // what was kept is read, whatever is from now on
+	store, err := args.RunOutput(&set)
+	if err != nil {
+		return nil, err
+	}
+	f, err := store.Open(p.ID)
+	return partOf(f, err, p.From, console.Refused(wire.CodeNotFound, "no output of this run is kept",
+		"unknownOutput"))
 }
 
 // find returns a recorded run.

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/audit"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
+	"github.com/sallyport-dev/sallyport/internal/cli/audits"
 	"github.com/sallyport-dev/sallyport/internal/cli/explain"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
@@ -148,7 +149,7 @@ func TestHistoryPages(t *testing.T) {
 		{"a word of the command", `{"search":"TARGET-77 "}`, 1}, {"the directory",
 			`{"search":"src/proj","limit":7}`, 7},
 		{"an ID", `{"search":"run-000012"}`, 1}, {"nothing", `{"search":"nothing"}`, 0},
-		{"behind the oldest", `{"before":"0.1"}`, 0}, {"of a log that is gone", `{"before":"7.1"}`, 0},
+		{"behind the oldest", `{"before":"0.1.7"}`, 0}, {"of a log that is gone", `{"before":"7.1.7"}`, 0},
 	} {
 		if p := list(test.params); len(p.Runs) != test.want {
 			t.Errorf("%s: %d runs, want %d", test.name, len(p.Runs), test.want)
@@ -179,6 +180,7 @@ func TestHistoryWaits(t *testing.T) {
 		call(t, func() (any, error) { return h.list(t.Context(), json.RawMessage(params)) }, &p)
 		return p
 	}
+	<-h.ready
 	version := list("", 0).Version
 	if again := list(version, 1); again.Version != version || len(again.Runs) != 0 {
 		t.Errorf("%+v", again)
@@ -192,6 +194,108 @@ func TestHistoryWaits(t *testing.T) {
 			t.Fatalf("run %d: %+v", i, p)
 		}
 		version = p.Version
+	}
+}
+
+// TestHistoryRuns: no more runs are shown than history.runs says, over all pages, and their number comes with
+// the list once they were counted, also of those that came since.
+func TestHistoryRuns(t *testing.T) {
+	testenv.NeedInotify(t)
+	env := testEnv(t)
+	h := &history{env: env}
+	type page struct {
+		Runs  []recorded
+		Next  string
+		Total int
+	}
+	list := func(before, search string) (p page) {
+		params := fmt.Sprintf(`{"limit":4,"before":%q,"search":%q}`, before, search)
+		call(t, func() (any, error) { return h.list(t.Context(), json.RawMessage(params)) }, &p)
+		return p
+	}
+	record(t, 0, 20)
+	if p := list("", ""); p.Total != 0 {
+		t.Errorf("a total of %d before they were counted", p.Total)
+	}
+	end, err := h.follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	<-h.ready
+	if p := list("", ""); p.Total != 20 {
+		t.Errorf("total %d, want 20", p.Total)
+	}
+	record(t, 20, 3)
+	if p, found := list("", ""), list("", "run-0"); p.Total != 23 || found.Total != 0 {
+		t.Errorf("total %d, want 23; of a search %d", p.Total, found.Total)
+	}
+	settings(t, env, "history.runs = 10\n")
+	for _, test := range []struct {
+		name, search string
+		want         int
+	}{{"all", "", 10}, {"found", "run-00002", 3}, {"among those that are not shown", "run-000012", 0}} {
+		shown, next := 0, ""
+		for first := true; first || next != ""; first = false {
+			p := list(next, test.search)
+			if shown, next = shown+len(p.Runs), p.Next; test.search == "" && p.Total != 10 {
+				t.Errorf("total %d", p.Total)
+			}
+		}
+		if shown != test.want {
+			t.Errorf("%s: %d runs, want %d", test.name, shown, test.want)
+		}
+	}
+	log, err := audits.ReadRuns(env.Env, false)
+	if err != nil || len(log.Records) != 10 || log.Records[9].Run != "run-000022" {
+		t.Errorf("why --list has %d runs, %v", len(log.Records), err)
+	}
+}
+
+// TestHistoryOutput: what was kept of the output of a run is read in parts, whatever is kept from now on.
+func TestHistoryOutput(t *testing.T) {
+	env := testEnv(t)
+	h := &history{env: env}
+	said := strings.Repeat("0123456789abcde\n", maxPart/16) + "end\n"
+	to, err := args.RunOutput(&config.Audit{Output: 10 * maxPart})
+	if err == nil {
+		err = to.Keep("ab12", said)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for {
+		var p struct {
+			Part  []byte
+			Bytes int `json:"bytesTotal"`
+		}
+		params := fmt.Sprintf(`{"id":"ab12","from":%d}`, len(got))
+		call(t, func() (any, error) { return h.output(t.Context(), json.RawMessage(params)) }, &p)
+		if p.Bytes != len(said) {
+			t.Errorf("%d bytes, want %d", p.Bytes, len(said))
+		}
+		if len(p.Part) == 0 {
+			break
+		}
+		got += string(p.Part)
+	}
+	if got != said {
+		t.Errorf("%d bytes were read, of %d", len(got), len(said))
+	}
+	for _, id := range []string{"ab13", "../audit/audit.jsonl", ""} {
+		_, err := h.output(t.Context(), json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)))
+		if wire.RefusalOf(err).Reason != "unknownOutput" {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+// settings writes settings of the machine.
+func settings(t *testing.T, env *Env, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(env.Managed, "managed.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/fleet/node"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
@@ -51,7 +52,7 @@ func nodeFlags(o *Options) []syntax.Flag {
 	n := &o.node
 	return append(n.client.flags("never"),
 		syntax.Flag{Long: "name", Value: "NAME", Set: syntax.SetText(&n.name),
-			Help: "the name of the node (default: that of the credentials,\nor of this machine)"},
+			Help: "the name of the node (default: that of the\ncredentials, or of this machine)"},
 		syntax.Flag{Long: "label", Value: "KEY=VALUE", Set: syntax.SetList(&n.labels),
 			Help: "a label by which clients choose it (repeatable)"},
 		syntax.Flag{Long: "slots", Value: "N", Set: args.Whole(&n.slots, 1),
@@ -91,12 +92,11 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 	}
 	log := args.Complete(&s, env.Telemetry)
 	defer log.Close() //nolint:errcheck // each process that was not kept said so
-	left, err := leftovers(name)
+	done, err := remember(&s, name)
 	if err != nil {
 		return err
 	}
-	defer left.Close() //nolint:errcheck // the next one ends what it could not
-	s.Leftovers = left
+	defer done()
 	served, err := node.Start(ctx, conn, node.Options{Name: name, Labels: labels,
 		Slots: cmp.Or(n.slots, max(runtime.NumCPU(), leastSlots)), Level: level(ctx), Version: s.Version,
 		Shared: creds.Shared, Server: s})
@@ -163,22 +163,29 @@ func protect(s *execserver.Options, path string) error {
 	return nil
 }
 
-// leftovers returns the record of the commands of a node, after what the last one with the name has left was ended:
-// also commands without a sandbox, where the last one was killed.
-func leftovers(name string) (*process.Leftovers, error) {
+// remember has the server keep what the next node with the name needs to know, after what the last one has left was
+// ended: also commands without a sandbox, where it was killed. Done is for when the server has ended.
+func remember(s *execserver.Options, name string) (done func(), err error) {
 	dir, err := dirs.Dir()
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, nil //nolint:nilnil // this system has none
+		return func() {}, nil // this system has none
 	}
-	var left *process.Leftovers
+	dir = filepath.Join(dir, "nodes", name)
 	if err == nil {
-		left, err = process.OpenLeftovers(filepath.Join(dir, "nodes", name))
+		s.Leftovers, err = process.OpenLeftovers(filepath.Join(dir, "commands"))
 	}
 	if err != nil {
 		return nil, explain.NewError("cannot start the node %s: %v; a node of this user with that name may be alive, "+
 			"and then give this one another --name", name, err)
 	}
-	return left, nil
+	if s.Durable, err = durable.Open(filepath.Join(dir, "output")); err != nil {
+		_ = s.Leftovers.Close() // the error says more
+		return nil, explain.NewError("cannot keep the output of commands: %v", err)
+	}
+	return func() {
+		_ = s.Durable.Close() // what it was given is on its way to the disk
+		_ = s.Leftovers.Close()
+	}, nil
 }
 
 // nodeName returns the name that flags, credentials or this machine give.

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recordings keeps recordings of terminal sessions in a directory of the user: it makes files for new
-// ones, removes old ones, and lists them.
+// Package recordings keeps recordings of terminal sessions, and output of runs, in directories of the user:
+// it makes files for new ones, removes old ones, and lists them.
 package recordings
 
 import (
@@ -33,6 +33,14 @@ type Store struct {
 	// MaxTotal is how many bytes all recordings have together; 0 means without a limit. The oldest ones go
 	// first.
 	MaxTotal int64
+
+	outputs  bool // files are the output of runs, named by their IDs
+	maxFiles int  // 0 means without a limit
+}
+
+// Outputs returns the Store of a directory for the output of runs: of so many of them, and so many bytes.
+func Outputs(dir string, runs int, bytes int64) *Store {
+	return &Store{Dir: dir, MaxTotal: bytes, outputs: true, maxFiles: runs}
 }
 
 const (
@@ -83,8 +91,31 @@ func (s *Store) Create() (*os.File, error) {
 	return nil, err
 }
 
-// isOwn reports whether name is one that Create makes.
-func isOwn(name string) bool {
+// Keep writes the output of a run to a file of mode 0600, and removes what is too much then.
+func (s *Store) Keep(run, text string) error {
+	root, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(run, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		_ = root.Remove(run) // else it is removed as the others are
+	}
+	s.clean(root)
+	return err
+}
+
+// isOwn reports whether name is one that Create or Keep makes.
+func (s *Store) isOwn(name string) bool {
+	if s.outputs {
+		return name != "" && strings.Trim(name, "0123456789abcdef") == ""
+	}
 	at, id, ok := strings.Cut(strings.TrimSuffix(name, suffix), "-")
 	_, err := time.Parse(stamp, at)
 	return ok && err == nil && len(id) == 8 && strings.Trim(id, "0123456789abcdef") == "" &&
@@ -92,7 +123,7 @@ func isOwn(name string) bool {
 }
 
 // files lists the recordings, the one that was written last first.
-func files(root *os.Root) ([]fs.FileInfo, error) {
+func (s *Store) files(root *os.Root) ([]fs.FileInfo, error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -101,7 +132,7 @@ func files(root *os.Root) ([]fs.FileInfo, error) {
 	names, err := dir.Readdirnames(-1)
 	var all []fs.FileInfo
 	for _, name := range names {
-		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() && isOwn(name) {
+		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() && s.isOwn(name) {
 			all = append(all, info)
 		}
 	}
@@ -113,11 +144,12 @@ func files(root *os.Root) ([]fs.FileInfo, error) {
 
 // clean removes recordings that are too old or too much. What cannot be removed stays.
 func (s *Store) clean(root *os.Root) {
-	all, _ := files(root)
+	all, _ := s.files(root)
 	var sum int64
-	for _, info := range all {
+	for i, info := range all {
 		sum += info.Size()
-		if s.MaxAge > 0 && time.Since(info.ModTime()) > s.MaxAge || s.MaxTotal > 0 && sum > s.MaxTotal {
+		if s.MaxAge > 0 && time.Since(info.ModTime()) > s.MaxAge || s.MaxTotal > 0 && sum > s.MaxTotal ||
+			s.maxFiles > 0 && i >= s.maxFiles {
 			_ = root.Remove(info.Name())
 		}
 	}
@@ -141,7 +173,7 @@ func (s *Store) List() ([]Entry, error) {
 		return nil, err
 	}
 	defer root.Close()
-	all, err := files(root)
+	all, err := s.files(root)
 	list := make([]Entry, 0, len(all))
 	for _, info := range all {
 		e := Entry{Name: info.Name(), Path: filepath.Join(root.Name(), info.Name()), Bytes: info.Size(),
@@ -161,7 +193,7 @@ func (s *Store) List() ([]Entry, error) {
 // Open opens a recording by its name.
 func (s *Store) Open(name string) (*os.File, error) {
 	dir, err := s.Path()
-	if err == nil && !isOwn(name) {
+	if err == nil && !s.isOwn(name) {
 		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	if err != nil {
@@ -172,7 +204,7 @@ func (s *Store) Open(name string) (*os.File, error) {
 
 // Remove removes a recording by its name.
 func (s *Store) Remove(name string) error {
-	if !isOwn(name) {
+	if !s.isOwn(name) {
 		return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrNotExist}
 	}
 	root, err := s.open()

@@ -109,3 +109,60 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputs: output is kept for the user alone under the ID of its run, the oldest goes first, by number
+// and by size, and nothing else is touched.
+func TestOutputs(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		store func(dir string) *Store
+		want  string
+	}{
+		{"by number", func(dir string) *Store { return Outputs(dir, 2, 1000) }, "ccdd"},
+		{"by size", func(dir string) *Store { return Outputs(dir, 10, 12) }, "bbccdd"},
+		{"too large", func(dir string) *Store { return Outputs(dir, 10, 3) }, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state", "output")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			other := filepath.Join(dir, "other")
+			if err := os.WriteFile(other, make([]byte, 50), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := test.store(dir)
+			for i, id := range []string{"aa", "bb", "cc", "dd"} {
+				if err := s.Keep(id, "four"); err != nil {
+					t.Fatal(err)
+				}
+				at := time.Now().Add(time.Duration(i-10) * time.Minute)
+				if err := os.Chtimes(filepath.Join(dir, id), at, at); err != nil && test.want != "" {
+					t.Fatal(err)
+				}
+			}
+			got := ""
+			for _, id := range []string{"aa", "bb", "cc", "dd"} {
+				if f, err := s.Open(id); err == nil {
+					info, err := f.Stat()
+					if err != nil || info.Mode() != 0o600 || info.Size() != 4 {
+						t.Errorf("%v, %v", info, err)
+					}
+					got += id
+					_ = f.Close()
+				}
+			}
+			if got != test.want {
+				t.Errorf("%q is there, want %q", got, test.want)
+			}
+			if _, err := os.Stat(other); err != nil {
+				t.Error(err)
+			}
+			for _, id := range []string{"other", "../output/other", ""} {
+				if _, err := s.Open(id); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%q: %v", id, err)
+				}
+			}
+		})
+	}
+}

@@ -168,7 +168,7 @@ type dialer struct {
 
 // Dial implements the dialer of the client of NATS. What ends the first attempt does not end later ones.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
-	return d.Dialer.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
+	return d.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
 }
 
 // CheckURL returns what is wrong with the URL of a hub.

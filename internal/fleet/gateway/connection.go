@@ -364,7 +364,7 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 		return &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
 	}
 	c.hello = p
-	c.expect(of, pending{method: "initialize"})
+	_ = c.expect(of, pending{method: "initialize"}) // its node was found
 	l := c.link()
 	c.pass(l, data)
 	c.work.Go(func() { c.pump(l) })

@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -114,7 +115,9 @@ func (s *site) raw(g *gateway.Gateway, session string) (c *raw, hello wire.Initi
 	if session != "" {
 		params["resumeSessionId"] = session
 	}
-	c.call("initialize", params, &hello)
+	if failure := c.call("initialize", params, &hello); failure != nil {
+		s.t.Fatal(failure)
+	}
 	c.post(map[string]any{"method": "initialized"})
 	return c, hello
 }
@@ -134,7 +137,7 @@ func (c *raw) post(m any) {
 func (c *raw) read() *wire.Message {
 	c.t.Helper()
 	data, err := c.stream.Read()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	if err != nil {

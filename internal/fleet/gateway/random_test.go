@@ -249,7 +249,7 @@ func (w *world) command(tenant, key string) (end string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.Close() //nolint:errcheck // its end is known
+	defer c.Close()
 	code := rand.IntN(50)
 	script := fmt.Sprintf("echo \"+$NODE %s\" >>%s; echo out; sleep 0.0%d; echo \"-$NODE %s\" >>%s; exit 7", key, w.log,
 		code, key, w.log)
@@ -279,7 +279,7 @@ func (w *world) command(tenant, key string) (end string, err error) {
 		var page wire.ReadResult
 		if err := c.Call(context.Background(), "process/read", map[string]any{"processId": key, "afterSeq": after,
 			"waitMs": 1000}, &page); err != nil {
-			return "lost", nil //nolint:nilerr // this client does not go on
+			return "lost", nil // this client does not go on
 		}
 		for _, chunk := range page.Chunks {
 			out += string(chunk.Chunk)

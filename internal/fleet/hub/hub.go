@@ -204,7 +204,7 @@ func (h *Hub) answer(c net.Conn) (ended error) {
 	_ = c.SetDeadline(time.Now().Add(2 * Patience))
 	name, err := bufio.NewReaderSize(c, 128).ReadSlice('\n')
 	if err != nil {
-		return nil //nolint:nilerr // the other process has gone
+		return nil // the other process has gone
 	}
 	said := fine
 	ended, err = h.reload(strings.TrimSuffix(string(name), "\n"))
@@ -238,7 +238,7 @@ func (h *Hub) reload(verify string) (ended, err error) {
 		}
 	}
 	if CheckName(verify) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // there is none to verify
 	}
 	creds, err := h.store.root.ReadFile(credsPath(verify))
 	if err != nil {

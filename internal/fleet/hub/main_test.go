@@ -38,9 +38,13 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("XDG_STATE_HOME", home)
+	if err := os.Setenv("XDG_STATE_HOME", home); err != nil {
+		panic(err)
+	}
 	code := m.Run()
-	os.RemoveAll(home)
+	if err := os.RemoveAll(home); err != nil {
+		panic(err)
+	}
 	os.Exit(code)
 }
 
@@ -164,7 +168,7 @@ func (c *client) message(line string) (message, error) {
 // flush returns the messages that have arrived, and what the hub has refused.
 func (c *client) flush() (got []message, refused []string) {
 	c.t.Helper()
-	io.WriteString(c.p.c, "PING\r\n")
+	_, _ = io.WriteString(c.p.c, "PING\r\n")
 	for {
 		line, err := c.p.line()
 		switch {
@@ -173,7 +177,7 @@ func (c *client) flush() (got []message, refused []string) {
 		case line == "PONG":
 			return got, refused
 		case line == "PING":
-			io.WriteString(c.p.c, "PONG\r\n")
+			_, _ = io.WriteString(c.p.c, "PONG\r\n")
 		case strings.HasPrefix(line, "MSG "):
 			m, err := c.message(line)
 			if err != nil {
@@ -196,7 +200,7 @@ func (c *client) closed() {
 			}
 			return
 		} else if line == "PING" {
-			io.WriteString(c.p.c, "PONG\r\n")
+			_, _ = io.WriteString(c.p.c, "PONG\r\n")
 		}
 	}
 }
@@ -220,7 +224,7 @@ func (c *client) call(inbox, subject, body string) string {
 			return m.body
 		}
 		if line == "PING" {
-			io.WriteString(c.p.c, "PONG\r\n")
+			_, _ = io.WriteString(c.p.c, "PONG\r\n")
 		}
 	}
 }

@@ -105,11 +105,13 @@ func (c *Client) receive(subject string, data []byte) {
 	}
 }
 
-func (c *Client) send(to Address, f frame) error {
+func (c *Client) send(to Address, f frame) error { return c.publish(to, f.kind, f.append(nil)) }
+
+// publish sends a frame. One that ends a link is sent later if it cannot be sent now.
+func (c *Client) publish(to Address, k kind, data []byte) error {
 	subject := c.up(to)
-	data := f.append(make([]byte, 0, frameHead+len(f.body)))
 	err := c.transport.Publish(subject, data)
-	if err != nil && f.kind == kindClose {
+	if err != nil && k == kindClose {
 		c.late.add(subject, data)
 	}
 	return err //nolint:wrapcheck // links say that they were cut
@@ -151,11 +153,11 @@ func (c *Client) Open(to Address, open any) (*Link, error) {
 	}
 	ch := &channel{to: to}
 	var number uint64
-	ch.link = newLink(func(k kind, body []byte) error {
-		return c.send(to, frame{k, number, body})
-	}, c.window, func() { c.remove(number) })
+	ch.link = newLink(0, func(k kind, data []byte) error { return c.publish(to, k, data) }, c.window,
+		func() { c.remove(number) })
 	ch.link.mu.Lock() // nothing is received before the number is known
 	number, err = c.add(ch)
+	ch.link.channel = number
 	ch.link.mu.Unlock()
 	if err == nil {
 		if err = c.send(to, frame{kindOpen, number, body}); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxPiece is how many bytes of messages one frame has. The hub takes 1 MiB.
-	maxPiece = 64 << 10
+	maxPiece = 128 << 10
 	// firstCredit is what both ends may send before they have heard of their peer.
 	firstCredit = 64 << 10
 	// A receiver gives credit for at most maxWindow bytes, and for less where one connection has many links:
@@ -24,9 +24,10 @@ const (
 
 // A Link is a connection of messages: a wire.BatchStream. One goroutine reads and one writes at a time.
 type Link struct {
-	send   func(kind, []byte) error // one frame to the peer
-	window func() int               // how many bytes may be on their way to this end
-	gone   func()                   // called once when it is over
+	channel uint64
+	publish func(kind, []byte) error // one frame, as it is sent, to the peer
+	window  func() int               // how many bytes may be on their way to this end
+	gone    func()                   // called once when it is over
 
 	mu       sync.Mutex
 	changed  sync.Cond // something below has
@@ -40,13 +41,19 @@ type Link struct {
 	limit    uint64 // of sent
 	number   uint64 // of the next frame to send
 
-	frame []byte // used by the writer
+	frame []byte // of kindData, as it is sent; used by the writer
 }
 
-func newLink(send func(kind, []byte) error, window func() int, gone func()) *Link {
-	l := &Link{send: send, window: window, gone: sync.OnceFunc(gone), promised: firstCredit, limit: firstCredit}
+func newLink(channel uint64, publish func(kind, []byte) error, window func() int, gone func()) *Link {
+	l := &Link{channel: channel, publish: publish, window: window, gone: sync.OnceFunc(gone), promised: firstCredit, limit: firstCredit}
 	l.changed.L = &l.mu
 	return l
+}
+
+// send sends a frame to the peer.
+func (l *Link) send(k kind, body []byte) error {
+	f := frame{k, l.channel, body}
+	return l.publish(k, f.append(make([]byte, 0, frameHead+len(body))))
 }
 
 // receive takes a frame of the peer. It does not block.
@@ -64,11 +71,11 @@ func (l *Link) receive(f frame) {
 			l.changed.Broadcast()
 		}
 	case kindClose:
-		var err error = io.EOF
+		why := io.EOF
 		if len(f.body) > 0 {
-			err = cut("%s", f.body)
+			why = cut("%s", f.body)
 		}
-		l.end(err, false)
+		l.end(why, false)
 	}
 }
 
@@ -133,10 +140,11 @@ func (l *Link) ReadBatch() ([]wire.Outgoing, error) {
 	}
 	batch, size := []wire.Outgoing{m}, len(m.Data)
 	for size < most && l.hasWhole() {
-		if m, err = l.ReadMessage(); err != nil {
-			break // the next call says so
+		more, err := l.ReadMessage()
+		if err != nil {
+			return batch, nil //nolint:nilerr // the next call says so
 		}
-		batch, size = append(batch, m), size+len(m.Data)
+		batch, size = append(batch, more), size+len(more.Data)
 	}
 	return batch, nil
 }
@@ -193,6 +201,9 @@ func (l *Link) Write(message []byte) error {
 	return l.WriteBatch([]wire.Outgoing{{Data: message}})
 }
 
+// MaxBatch is how many bytes of messages go into one frame.
+func (l *Link) MaxBatch() int { return maxPiece }
+
 // WriteBatch implements wire.BatchStream. It blocks while there is no credit.
 func (l *Link) WriteBatch(messages []wire.Outgoing) error {
 	room := 0
@@ -207,7 +218,8 @@ func (l *Link) WriteBatch(messages []wire.Outgoing) error {
 			}
 			n := min(max(room-partHead, 1), len(data))
 			if l.frame == nil {
-				l.frame = binary.BigEndian.AppendUint64(l.frame, 0)
+				head := frame{kindData, l.channel, make([]byte, 8)}
+				l.frame = head.append(nil)
 			}
 			l.frame = appendPart(l.frame, part{n < len(data), m.Binary, data[:n]})
 			data, room = data[n:], max(room-n-partHead, 0)
@@ -216,9 +228,12 @@ func (l *Link) WriteBatch(messages []wire.Outgoing) error {
 	return l.flush()
 }
 
+// dataHead is the head of a frame of kindData, with its number.
+const dataHead = frameHead + 8
+
 // flush sends what WriteBatch has put together, when there is credit for a byte of it.
 func (l *Link) flush() error {
-	if len(l.frame) <= 8 {
+	if len(l.frame) <= dataHead {
 		return nil
 	}
 	l.mu.Lock()
@@ -232,12 +247,12 @@ func (l *Link) flush() error {
 		}
 		return err
 	}
-	binary.BigEndian.PutUint64(l.frame, l.number)
+	binary.BigEndian.PutUint64(l.frame[frameHead:], l.number)
 	l.number++
-	l.sent += uint64(len(l.frame) - 8)
+	l.sent += uint64(len(l.frame) - dataHead)
 	l.mu.Unlock()
-	err := l.send(kindData, l.frame)
-	l.frame = append(l.frame[:0], make([]byte, 8)...)
+	err := l.publish(kindData, l.frame)
+	l.frame = l.frame[:dataHead]
 	if err != nil {
 		err = cut("%v", err)
 		l.end(err, false)

@@ -31,9 +31,14 @@ type network struct {
 	sent int
 }
 
+type message struct {
+	subject string
+	data    []byte
+}
+
 type sub struct {
 	pattern []string
-	queue   chan [2]any
+	queue   chan message
 	gone    chan struct{}
 }
 
@@ -64,7 +69,7 @@ func (e *end) Publish(subject string, data []byte) error {
 	for _, s := range e.subs {
 		if matches(s.pattern, words) {
 			select {
-			case s.queue <- [2]any{subject, bytes.Clone(data)}:
+			case s.queue <- message{subject, bytes.Clone(data)}:
 			default:
 				panic("a subscriber has more messages than there is credit for")
 			}
@@ -86,7 +91,7 @@ func matches(pattern, words []string) bool {
 }
 
 func (e *end) Subscribe(subject string, receive func(string, []byte)) (func(), error) {
-	s := &sub{strings.Split(subject, "."), make(chan [2]any, 10_000), make(chan struct{})}
+	s := &sub{strings.Split(subject, "."), make(chan message, 10_000), make(chan struct{})}
 	e.mu.Lock()
 	e.subs = append(e.subs, s)
 	e.mu.Unlock()
@@ -94,7 +99,7 @@ func (e *end) Subscribe(subject string, receive func(string, []byte)) (func(), e
 		for {
 			select {
 			case m := <-s.queue:
-				receive(m[0].(string), m[1].([]byte))
+				receive(m.subject, m.data)
 			case <-s.gone:
 				return
 			}

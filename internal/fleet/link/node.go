@@ -110,11 +110,13 @@ func (n *Node) refuse(p Peer, channel uint64, why string) {
 	_ = n.send(p, frame{kindClose, channel, []byte(why)}) // the client asks again
 }
 
-func (n *Node) send(p Peer, f frame) error {
+func (n *Node) send(p Peer, f frame) error { return n.publish(p, f.kind, f.append(nil)) }
+
+// publish sends a frame. One that ends a link is sent later if it cannot be sent now.
+func (n *Node) publish(p Peer, k kind, data []byte) error {
 	subject := n.scope.down(p, n.name)
-	data := f.append(make([]byte, 0, frameHead+len(f.body)))
 	err := n.transport.Publish(subject, data)
-	if err != nil && f.kind == kindClose {
+	if err != nil && k == kindClose {
 		n.late.add(subject, data)
 	}
 	return err //nolint:wrapcheck // links say that they were cut
@@ -132,7 +134,7 @@ func (n *Node) window() int {
 
 // open begins a link.
 func (n *Node) open(p Peer, f frame) {
-	l := newLink(func(k kind, body []byte) error { return n.send(p, frame{k, f.channel, body}) }, n.window,
+	l := newLink(f.channel, func(k kind, data []byte) error { return n.publish(p, k, data) }, n.window,
 		func() { n.remove(p, f.channel) })
 	n.mu.Lock()
 	fits := !n.closed && n.count[p.Account] < maxLinks

@@ -41,7 +41,7 @@ func (n *Node) call(ctx context.Context, p link.Peer, method string, params json
 	case fleet.MethodSessions:
 		return n.list(p), nil
 	case fleet.MethodReserve:
-		return perform(params, func(r fleet.Reserve) (any, error) { return n.reserve(p, r), nil })
+		return perform(params, func(r fleet.Reserve) (any, error) { return n.reserve(r), nil })
 	case fleet.MethodKill:
 		return perform(params, func(k fleet.Kill) (any, error) { return struct{}{}, n.kill(p, k.Session) })
 	case fleet.MethodFence:

@@ -222,7 +222,7 @@ func (n *Node) admit(session string) (leave func(), err error) {
 }
 
 // reserve holds a slot for a session.
-func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
+func (n *Node) reserve(r fleet.Reserve) fleet.Reserved {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	free := n.free()

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/linux/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/linux/layers"
 	"github.com/sallyport-dev/sallyport/internal/safefile"
@@ -26,7 +27,7 @@ import (
 )
 
 const (
-	storeDir   = "stages"
+	storeDir   = dirs.StagesName
 	recordFile = "record.json"
 	newPrefix  = ".new-" // of the name of a stage that is being made,
 	oldPrefix  = ".old-" // and of one that is being removed

@@ -47,7 +47,11 @@ type watched struct {
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
 	reportOnly bool             // what appears is reported and stays
+	allowed    func(dir string) bool
 }
+
+// stays reports whether what is at the name in the directory fd is the user's own.
+func (n *watched) stays(fd int) bool { return n.allowed != nil && n.allowed(fdPath(fd)) }
 
 // Lock returns the locked file of the protector, as [Protector.Lock].
 func (h *Hold) Lock() *os.File { return h.protector.Lock() }
@@ -221,7 +225,7 @@ func (k *Protector) appeared(n *watched, reported bool) {
 		if n.ours == 0 { // otherwise this protector has moved it
 			n.report(KindGone, "")
 		}
-	case err != nil || n.late:
+	case err != nil || n.late || n.stays(n.dir.fd):
 	case n.moves >= maxMoves:
 		n.late = true
 	default:
@@ -284,6 +288,9 @@ func (k *Protector) lastLook(fd int, n *watched) error {
 		}
 		if err != nil {
 			return &QuarantineError{Path: n.path, Err: err}
+		}
+		if n.stays(fd) {
+			return nil
 		}
 		to, err := k.rename(fd, n, s)
 		if errors.Is(err, unix.EXDEV) {

@@ -253,10 +253,14 @@ func (k *Protector) watch(h *Hold, r *request, missing bool) error {
 	}
 	n := r.dir.watched[r.name]
 	if n == nil {
-		n = &watched{path: r.Path, name: r.name, dir: r.dir, holds: map[*Hold]string{}, reportOnly: true}
+		n = &watched{path: r.Path, name: r.name, dir: r.dir, holds: map[*Hold]string{}, reportOnly: true,
+			allowed: r.Allowed}
 		r.dir.watched[r.name] = n
 	}
 	n.reportOnly = n.reportOnly && r.ReportOnly // of several claims the strictest counts
+	if r.Allowed == nil {
+		n.allowed = nil
+	}
 	n.holds[h] = r.Why
 	h.names = append(h.names, n)
 	return nil

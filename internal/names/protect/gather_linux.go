@@ -51,7 +51,8 @@ type inspection struct {
 	scans       *Scans  // may be nil
 	early       *early  // the search for nested repositories that is under way, or nil
 	partial     bool    // the search for nested repositories ended at its bound
-	seen        seen    // of what may appear and is then named
+	trusted     func(dir string) bool
+	seen        seen // of what may appear and is then named
 	warnings    []string
 }
 
@@ -88,7 +89,7 @@ func gather(r *Request) (*inspection, error) {
 		judged: r.Judged && r.Mounts,
 		git:    slices.Contains(r.Policy.Named, GrantGit), outside: git.Surroundings(os.LookupEnv).AtOnce(),
 		work: map[string]*workTree{},
-		seen: seen{granted: r.Policy.Named, scans: r.Scans}, scans: r.Scans,
+		seen: seen{granted: r.Policy.Named, scans: r.Scans}, scans: r.Scans, trusted: r.Trusted,
 	}
 	g.readMounts(r.Table)
 	g.warnHung()
@@ -294,7 +295,10 @@ func (g *inspection) protect(real string) error {
 	st, err := os.Lstat(real)
 	if errors.Is(err, fs.ErrNotExist) {
 		c := claim{Claim: guard.Claim{Path: real, Why: whyName}}
-		if filepath.Base(real) == ".git" {
+		switch filepath.Base(real) {
+		case ".sallyport":
+			c.Allowed = g.trusted
+		case ".git":
 			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo},
 				grant: sandbox.Grant{Name: GrantGit}.String()}
 		}

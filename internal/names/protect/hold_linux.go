@@ -60,6 +60,10 @@ type Request struct {
 	// Services are what named grants open of this machine; nil is nothing.
 	Services *grants.FoundServices
 
+	// Trusted reports whether the user trusts the settings of the project in a directory, as they are there:
+	// those stay where they appear. Nil trusts none.
+	Trusted func(dir string) bool
+
 	Scans *Scans // may be nil
 	// Table is needed where mounts can cover something.
 	Table *hostfacts.Mounts

@@ -124,7 +124,7 @@ func (j *PolicyJudge) Rule(a Access) Ruling {
 	}
 	if a.Op == sandbox.Write {
 		j.settle()
-		if a.Creates && j.protected[a.Path] || !j.keepsOwn(a) || !j.repository(a.Path, a.Creates) {
+		if j.inProtected(a.Path) || !j.keepsOwn(a) || !j.repository(a.Path, a.Creates) {
 			return Ruling{Errno: j.errno}
 		}
 	}
@@ -132,6 +132,17 @@ func (j *PolicyJudge) Rule(a Access) Ruling {
 		j.note(a.Path)
 	}
 	return Ruling{Allow: true}
+}
+
+// inProtected reports whether a path is a protected name, or lies in one: in settings that the user has
+// allowed since.
+func (j *PolicyJudge) inProtected(path string) bool {
+	for at := path; len(j.protected) > 0 && at != "/"; at = filepath.Dir(at) {
+		if j.protected[at] {
+			return true
+		}
+	}
+	return false
 }
 
 // note remembers what looks like the making of a repository, whether or not it succeeds. The
@@ -227,8 +238,8 @@ func (j *PolicyJudge) Made() Made {
 
 // EveryName implements [Judge].
 func (j *PolicyJudge) EveryName(dir string) bool {
-	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
-		j.ownAbove(dir) || j.bare(dir) != "" ||
+	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || j.inProtected(dir) ||
+		strings.Contains(dir, "/.git") || j.ownAbove(dir) || j.bare(dir) != "" ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 

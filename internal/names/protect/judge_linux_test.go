@@ -53,7 +53,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"an ordinary file", sandbox.Write, "/x", true, 0},
 		{"a claimed name", sandbox.Write, "/.git", true, unix.EROFS},
-		{"a claimed name that is there", sandbox.Write, "/.git", false, 0},
+		{"a claimed name that is there", sandbox.Write, "/.git", false, unix.EROFS},
+		{"in a claimed name", sandbox.Write, "/.git/hooks/x", true, unix.EROFS},
 		{"a name that is only noticed", sandbox.Write, "/noticed", true, 0},
 		{"a denied directory", sandbox.Read, "/shut/x", false, unix.EACCES},
 		{"the directory itself", sandbox.Read, "/shut", false, unix.EACCES},

@@ -18,6 +18,8 @@ type Ended struct {
 	Box  executor.Sandbox
 	Exit executor.Exit
 	Err  error // an [executor.LostError] where the end is not known; else nil
+	// Done is closed when all of Log is there; nil means that it is.
+	Done <-chan struct{}
 }
 
 func (p *Ended) Write([]byte) (int, error)        { return 0, os.ErrProcessDone }
@@ -28,7 +30,15 @@ func (p *Ended) Signal(int) error                 { return os.ErrProcessDone }
 func (p *Ended) Output() executor.Output          { return p.Log }
 func (p *Ended) Sandbox() executor.Sandbox        { return p.Box }
 func (p *Ended) Stop()                            {}
-func (p *Ended) Wait() (*executor.Exit, error)    { exit := p.Exit; return &exit, p.Err }
+
+// Wait implements [executor.Process].
+func (p *Ended) Wait() (*executor.Exit, error) {
+	if p.Done != nil {
+		<-p.Done
+	}
+	exit := p.Exit
+	return &exit, p.Err
+}
 
 // AwaitInput implements [executor.Process].
 func (p *Ended) AwaitInput(context.Context) (*executor.InputWait, error) {

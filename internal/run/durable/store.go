@@ -118,11 +118,11 @@ func (s *Store) Dir() string {
 func (s *Store) Close() error { return s.root.Close() }
 
 // Left returns the logs that processes before this one have left, the oldest first.
-func (s *Store) Left() []*Left {
+func (s *Store) Left() (left []*Left) {
 	if s == nil {
 		return nil
 	}
-	return s.left
+	return slices.DeleteFunc(slices.Clone(s.left), func(l *Left) bool { return l.removed.Load() })
 }
 
 // Create makes a log. Nil is one that keeps nothing, also where the disk takes nothing.
@@ -144,12 +144,16 @@ func (s *Store) Create(r Record) *Log {
 // A Left is a log that a process before this one has left.
 type Left struct {
 	Record
-	store *Store
-	name  string
+	store   *Store
+	name    string
+	removed atomic.Bool
 }
 
 // Remove removes the log.
-func (l *Left) Remove() { l.store.remove(l.name) }
+func (l *Left) Remove() {
+	l.removed.Store(true)
+	l.store.remove(l.name)
+}
 
 func (s *Store) remove(name string) {
 	for _, name := range []string{name, name + olderExt} {

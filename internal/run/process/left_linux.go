@@ -66,8 +66,11 @@ func OpenLeftovers(dir string) (l *Leftovers, err error) {
 // Add records the process at the root of the tree of a command, until done is called. What cannot be recorded
 // is not: its reaper ends it.
 func (l *Leftovers) Add(pid int) (done func()) {
+	if l == nil {
+		return func() {}
+	}
 	m, ok := ReadMember(pid)
-	if l == nil || !ok {
+	if !ok {
 		return func() {}
 	}
 	name := fmt.Sprintf("%d-%d", pid, m.start)

@@ -59,7 +59,7 @@ func TestLeftoversOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck // nothing was written
+			defer l.Close()
 			if now, ok := ReadMember(m.PID); ok && !now.Ended == test.ends {
 				t.Errorf("ended %t, want %t", now.Ended, test.ends)
 			}

@@ -4,6 +4,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"hash"
 	"reflect"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport"
 )
 
 // Changes tells those who wait that something has changed. The zero Changes is ready. Its methods may be
@@ -50,8 +53,9 @@ func Await(ctx context.Context, changed []<-chan struct{}) bool {
 	return at < len(changed)
 }
 
-// Changed returns channels of which one is closed when a run of an owner comes, begins, ends or goes, or a
-// question about one comes or goes. Other changes may close one, too. Take them before you look.
+// Changed returns channels of which one is closed when a run of an owner comes, begins, ends, goes or gets
+// another size, or a question about one comes or goes. Other changes may close one, too. Take them before you
+// look.
 func (t *Table) Changed(owner string) []<-chan struct{} {
 	all := []<-chan struct{}{t.changes.Next()}
 	for _, q := range t.Questions(owner) {
@@ -60,12 +64,13 @@ func (t *Table) Changed(owner string) []<-chan struct{} {
 	return all
 }
 
-// Version identifies which runs an owner has, their states, and whether a question about each is open. It is
-// not empty.
+// Version identifies which runs an owner has, their states and sizes, and whether a question about each is
+// open. It is not empty.
 func (t *Table) Version(owner string) string {
 	sum := sha256.New()
 	for _, r := range t.sorted(owner) {
-		fmt.Fprintln(sum, r.id, r.hasBegun(), r.over(), r.asks())
+		size := cmp.Or(r.size.Load(), new(sallyport.Size))
+		fmt.Fprintln(sum, r.id, r.hasBegun(), r.over(), r.asks(), *size)
 	}
 	return version(sum)
 }

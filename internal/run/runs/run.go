@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/names/reach"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/output"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -46,7 +47,12 @@ type Run struct {
 
 	transient bool
 
+	saved    *durable.Log      // that a next process finds; nil for none
+	left     *durable.Left     // that a process before this one has left, of which the run was made; else nil
+	restored *sallyport.Result // for such a run: has an End if one is known
+
 	process atomic.Pointer[executor.Process] // the last one; nil before the first
+	size    atomic.Pointer[sallyport.Size]   // of the terminal; nil without one
 	denied  atomic.Int64                     // accesses so far
 
 	place    *process.Place[*Run]
@@ -177,6 +183,9 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	r.table.begins(r, &Info{Starting: true, Script: c.Script, SessionInfo: sallyport.SessionInfo{
 		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 	}})
+	if q.TTY != nil {
+		r.setSize(*q.TTY)
+	}
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = process.NewInputQueue(func() process.InputTaker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
@@ -271,14 +280,20 @@ func (p *Prepared) close() {
 func (r *Run) follow() {
 	defer r.table.work.Done()
 	defer r.table.busy(-1)
+	saved := r.save()
 	res, err := r.session.Wait(context.Background())
 	made := *sallyport.ResultOf(res, err)
 	if err != nil {
 		made.Error = err.Error()
 	}
+	if r.restored != nil && r.restored.End != "" {
+		r.restored.Stdout, r.restored.Stderr, r.restored.Output = made.Stdout, made.Stderr, made.Output
+		made = *r.restored
+	}
 	if r.prepared.Ended != nil {
 		r.prepared.Ended(&made)
 	}
+	saved(&made)
 	r.result = &made
 	r.input.Close()
 	r.input.Wait() // not long: the command has ended
@@ -317,14 +332,19 @@ type Info struct {
 	// Now is what it does; the zero value after the end. Denials counts what was denied so far.
 	Now     process.Now
 	Denials int
+	// Size is that of the terminal; nil without one.
+	Size *sallyport.Size
 	// Asks says that a question about it is open, that others than its client can answer.
 	Asks bool
 }
 
 // Info returns what a list shows.
 func (r *Run) Info() Info {
-	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine()}
+	info := Info{SessionInfo: r.session.Info(), LastLine: r.lastLine(), Size: r.size.Load()}
 	info.Script = r.prepared.Cmd.Script
+	if r.left != nil {
+		info.Started, info.LastUsed = r.left.Started, r.left.Started
+	}
 	info.ID, info.Running, info.Denials, info.Asks = r.id, !r.over(), int(r.denied.Load()), r.asks()
 	if !info.Running {
 		info.Result = r.result
@@ -522,13 +542,22 @@ func (r *Run) Screen() (sallyport.Screen, error) {
 // an *Error with the reason NoTerminal or Failed.
 func (r *Run) Resize(size sallyport.Size) error {
 	switch err := r.session.Resize(size); {
-	case err == nil, errors.Is(err, os.ErrProcessDone):
+	case err == nil:
+		r.setSize(size)
+		r.table.changes.Tell()
+		return nil
+	case errors.Is(err, os.ErrProcessDone):
 		return nil
 	case errors.Is(err, errors.ErrUnsupported):
 		return refuse(NoTerminal, "run %s has no terminal; start it with `tty`", r.id)
 	default:
 		return refuse(Failed, "cannot resize the terminal of run %s: %w", r.id, err)
 	}
+}
+
+func (r *Run) setSize(size sallyport.Size) {
+	size = size.OrUsual()
+	r.size.Store(&size)
 }
 
 // Signal sends a signal by number to the process group. After the end of the run it has no effect.

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -120,6 +121,8 @@ type Prepare func(ctx context.Context, r *Request) (*Prepared, error)
 type Table struct {
 	// Prefix begins the ID of each run, before its number; it may be empty.
 	Prefix string
+	// Durable keeps the output and the results of runs for the next process; nil keeps nothing.
+	Durable *durable.Store
 	// Live is how many runs of one owner are alive at once, those that are being started included. 0 means
 	// 64.
 	Live int
@@ -140,6 +143,8 @@ type Table struct {
 	changes Changes // of the runs of all owners
 
 	exec local.Executor // of the named sandboxes; what it shares is that of all runs
+
+	restoring sync.Mutex // held while runs are made of logs
 
 	numbers sync.Mutex // held while a number is given
 	number  Number
@@ -164,7 +169,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 }
 
 // Record has what runs be recorded in l. It is called before the first run starts.
-func (t *Table) Record(l *process.Leftovers) { t.exec.Left = l }
+func (t *Table) Record(l *process.Leftovers) { t.exec.Started = l.Add }
 
 // Reserve gives an owner a number for a run, which is started with Start. One call of that, or of Release,
 // must follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed
@@ -401,6 +406,7 @@ func (t *Table) Remove(owner, id string) error {
 // must be called. It is nil where there is no such run.
 func (t *Table) Forget(owner, id string) (free func()) {
 	if r, err := t.Find(owner, id); err == nil && t.take(r) {
+		r.forgetSaved()
 		return r.free
 	}
 	return nil

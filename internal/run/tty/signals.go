@@ -74,6 +74,10 @@ func (f *Signals) begin() {
 	})
 }
 
+// AddPipe sends SIGPIPE on as well: a program whose output this process writes ends with its reader, as one
+// that writes itself.
+func (f *Signals) AddPipe() { Notify(f.arrived, syscall.SIGPIPE) }
+
 // Close ends the forwarding. With last this process ends, and signals stay caught: to
 // change that takes as long as to begin.
 func (f *Signals) Close(last bool) {

@@ -77,6 +77,7 @@ func TestHostOfOtherAddresses(t *testing.T) {
 		{"IPv6, the other one", "127.0.0.1:PORT", six, 403}, {"every address", "127.0.0.1:PORT", all, 200},
 		{"every address, a name", "evil.example:PORT", all, 403}, {"every address, as it listens",
 			"0.0.0.0:PORT", all, 403},
+		{"every address, localhost", "localhost:PORT", all, 403},
 	} {
 		if a := test.of.send("GET / HTTP/1.1\r\nHost: " + test.host + "\r\n\r\n"); a.StatusCode != test.want {
 			t.Errorf("%s: status %d, want %d", test.name, a.StatusCode, test.want)
@@ -194,11 +195,14 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: status %d", name, a.StatusCode)
 		}
 	}
-	// Another server of the address has set a cookie of the same name.
-	if a := r.send("GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: sallyport-PORT=planted; sallyport-PORT=" +
-		k.cookie +
-		"\r\n" + k.secretHeader() + "\r\n"); a.StatusCode != http.StatusOK {
-		t.Errorf("a planted cookie: status %d", a.StatusCode)
+	// Another server of the address has set cookies of the same name.
+	for _, cookies := range []string{"NAME=planted; NAME=" + k.cookie,
+		"NAME=" + k.cookie + "; NAME=planted"} {
+		a := r.send("GET /session HTTP/1.1\r\nHost: ADDR\r\nCookie: " +
+			strings.ReplaceAll(cookies, "NAME", "sallyport-PORT") + "\r\n" + k.secretHeader() + "\r\n")
+		if a.StatusCode != http.StatusOK {
+			t.Errorf("a planted cookie: status %d", a.StatusCode)
+		}
 	}
 }
 
@@ -438,6 +442,14 @@ func TestPageFiles(t *testing.T) {
 		a := r.send("GET " + path + " HTTP/1.1\r\nHost: ADDR\r\n\r\n")
 		if a.StatusCode != http.StatusOK || f.kind == "" || a.Header.Get("Content-Type") != f.kind {
 			t.Errorf("%s: status %d, %q", path, a.StatusCode, a.Header.Get("Content-Type"))
+		}
+		// Other names of it are none: what is served is not looked up in a directory.
+		for _, other := range []string{"/." + path, "/x/.." + path, "/%2e%2e" + path, "/" + path, path + "/.",
+			"/dist" + path, "/index.html"} {
+			a := r.send("GET " + other + " HTTP/1.1\r\nHost: ADDR\r\n\r\n")
+			if a.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: status %d", other, a.StatusCode)
+			}
 		}
 	}
 }

@@ -35,10 +35,12 @@ var reads = map[string][]string{
 	"initialize": {"clientName", "extensionMethods"}, "environment/info": nil, "environment/status": nil,
 	"run/list": {"since", "waitMs"}, "run/read": {"runId", "after", "maxBytes", "waitMs"},
 	"run/screen": {"runId"}, "run/result": {"runId", "output", "from"}, "run/wait": {"runId", "timeoutMs"},
-	"sandbox/list": nil, "stage/list": nil, "stage/changes": {"stageId", "paths", "after"},
+	"sandbox/list": nil, "stage/list": {"since", "waitMs"}, "stage/changes": {"stageId", "paths", "after"},
 	"stage/diff": {"stageId", "paths", "from"}, "question/list": {"since", "waitMs"},
 	"history/list": {"before", "limit", "search", "since", "waitMs"}, "history/read": {"id"},
-	"recording/list": nil, "recording/read": {"name", "from"}, "machine/read": nil,
+	"history/output": {"id", "from"},
+	"recording/list": {"since", "waitMs"}, "recording/read": {"name", "from"},
+	"machine/read": {"since", "waitMs"},
 }
 
 // Refused returns the error for a request that is refused for a reason, a word for programs.

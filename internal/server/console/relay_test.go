@@ -67,6 +67,8 @@ func TestRelay(t *testing.T) {
 	p.send(`{"method":"request/cancel","params":{"id":5}}`)
 	p.upstream(`{"method":"request/cancel","params":{"id":5}}`)
 	p.send(`{"id":6,"id":7,"method":"history/list"}`)
+	p.send(`{"id":6,"method":"run/list"}`)
+	p.upstream(`{"id":6,"method":"run/list"}`) // and not the one before
 	if got, _ := p.receive(); !strings.Contains(got, `duplicate JSON object key`) {
 		t.Errorf("a message that two readers may read in two ways: %s", got)
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // A versioned list is what a client reads of a list.
@@ -15,11 +17,13 @@ type versioned struct {
 		RunID             string
 		Starting, Running bool
 		WaitsFor          string
+		Size              *struct{ Cols, Rows int }
 	}
 	Questions []struct {
 		RunID, Digest string
 		Request       struct{ ID string }
 	}
+	Stages  []struct{ ID string }
 	Version string
 }
 
@@ -130,8 +134,10 @@ func TestListWaits(t *testing.T) {
 
 // TestListWaitsEnd: a wait ends with its time, when it is canceled, and with its connection.
 func TestListWaitsEnd(t *testing.T) {
+	testenv.NeedInotify(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	server := run(t, runOptions())
-	for _, method := range []string{"run/list", "question/list"} {
+	for _, method := range []string{"run/list", "question/list", "stage/list"} {
 		d := drive(t, server, nil)
 		l, same := d.list(method), new(versioned)
 		d.result(same, method, map[string]any{"since": l.Version, "waitMs": 1})
@@ -156,6 +162,54 @@ func TestListWaitsEnd(t *testing.T) {
 	d.waits("run/list", d.list("run/list"))
 	if err := server.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSizeListWaits: who waits for the list of runs is told that a client has changed the size of a terminal.
+func TestSizeListWaits(t *testing.T) {
+	d := drive(t, run(t, runOptions()), nil)
+	id := d.runs(map[string]any{"tty": map[string]int{"cols": 40, "rows": 10}}, "sleep", "1000")
+	list := d.list("run/list")
+	if s := list.Runs[0].Size; s == nil || s.Cols != 40 || s.Rows != 10 {
+		t.Errorf("%+v", s)
+	}
+	comes := d.waits("run/list", list)
+	d.result(new(struct{}), "run/resize", map[string]any{"runId": id, "cols": 100, "rows": 30})
+	d.reaches("run/list", comes, func(l *versioned) bool { return l.Runs[0].Size.Cols == 100 })
+	d.result(new(struct{}), "run/terminate", map[string]any{"runId": id})
+}
+
+// TestStageListWaits: a list of stages that is waited for comes when another process makes a stage, uses it,
+// applies a part of it and discards it.
+func TestStageListWaits(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	d, dir := drive(t, run(t, runOptions()).as("me"), nil), t.TempDir()
+	other := drive(t, run(t, runOptions()).as("me"), nil) // as good as another process
+	list := d.list("stage/list")
+	id := ""
+	for _, step := range []struct {
+		name   string
+		do     func()
+		stages int
+	}{
+		{"new", func() { id = stagedRun(other, dir, "kept", "echo one >a; echo two >b") }, 1},
+		{"used", func() { stagedRun(other, dir, "kept", "echo more >c") }, 1},
+		{"applied in part", func() {
+			other.result(new(struct{}), "stage/apply", map[string]any{"stageId": id, "paths": []string{"a"}})
+		}, 1},
+		{"discarded", func() {
+			other.result(new(struct{}), "stage/discard", map[string]any{"stageId": id})
+		}, 0},
+	} {
+		comes := d.waits("stage/list", list)
+		step.do()
+		last := other.list("stage/list")
+		list = d.reaches("stage/list", comes, func(l *versioned) bool { return l.Version == last.Version })
+		if len(list.Stages) != step.stages {
+			t.Errorf("%s: %+v", step.name, list)
+		}
 	}
 }
 

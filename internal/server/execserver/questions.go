@@ -75,7 +75,7 @@ func (c *connection) listQuestions(id wire.ID, p *wire.ListWait) {
 	}
 	c.beside(id, func(ctx context.Context) (any, error) {
 		var all []*runs.Questions
-		version, err := c.await(ctx, p, func() string {
+		version, err := c.await(ctx, p, c.changed, func() string {
 			all = c.questions()
 			return runs.Version(all)
 		})

@@ -241,7 +241,8 @@ func (c *connection) listRuns(id wire.ID, p *wire.ListWait) {
 		return
 	}
 	c.beside(id, func(ctx context.Context) (any, error) {
-		version, err := c.await(ctx, p, func() string { return c.server.runs.Version(c.credential) })
+		version, err := c.await(ctx, p, c.changed,
+			func() string { return c.server.runs.Version(c.credential) })
 		if err != nil {
 			return nil, err
 		}
@@ -251,12 +252,13 @@ func (c *connection) listRuns(id wire.ID, p *wire.ListWait) {
 
 // await returns the version of a list when it is another one than the client has, its time is over, or the
 // server ends. The error is that of ctx.
-func (c *connection) await(ctx context.Context, p *wire.ListWait, version func() string) (string, error) {
+func (c *connection) await(ctx context.Context, p *wire.ListWait, changes func() []<-chan struct{},
+	version func() string) (string, error) {
 	waits, cancel := context.WithTimeout(ctx, milliseconds(p.WaitMs))
 	defer cancel()
 	defer context.AfterFunc(c.server.serving, cancel)()
 	for {
-		changed := c.changed()
+		changed := changes()
 		now := version() // before the list: what changes in between is found by the next wait
 		if now != p.Since || !runs.Await(waits, changed) {
 			return now, context.Cause(ctx)
@@ -278,7 +280,7 @@ func (c *connection) runList(version string) wire.RunList {
 		l := wire.ListedRun{
 			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(),
 			LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
-			LastLine: info.LastLine, WaitsFor: waitsFor(&info), Memory: info.Now.Memory,
+			LastLine: info.LastLine, WaitsFor: waitsFor(&info), Memory: info.Now.Memory, Size: info.Size,
 		}
 		l.CPU = inMilliseconds(info.Now.CPU)
 		if info.Running {

@@ -81,7 +81,7 @@ var calls = map[string]call{
 	"run/remove":                 {wire.RunParams{}, nothing{}},
 	"sandbox/list":               {nothing{}, wire.SandboxList{}},
 	"sandbox/stop":               {wire.SandboxParams{}, nothing{}},
-	"stage/list":                 {nothing{}, stages.List{}},
+	"stage/list":                 {wire.ListWait{}, stages.List{}},
 	"stage/changes":              {stages.ChangesOf{}, stages.Changes{}},
 	"stage/diff":                 {stages.DiffOf{}, stages.Diff{}},
 	"stage/apply":                {stages.Apply{}, stages.Applied{}},

@@ -130,9 +130,12 @@ type Server struct {
 	stop    context.CancelCauseFunc
 	spills  output.Store
 	work    sync.WaitGroup // processes; added to under mu while not closed
-	near    sync.WaitGroup // clients in memory; as work
+	near    sync.WaitGroup // clients in memory, and who watches; as work
 	left    atomic.Int64   // requests about files that are in progress for no connection
 	starts  runs.Starts[*startAnswer]
+
+	stages      runs.Changes
+	watchStages func() error // has stages be told of changes; done at the first call
 
 	mu          sync.Mutex
 	closed      bool
@@ -155,7 +158,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), origins: make(map[string]*origin),
 		connections: make(map[*connection]struct{})}
 	s.spills.Dir, s.spills.Own = opts.LogDir, true
-	s.exec.Left = opts.Leftovers
+	s.exec.Started = opts.Leftovers.Add
 	for _, dir := range []string{opts.Leftovers.Dir(), opts.Durable.Dir()} {
 		if dir != "" {
 			s.opts.Hidden = append(slices.Clone(s.opts.Hidden), dir)
@@ -163,13 +166,14 @@ func New(opts Options) *Server {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
-	s.info = sync.OnceValue(s.environment)
+	s.info, s.watchStages = sync.OnceValue(s.environment), sync.OnceValue(s.followStages)
 	if opts.Questions != nil {
 		s.info = func() *wire.Environment { return nil }
 	}
 	if opts.Prepare != nil {
 		s.runs = runs.New(opts.Prepare, opts.RunNumber, s.opts.Hidden, opts.Kept, opts.Busy)
 		s.runs.Record(opts.Leftovers)
+		s.runs.Durable = opts.Durable
 		s.runs.Prefix, s.runs.Live = opts.RunPrefix, opts.MaxRuns
 	}
 	return s
@@ -197,6 +201,9 @@ func (s *Server) ServeSession(stream wire.Stream, credential, session string) er
 	s.mu.Unlock()
 	if closed {
 		return ErrClosed
+	}
+	if s.runs != nil {
+		s.runs.Restore(credential)
 	}
 	err := c.serve()
 	s.mu.Lock()

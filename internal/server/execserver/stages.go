@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/dirs"
 	"github.com/sallyport-dev/sallyport/internal/server/stages"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
@@ -24,7 +25,7 @@ var stageMethods = sync.OnceValue(func() map[string]method {
 				return func(c *connection, id wire.ID) {
 					c.beside(id, func(ctx context.Context) (any, error) {
 						stager, _ := any(&c.server.exec).(executor.Stager) // not on every system
-						by := &stages.Server{Stager: stager, Owner: c.credential}
+						by := &stages.Server{Stager: stager, Owner: c.credential, Await: c.awaitStages}
 						if log := c.server.opts.Audit; log != nil {
 							by.Note = log.Note
 						}
@@ -35,3 +36,30 @@ var stageMethods = sync.OnceValue(func() map[string]method {
 	}
 	return all
 })
+
+// awaitStages waits for a change of the stages, which other processes of this user change, too.
+func (c *connection) awaitStages(ctx context.Context, p *wire.ListWait, version func() string) error {
+	if err := c.server.watchStages(); err != nil {
+		return err
+	}
+	changed := func() []<-chan struct{} { return []<-chan struct{}{c.server.stages.Next()} }
+	_, err := c.await(ctx, p, changed, version)
+	return err
+}
+
+// followStages watches the directories of stages until the server ends.
+func (s *Server) followStages() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	end, err := dirs.Watch(dirs.Stages, s.stages.Tell)
+	if err == nil {
+		s.near.Go(func() {
+			<-s.life.Done()
+			end()
+		})
+	}
+	return err
+}

@@ -44,13 +44,13 @@ func serveMain() error {
 		if o.Server.Leftovers, err = process.OpenLeftovers(left); err != nil {
 			return err
 		}
-		defer o.Server.Leftovers.Close() //nolint:errcheck // the process ends
+		defer o.Server.Leftovers.Close()
 	}
 	if kept := os.Getenv(durableEnv); kept != "" {
 		if o.Server.Durable, err = durable.Open(kept); err != nil {
 			return err
 		}
-		defer o.Server.Durable.Close() //nolint:errcheck // as above
+		defer o.Server.Durable.Close()
 	}
 	return Run(context.Background(), o)
 }

@@ -86,7 +86,7 @@ func (o Options) reply(t *testing.T, query, token string, lines bool) string {
 		go func() { over <- Run(context.Background(), o) }()
 		t.Cleanup(func() {
 			_ = toServer.Close()
-			<-over // the end of the input
+			_ = <-over // the end of the input
 		})
 		speaks = wire.Lines(fromServer, toServer)
 	case lines:

@@ -29,13 +29,14 @@ import (
 type QuestionWatch struct {
 	life    context.Context
 	end     context.CancelFunc
-	dirs    *dirWatch
+	unwatch func()
 	changes runs.Changes
 	work    sync.WaitGroup
 	first   sync.WaitGroup // until each process that was there at the begin has answered, or has not
 	ready   chan struct{}  // closed then
 
 	mu      sync.Mutex
+	looked  bool                       // once
 	sockets map[string]*followed       // by path
 	seen    map[string]time.Time       // when a question was listed first, by its ID
 	over    map[string]approval.Source // who has answered questions, by their IDs
@@ -64,25 +65,22 @@ func WatchQuestions() (*QuestionWatch, error) {
 	for _, dir := range dirs.Existing() {
 		all = append(all, filepath.Join(dir, socketsDir))
 	}
-	watched, err := watchDirs(all)
-	if err != nil {
-		return nil, fmt.Errorf("cannot watch for questions: %w", err)
-	}
-	w := &QuestionWatch{dirs: watched, ready: make(chan struct{}), sockets: map[string]*followed{},
+	w := &QuestionWatch{ready: make(chan struct{}), sockets: map[string]*followed{},
 		seen: map[string]time.Time{}, over: map[string]approval.Source{}}
 	w.life, w.end = context.WithCancel(context.Background())
-	if err := w.look(true); err != nil {
+	w.unwatch, err = dirs.Watch(func() []string { return all },
+		func() { _ = w.look() }) // a directory that cannot be read now may be after the next change
+	if err != nil {
+		w.end()
+		return nil, fmt.Errorf("cannot watch for questions: %w", err)
+	}
+	if err := w.look(); err != nil {
 		w.Close()
 		return nil, err
 	}
 	w.work.Go(func() {
 		w.first.Wait()
 		close(w.ready)
-	})
-	w.work.Go(func() {
-		for w.dirs.wait() == nil {
-			_ = w.look(false) // a directory that cannot be read now may be after the next change
-		}
 	})
 	return w, nil
 }
@@ -92,12 +90,12 @@ func (w *QuestionWatch) Close() {
 	w.mu.Lock()
 	w.end() // nothing is followed from now on
 	w.mu.Unlock()
-	w.dirs.close()
+	w.unwatch()
 	w.work.Wait()
 }
 
-// look begins to follow the sockets that are not followed. First says that no look was before.
-func (w *QuestionWatch) look(first bool) error {
+// look begins to follow the sockets that are not followed.
+func (w *QuestionWatch) look() error {
 	found, err := socketsIn(socketsDir)
 	if err != nil {
 		return err
@@ -107,6 +105,8 @@ func (w *QuestionWatch) look(first bool) error {
 	if w.life.Err() != nil {
 		return nil
 	}
+	first := !w.looked
+	w.looked = true
 	there := map[string]bool{}
 	for _, d := range found {
 		there[d.path] = true
@@ -211,7 +211,7 @@ func (w *QuestionWatch) set(change func()) {
 // answered, for some seconds at most. An empty since asks again those that did not answer.
 func (w *QuestionWatch) Listing(ctx context.Context, since string) (l *QuestionListing, version string) {
 	if runs.Await(ctx, []<-chan struct{}{w.ready, w.life.Done()}) && since == "" {
-		_ = w.look(false) // as above
+		_ = w.look() // as above
 	}
 	for {
 		changed := []<-chan struct{}{w.changes.Next(), w.life.Done()}
@@ -254,21 +254,10 @@ func (w *QuestionWatch) listing() (*QuestionListing, string) {
 	return l, hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// WatchDirs calls changed when a name in one of the directories comes or goes, or a file in them is written to
-// (on macOS only names count), until end is called. Directories that do not exist are left out.
-func WatchDirs(all []string, changed func()) (end func(), err error) {
-	w, err := watchDirs(all)
-	if err != nil {
-		return nil, err
-	}
-	var work sync.WaitGroup
-	work.Go(func() {
-		for w.wait() == nil {
-			changed()
-		}
-	})
-	return func() {
-		w.close()
-		work.Wait()
-	}, nil
+// Version returns that of the listing as it is now, and a channel that is closed when it is another one,
+// perhaps.
+func (w *QuestionWatch) Version() (version string, changed <-chan struct{}) {
+	changed = w.changes.Next()
+	_, version = w.listing()
+	return version, changed
 }

@@ -30,6 +30,8 @@ type List struct {
 	Omitted int `json:"omitted,omitempty"`
 	// what could not be read; empty for none
 	Warning string `json:"warning,omitempty"`
+	// Version changes with a stage that comes, goes or is used. It is empty of servers without it.
+	Version string `json:"version,omitempty"`
 }
 
 // Of names a stage, and the changes in it that a request is about.

@@ -4,6 +4,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +23,9 @@ type Server struct {
 	Owner  string
 	// Note keeps in the audit log what was done with a stage. Nil keeps nothing.
 	Note func(kind string, body map[string]any) error
+	// Await returns when version is another one than that of the parameters, or their time is over. The error
+	// is that of ctx, or says that it cannot wait.
+	Await func(ctx context.Context, p *wire.ListWait, version func() string) error
 }
 
 // NoteKind is the kind of records about stages.
@@ -47,8 +51,8 @@ type Request func(context.Context, *Server) (any, error)
 func Methods() map[string]func(json.RawMessage) (Request, error) {
 	return map[string]func(json.RawMessage) (Request, error){
 		methodList: func(params json.RawMessage) (Request, error) {
-			_, err := wire.DecodeNothing(params)
-			return func(ctx context.Context, s *Server) (any, error) { return s.list(ctx) }, err
+			p, err := wire.DecodeList(params)
+			return func(ctx context.Context, s *Server) (any, error) { return s.awaitList(ctx, p) }, err
 		},
 		methodChanges: on(func(ctx context.Context, _ *Server, s executor.Stage, p *ChangesOf) (any, error) {
 			all, err := s.Changes(ctx, p.Paths...)
@@ -88,23 +92,39 @@ func on[P any, Q interface {
 
 func (o *Of) of() *Of { return o }
 
-func (s *Server) list(ctx context.Context) (any, error) {
-	if s.Stager == nil {
-		return List{Stages: []executor.StageInfo{}}, nil
+// awaitList is stage/list. With a version it waits for another one.
+func (s *Server) awaitList(ctx context.Context, p *wire.ListWait) (any, error) {
+	if p.Since == "" {
+		return s.list(ctx)
 	}
-	all, err := s.Stager.Stages(ctx)
-	list, own := List{}, all[:0:0]
-	for _, info := range all {
-		if info.Owner == s.Owner {
-			own = append(own, info)
+	var list List
+	var failed error
+	err := s.Await(ctx, p, func() string {
+		list, failed = s.list(ctx)
+		return list.Version
+	})
+	return list, cmp.Or(failed, err)
+}
+
+func (s *Server) list(ctx context.Context) (List, error) {
+	list, own := List{}, []executor.StageInfo{}
+	if s.Stager != nil {
+		all, err := s.Stager.Stages(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return list, context.Cause(ctx)
+		case err != nil:
+			list.Warning = err.Error()
+		}
+		for _, info := range all {
+			if info.Owner == s.Owner {
+				own = append(own, info)
+			}
 		}
 	}
-	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err != nil {
-		list.Warning = err.Error()
-	}
+	text, _ := json.Marshal(own) // plain values always encode
+	sum := sha256.Sum256(append(text, list.Warning...))
+	list.Version = hex.EncodeToString(sum[:16])
 	list.Stages, list.Omitted = wire.Fit(own, maxAnswer)
 	return list, nil
 }

@@ -57,7 +57,7 @@ type BatchStream interface {
 	WriteBatch(messages []Outgoing) error
 }
 
-// maxBatch is how many bytes of messages are written together.
+// maxBatch is how many bytes of messages are written together, unless the Stream has a method MaxBatch.
 const maxBatch = 16 << 10
 
 // ErrClosed is returned by Send after the end of a connection.
@@ -72,6 +72,7 @@ type Conn struct {
 
 	stream  Stream
 	batch   BatchStream   // stream, or nil when it is none
+	most    int           // bytes that are written together
 	written chan struct{} // closed when the writer has returned
 
 	mu      sync.Mutex
@@ -84,8 +85,11 @@ type Conn struct {
 
 // NewConn returns a connection on s, which it owns. The caller must call Close.
 func NewConn(s Stream) *Conn {
-	c := &Conn{stream: s, written: make(chan struct{})}
+	c := &Conn{stream: s, most: maxBatch, written: make(chan struct{})}
 	c.batch, _ = s.(BatchStream)
+	if sized, ok := s.(interface{ MaxBatch() int }); ok {
+		c.most = sized.MaxBatch()
+	}
 	c.changed.L = &c.mu
 	go c.write()
 	return c
@@ -199,7 +203,7 @@ func (c *Conn) writeAll(messages []Outgoing) error {
 // go with it. The queue has one.
 func (c *Conn) take() (messages []Outgoing, size int) {
 	n := 0
-	for n < len(c.queue) && (n == 0 || c.batch != nil && size+c.queue[n].size() <= maxBatch) {
+	for n < len(c.queue) && (n == 0 || c.batch != nil && size+c.queue[n].size() <= c.most) {
 		size += c.queue[n].size()
 		n++
 	}

@@ -6,6 +6,8 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // The methods and notifications of runs are an extension. An ID of a run is a decimal number as
@@ -84,8 +86,8 @@ type RunStartResult struct {
 // RunList is the result of run/list. Runs must not be nil.
 type RunList struct {
 	Runs []ListedRun `json:"runs"`
-	// Version changes with a run that comes, begins, ends or goes, and a question about one that comes or
-	// goes. It is empty of servers without it.
+	// Version changes with a run that comes, begins, ends or goes, the size of its terminal, and a question
+	// about one that comes or goes. It is empty of servers without it.
 	Version string `json:"version,omitempty"`
 }
 
@@ -111,6 +113,8 @@ type ListedRun struct {
 	ExitCode *int     `json:"exitCode"`    // nil before the end
 	Signal   int      `json:"signal"`      // that ended it; 0 for none
 	End      *string  `json:"end"`         // how it ended; nil before the end
+	// Size is that of its terminal; nil without one, and before it begins.
+	Size *executor.Size `json:"size,omitempty"`
 	// LastLine is the last line of the output so far that is not empty, without control sequences, at
 	// most 200 bytes of it.
 	LastLine string `json:"lastLine,omitempty"`

@@ -43,6 +43,7 @@ var samples = map[string][2]string{
 	"hooks.approver":    {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
 	"audit.path": {`"off"`, `"log"`}, "audit.checkpoint_key_file": {`"/k"`, `"k"`}, "audit.retention": {`"720h"`, `"-1"`},
 	"audit.required": {"true", `"yes"`}, "audit.sync": {"true", ""},
+	"history.runs": {"500", "0"}, "history.output": {`"256MiB"`, `"-1"`},
 	"approval_wait": {`"10m"`, `"-1"`}, "ask_writes": {"true", ""}, "ask_in_console": {"true", ""},
 	"network.mitm.rules": {
 		`{ r = { hosts = ["api.example.com"], paths = ["/a"], query = ["a=b"], set = ["X-A: b, c"] } }`,
@@ -64,7 +65,8 @@ var (
 		"environment.exclude environment.ignore_default_excludes reviewer.strict " +
 		"audit.required audit.sync recordings.enabled")
 	ceilings = append(words("read write grants allow network.allow network.publish network.upstream recordings.dir "+
-		"environment.pass audit.path audit.checkpoint_key_file audit.retention"), narrowing...)
+		"environment.pass audit.path audit.checkpoint_key_file audit.retention "+
+		"history.runs history.output"), narrowing...)
 )
 
 func words(s string) []string { return strings.Fields(s) }

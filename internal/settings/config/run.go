@@ -91,6 +91,11 @@ type Audit struct {
 	Retention time.Duration
 	Required  *bool // nil where nothing says so
 	Sync      bool
+
+	// Runs is how many ended runs are shown, the newest; 0 is the default. Output is how many bytes of what
+	// they printed are kept; 0 is nothing.
+	Runs   int
+	Output int64
 }
 
 // Recordings say how terminals are recorded. Zero members are the defaults.

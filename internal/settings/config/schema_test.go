@@ -24,6 +24,7 @@ var oneRun = map[string]string{
 	"cd": "where it runs", "command": "what runs", "fd": "what it is handed", "interactive": "its stdin",
 	"json": "who reads it", "jsonl": "who reads it", "jsonl-drop": "who reads it", "help": "nothing runs", "detach": "who waits", "join": "where it runs", "idle": "where it runs", "remote": "where it runs", "remote-token-file": "where it runs",
 	"remote-tls-cert": "where it runs", "remote-tls-key": "where it runs", "remote-tls-ca": "where it runs",
+	"creds": "where it runs", "queue": "where it runs",
 	"escalate": "what it asks for", "ask-for": "what it asks for", "justification": "why it asks", "prefix-rule": "what is offered",
 	"approved": "what was answered",
 	"config":   "names the file", "no-config": "leaves out the files",
@@ -54,7 +55,7 @@ const helpOrder = `sandbox profile rw ro deny grant tmp stage no-stage no-caches
 	ask-writes no-ask-writes
 	rules escalate ask-for justification
 	approved prefix-rule approver cd command shell login env env-inherit tty record no-record fd interactive timeout detach join idle remote remote-token-file
-	remote-tls-cert remote-tls-key remote-tls-ca kill-after memory cpus pids disk output json jsonl jsonl-drop
+	remote-tls-cert remote-tls-key remote-tls-ca creds queue kill-after memory cpus pids disk output json jsonl jsonl-drop
 	max-output quiet verbose help config no-config`
 
 // TestFlagOrder: the help text has the flags of all rows, in an order of its own.

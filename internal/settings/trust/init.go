@@ -29,7 +29,7 @@ func InitProject(dir string) (FoundProject, error) {
 		return FoundProject{}, err
 	}
 	f := find(real)
-	return f, writeSettings(real, nil, []byte(f.text()))
+	return f, writeSettings(real, nil, []byte(f.text()), func() error { return nil })
 }
 
 // first is the file, with names in braces for what a project is.

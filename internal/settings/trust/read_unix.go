@@ -31,18 +31,11 @@ func Read(dir string) (*Project, error) {
 	if err := unix.Lstat(p.path(configDir), &st); errors.Is(err, unix.ENOENT) {
 		return p, nil
 	}
-	var err error
-	if p.Dir, err = hostfacts.EvalSymlinks(p.Dir); err != nil {
-		return nil, err
-	}
-	root, err := openAt(nil, p.Dir, searchOnly|unix.O_DIRECTORY)
+	root, err := p.locate()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	if p.id, err = identify(root); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: p.Dir, Err: err}
-	}
 	if err = p.readAll(root); err == nil && len(p.Files) > 0 {
 		err = p.judge()
 	}
@@ -50,6 +43,30 @@ func Read(dir string) (*Project, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// locate opens the directory of the project, and notes which one it is.
+func (p *Project) locate() (root *os.File, err error) {
+	if p.Dir, err = hostfacts.EvalSymlinks(p.Dir); err != nil {
+		return nil, err
+	}
+	if root, err = openAt(nil, p.Dir, searchOnly|unix.O_DIRECTORY); err != nil {
+		return nil, err
+	}
+	if p.id, err = identify(root); err != nil {
+		root.Close()
+		return nil, &fs.PathError{Op: "stat", Path: p.Dir, Err: err}
+	}
+	return root, nil
+}
+
+// found locates a project that may have no files yet, which Read does not.
+func (p *Project) found() error {
+	root, err := p.locate()
+	if err != nil {
+		return err
+	}
+	return root.Close()
 }
 
 // readAll reads the files below the directory of the project, which is open.

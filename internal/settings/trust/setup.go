@@ -97,7 +97,7 @@ func SetInProject(ctx context.Context, dir string, settings []Setting,
 	if err != nil {
 		return false, err
 	}
-	if p.Dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
+	if err := p.found(); err != nil {
 		return false, err
 	}
 	text, old, err := p.with(settings, check)
@@ -108,10 +108,7 @@ func SetInProject(ctx context.Context, dir string, settings []Setting,
 	if yes, err := p.Ask(ctx); !yes || err != nil {
 		return false, err
 	}
-	if err := writeSettings(p.Dir, old, text); err != nil {
-		return false, err
-	}
-	return true, confirm(p)
+	return true, p.put(old, text)
 }
 
 // Keep adds settings to the file of the project in dir, which must be absolute, for a person who has just
@@ -141,7 +138,7 @@ func Propose(dir string, settings []Setting, check CheckFile) (*Proposal, error)
 	if p.State != Trusted && p.State != None {
 		return nil, fmt.Errorf("the settings of %s are not trusted", projectDir)
 	}
-	if p.Dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
+	if err := p.found(); err != nil {
 		return nil, err
 	}
 	text, old, err := p.with(settings, check)
@@ -154,10 +151,7 @@ func (p *Proposal) Write() error {
 	if bytes.Equal(p.New, p.Old) && p.project.State == Trusted {
 		return nil
 	}
-	if err := writeSettings(p.project.Dir, p.Old, p.New); err != nil {
-		return err
-	}
-	return confirm(p.project)
+	return p.project.put(p.Old, p.New)
 }
 
 // with puts settings into the file of settings as it was read, which it may add. Old is the text before.
@@ -198,6 +192,9 @@ func confirm(shown *Project) error {
 	same := func(a, b File) bool { return a.Name == b.Name && bytes.Equal(a.Data, b.Data) }
 	if !slices.EqualFunc(p.Files, shown.Files, same) {
 		return fmt.Errorf("%s is not trusted: %w", projectDir, ErrChanged)
+	}
+	if p.State == Trusted {
+		return nil
 	}
 	return p.Trust()
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package trust
+package trust_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/settings/config"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
+	"github.com/sallyport-dev/sallyport/internal/settings/trust"
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
@@ -70,14 +71,14 @@ func TestInit(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			dir := project(t, strings.Fields(kind.files)...)
-			found, err := InitProject(dir)
+			found, err := trust.InitProject(dir)
 			mustSet(t, err)
 			git := strings.Contains(kind.files, ".git")
 			if got := strings.Join(found.Tools, ", "); got != kind.tools ||
 				strings.Join(found.Fetch, ", ") != kind.fetch || found.Git != git {
 				t.Errorf("%+v", found)
 			}
-			name := filepath.Join(dir, ProjectFile)
+			name := filepath.Join(dir, trust.ProjectFile)
 			text, err := os.ReadFile(name)
 			mustSet(t, err)
 			texts := []string{string(text), comment.ReplaceAllString(string(text), "$1$2")}
@@ -96,14 +97,14 @@ func TestInit(t *testing.T) {
 			if strings.Contains(string(text), "\n  \"git\",") != git {
 				t.Errorf("the grant git is there, or not:\n%s", text)
 			}
-			if _, err := InitProject(dir); !errors.Is(err, ErrExists) {
+			if _, err := trust.InitProject(dir); !errors.Is(err, trust.ErrExists) {
 				t.Errorf("a second time: %v", err)
 			}
 			if again, err := os.ReadFile(name); err != nil || string(again) != string(text) {
 				t.Errorf("changed: %v", err)
 			}
-			for name, mode := range map[string]fs.FileMode{ProjectFile: 0o644,
-				projectDir: fs.ModeDir | 0o755} {
+			for name, mode := range map[string]fs.FileMode{trust.ProjectFile: 0o644,
+				".sallyport": fs.ModeDir | 0o755} {
 				if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
 					t.Errorf("%s: %v, %v", name, info.Mode(), err)
 				}
@@ -117,18 +118,18 @@ func TestInit(t *testing.T) {
 func TestInitRefused(t *testing.T) {
 	testenv.Clean(t)
 	dir, outside := project(t, "go.mod"), t.TempDir()
-	mustSet(t, os.Symlink(outside, filepath.Join(dir, projectDir)))
-	if _, err := InitProject(dir); err == nil || !strings.Contains(err.Error(), "it is a symbolic link") {
+	mustSet(t, os.Symlink(outside, filepath.Join(dir, ".sallyport")))
+	if _, err := trust.InitProject(dir); err == nil || !strings.Contains(err.Error(), "it is a symbolic link") {
 		t.Errorf("%v", err)
 	}
-	if err := writeSettings(dir, nil, []byte("#\n")); err == nil ||
+	if err := trust.WriteSettings(dir, []byte("#\n")); err == nil ||
 		!strings.Contains(err.Error(), "it is no directory") {
 		t.Errorf("a link that came later: %v", err)
 	}
 	inside := filepath.Join(dir, "inside")
-	mustSet(t, os.Remove(filepath.Join(dir, projectDir)), os.Mkdir(inside, 0o755),
-		os.Symlink("inside", filepath.Join(dir, projectDir)))
-	if err := writeSettings(dir, nil, []byte("#\n")); err == nil ||
+	mustSet(t, os.Remove(filepath.Join(dir, ".sallyport")), os.Mkdir(inside, 0o755),
+		os.Symlink("inside", filepath.Join(dir, ".sallyport")))
+	if err := trust.WriteSettings(dir, []byte("#\n")); err == nil ||
 		!strings.Contains(err.Error(), "it is no directory") {
 		t.Errorf("a link in the project that came later: %v", err)
 	}
@@ -138,14 +139,14 @@ func TestInitRefused(t *testing.T) {
 		}
 	}
 	odd := project(t, "[a]/go.mod", "a/Cargo.toml")
-	if found, err := InitProject(filepath.Join(odd, "[a]")); err != nil ||
+	if found, err := trust.InitProject(filepath.Join(odd, "[a]")); err != nil ||
 		strings.Join(found.Tools, " ") != "Go (go.mod)" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-func ask(name string) []Setting {
-	return []Setting{{Path: []string{"grants"}, Value: name, List: true}}
+func ask(name string) []trust.Setting {
+	return []trust.Setting{{Path: []string{"grants"}, Value: name, List: true}}
 }
 
 var loads = config.Check(config.User)
@@ -155,7 +156,7 @@ var loads = config.Check(config.User)
 func TestUser(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "new/sallyport/config.toml")
-	mustSet(t, SetForUser(name, ask("git"), loads))
+	mustSet(t, trust.SetForUser(name, ask("git"), loads))
 	for name, mode := range map[string]fs.FileMode{name: 0o600, filepath.Dir(name): fs.ModeDir | 0o700} {
 		if info, err := os.Lstat(name); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -163,7 +164,7 @@ func TestUser(t *testing.T) {
 	}
 	kept := filepath.Join(dir, "dotfiles")
 	mustSet(t, os.Rename(name, kept), os.Chmod(kept, 0o640), os.Symlink(kept, name))
-	mustSet(t, SetForUser(name, ask("gpu"), loads), SetForUser(name, ask("gpu"), loads))
+	mustSet(t, trust.SetForUser(name, ask("gpu"), loads), trust.SetForUser(name, ask("gpu"), loads))
 	text, err := os.ReadFile(kept)
 	info, failed := os.Lstat(kept)
 	mustSet(t, err, failed)
@@ -181,7 +182,7 @@ func TestUserRefused(t *testing.T) {
 	const text = "grants = [\"git\"]\n"
 	for _, test := range []struct {
 		name, text string
-		settings   []Setting
+		settings   []trust.Setting
 		err        string
 	}{
 		{"broken", "grants = \n", ask("gpu"), "/config.toml:1:"},
@@ -192,7 +193,7 @@ func TestUserRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "config.toml")
 			mustSet(t, os.WriteFile(name, []byte(test.text), 0o600))
-			if err := SetForUser(name, test.settings, loads); err == nil ||
+			if err := trust.SetForUser(name, test.settings, loads); err == nil ||
 				!strings.Contains(err.Error(), test.err) {
 				t.Errorf("%v", err)
 			}
@@ -202,7 +203,7 @@ func TestUserRefused(t *testing.T) {
 	t.Run("being changed", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
 		mustSet(t, os.WriteFile(name, []byte(text), 0o600), os.Mkdir(name+".sallyport-new", 0o700))
-		if err := SetForUser(name, ask("gpu"), loads); err == nil ||
+		if err := trust.SetForUser(name, ask("gpu"), loads); err == nil ||
 			!strings.Contains(err.Error(), "config.toml.sallyport-new exists") {
 			t.Errorf("%v", err)
 		}
@@ -212,18 +213,18 @@ func TestUserRefused(t *testing.T) {
 	t.Run("changed meanwhile", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
 		mustSet(t, os.WriteFile(name, []byte(text), 0o600))
-		err := SetForUser(name, ask("gpu"),
+		err := trust.SetForUser(name, ask("gpu"),
 			func(name string, _ []byte) error { return os.WriteFile(name, []byte("quiet = true\n"), 0o600) })
-		if !errors.Is(err, ErrChanged) {
+		if !errors.Is(err, trust.ErrChanged) {
 			t.Errorf("%v", err)
 		}
 		unchanged(t, name, "quiet = true\n")
 	})
 	t.Run("made meanwhile", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "config.toml")
-		err := SetForUser(name, ask("gpu"),
+		err := trust.SetForUser(name, ask("gpu"),
 			func(name string, _ []byte) error { return os.WriteFile(name, nil, 0o600) })
-		if !errors.Is(err, ErrChanged) {
+		if !errors.Is(err, trust.ErrChanged) {
 			t.Errorf("%v", err)
 		}
 		unchanged(t, name, "")

@@ -54,6 +54,13 @@ type Project struct {
 	reading //nolint:unused,nolintlint // empty where nothing is trusted
 }
 
+// Unchanged reports whether the project in dir, which must be absolute, has files, and exactly those that
+// were trusted. Files that cannot be read or compared are not.
+func Unchanged(dir string) bool {
+	p, err := Read(dir)
+	return err == nil && p.State == Trusted
+}
+
 // A File is a file of a project with its content.
 type File struct {
 	Name string // relative to the directory of the project, such as ".sallyport/config.toml"

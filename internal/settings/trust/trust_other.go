@@ -21,6 +21,12 @@ func Read(dir string) (*Project, error) {
 	return &Project{Dir: filepath.Clean(dir)}, nil
 }
 
+// found finds the directory of a project.
+func (p *Project) found() (err error) {
+	p.Dir, err = filepath.EvalSymlinks(p.Dir)
+	return err
+}
+
 // Trust is not supported on this system.
 func (p *Project) Trust() error { return errors.ErrUnsupported }
 

@@ -50,9 +50,9 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 125_089
+	maxCodeLines = 125_437
 	// of one package; the observer says who sends and connects, and what is removed
-	maxRoomLines = 3_703
+	maxRoomLines = 3_731
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
 	maxWideLines     = 955
@@ -86,25 +86,25 @@ var budgets = map[string]budget{
 	"internal/linux/apply":       {1832, "names of one file that are applied one after the other"},
 	"internal/linux/caches":      {1096, "layers only where they are of use; the tool that is run; directories of caches that are made; layers by policy, and those that are thrown away; layers that stay mounted for the next command of a shared sandbox"},
 	"internal/cli/explain":       {2929, "the flag that accepts a weaker level; what is not possible in a sandbox; calls that no flag allows, entries that a flag cannot lift; ends that no shell tells, plain words for questions that are not asked, causes that are no denials; a run that is rehearsed by its Runner, in place of a second decision; the row that decided, and the answer of a run; what would become of a run; each command of a script; new: what the rules say about a command, in words and as JSON; the fix beside a running command; new: from internal/cli; limits and survivors, from internal/cli; what people are told about denials, from internal/cli; the named grant that a host is part of; new: from internal/cli; new: from internal/cli; the proxy of the machine; whether connections are redirected; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli, from internal/cli/doctor"},
-	"internal/cli":               {3686, "the command console; revoked rules are recorded; the command console; revoked rules"},
-	"internal/settings/config":   {3618, "ask_in_console"},
+	"internal/cli":               {3701, "output that is kept; the command console; revoked rules"},
+	"internal/settings/config":   {3626, "ask_in_console"},
 	"internal/otheros":           {493, "the own program"},
 	"internal/net/intercept":     {1650, "frames of websockets; names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings; fixed words for errors, hop-by-hop headers, targets and upgrades; rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP; names that the public list lacks; new: public suffixes"},
 	"internal/command/environ":   {1412, "limits that runtimes see, hosts past the proxy; what a command is given, from the root; withheld variables that a failing program mentions; options of Java; new: the files and variables of certificates; logins of proxies in options and settings; hosts that are reached without the proxy; commands without a network get no password of a proxy; new: variables that lead programs to a proxy"},
-	"internal/server/execserver": {3703, "lists that wait for a change"},
+	"internal/server/execserver": {3731, "lists that wait for a change"},
 	"internal/server/stages":     {400, "new: stages for clients of an exec-server"},
 	"internal/server/files":      {1576, "new: HTTP requests for clients of the exec-server; holes; names of ours; renames, permissions, links and appending; watches for missing files; new: operations on files for clients of the exec-server; new: requests about files, from internal/server/execserver"},
 	"internal/run/questions":     {282, "what stands still while a question is open; new: questions while a command runs, and times that stand still meanwhile, from internal/net/access"},
 	"internal/run/accesses":      {261, "questions about accesses; new: what is asked about accesses that wait, and what answers open"},
 	"internal/run/records":       {710, "recordings; lists that are seldom there, from internal/lazyjson; new: the JSON form of results, from the root; the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry, from internal/run/eventlog"},
-	"internal/run/tty":           {1475, "signals that a caller ignores are tried; background jobs, ends by a signal, questions that erase nothing; output waits while a question is on the terminal; a question takes the terminal; descriptors that this process was started with; what a program left on the terminal is undone before a question; new: a question on the controlling terminal; keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is given"},
+	"internal/run/tty":           {1476, "signals that a caller ignores are tried; background jobs, ends by a signal, questions that erase nothing; output waits while a question is on the terminal; a question takes the terminal; descriptors that this process was started with; what a program left on the terminal is undone before a question; new: a question on the controlling terminal; keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is given"},
 	"internal/settings/syntax":   {900, "tables of TOML by their place; a command line without some flags; new: from internal/cli; new: from internal/cli; adding to a text without changing the rest of it; new: keys and values of TOML with their places, from internal/settings/toml"},
 	"internal/names/git":         {2480, "GIT_CONFIG_COUNT; settings that name programs; bare repositories beside a broken one; less: what git writes has a package of its own; the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
 	"internal/names/guard":       {1931, "directories that are listed once; the watch of granted runs, and what was there before as all runs and later ones know it"},
 	"internal/names/grants":      {3153, "home directories that are known, a table of names; one table of what runs later; what runs later in homes; a port of the loopback; new: hosts of package managers, by name; new: sockets of agents and Docker, graphics processors, by name; more editors and agents; many more names that programs run or obey later; more tools and copies; many more stores, those that variables name, secrets by content, and settings whose secrets are replaced, from internal/names/credentials"},
 	"internal/net/access":        {1532, "services of a host; servers of the command itself, failures; new: questions about hosts while commands run; one proxy for the commands of a shared sandbox; refused credentials; records of a network; published ports; names that are asked for without a network; the socket for datagrams; policies that change; connections that are led to the proxy, and names; new: the network of one command, and what it was refused; new: names of a command and the addresses that stand for them"},
 	"internal/linux/tasks":       {2670, "ports of the loopback, threads that read a terminal; which process has a socket; one address; new: rules of the kernel that redirect connections; which unix sockets commands of a shared sandbox have bound; new: addresses and sockets of commands, from internal/linux/observer, and sends on copies, from internal/linux/sockets"},
-	"internal/server/wire":       {2505, "lists that wait for a change; the trace context"},
+	"internal/server/wire":       {2507, "lists that wait for a change; the trace context"},
 	"internal/command/judge":     {745, "which program a name means, and what leaving lifts; the whole table of decisions as data, with a sentence for each row; new: what the rules decide about a run; the parts of a command are from internal/cli/explain"},
 	"internal/linux/launch":      {2604, "a script is printed without fmt"},
 	"internal/linux/limits":      {1644, "mounts that hang, and what others free; memory and times of a tree; files in memory, and deleted ones that are mapped; limits of a shared sandbox as a whole"},
@@ -122,19 +122,19 @@ var budgets = map[string]budget{
 	"internal/names/protect":     {3483, "commits in repositories that commands made; homes, repositories that commands made; links at protected names, mounts that hang, a search beside the rest; what approved commands run, the own program, settings with secrets, git settings, what cannot be read; grants of hosts; what appears or vanishes meanwhile is inspected again as a whole; repositories that no command can reach; settings of sallyport are out of reach; sockets of granted services are shown, unless the policy denies them; state directories that a command could make are made before it; each deny pattern keeps a bound of its own; the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once; new: from internal/linux/observer"},
 	"internal/quietlog":          {10, "new: what go.starlark.net logs where the address space is limited"},
 	"internal/linux/rlimit":      {20, ""},
-	"internal/run/runs":          {1674, "lists that wait for a change, who has answered"},
-	"internal/cli/args":          {1831, "revoked approvals are recorded"},
+	"internal/run/runs":          {1690, "sizes; lists that wait for a change, who has answered"},
+	"internal/cli/args":          {1861, "output of runs is kept; revoked approvals are recorded"},
 	"internal/command/script":    {3071, "plain words of a contained command; code and settings from substitutions and data; start-up variables, prompts, options as programs parse them, descriptors; less: tables and words have packages of their own; new: which commands a script runs, also through other programs, variables, functions and here-documents"},
 	"internal/linux/seccomp":     {951, "users that a sandbox of one lacks; requests of sockets about peers; leases, delegations and notifications of directories; numbers of calls, which are indexed once a run; the second filter, which closes the way of the listener; what is refused is told to a supervisor, with names of the arguments and what opens it"},
-	"internal/dirs":              {1221, "a daemon that another one has started; what runs tell each other: where they write, what approved commands run; logs of output, from the executors; what is at the name of a state directory, and for root on the way to it, is checked before it is used; the rule file of approvals; new: where the user's settings are, and whether commands could have written them; a program that is started for others; new: the exec-server of this user that keeps detached runs; the one socket of a user; new: from internal/cli/pending, from internal/server/peer"},
+	"internal/dirs":              {1385, "the watch of directories, from internal/server/listen; a daemon that another one has started; what runs tell each other: where they write, what approved commands run; logs of output, from the executors; what is at the name of a state directory, and for root on the way to it, is checked before it is used; the rule file of approvals; new: where the user's settings are, and whether commands could have written them; a program that is started for others; new: the exec-server of this user that keeps detached runs; the one socket of a user; new: from internal/cli/pending, from internal/server/peer"},
 	"internal/server/listen":     {1832, "questions of all processes are watched, and open consoles"},
 	"internal/cli/sessions":      {2886, "the trace context of the caller; the console connects as they do; the trace context; the console connects as they do"},
-	"internal/cli/consoles":      {831, "new: the command console and its methods"},
-	"internal/server/console":    {645, "new: the page, its secrets, the relay"},
+	"internal/cli/consoles":      {969, "output, number of runs; new: the command console and its methods"},
+	"internal/server/console":    {646, "new: the page, its secrets, the relay"},
 	"internal/fleet/hub":         {1033, "new: the NATS server of a fleet, its tenants and nodes"},
 	"internal/cli/fleets":        {150, "new: the command fleet: the hub and who may use it"},
 	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
-	"internal/cli/recordings":    {153, "the console lists and reads recordings"},
+	"internal/cli/recordings":    {178, "output of runs; the console lists recordings"},
 	"recording":                  {560, "new: recordings of terminals: the writer with its limits, the reader, both versions of the format"},
 	"internal/cli/stages":        {504, "new: the verbs of stages: which stage and paths words name, lists, diffs, conflicts"},
 	"internal/settings/trust":    {1087, "hosts of a project; new: the first settings of a project, and what is allowed from now on; files that changed or are gone; new: the files of a project, and the records of what the user has trusted"},
@@ -158,7 +158,7 @@ var budgets = map[string]budget{
 	"internal/cli/otel":          {1120, "new: exporters of the command: OTLP over HTTP by hand, Prometheus, the OTEL_ variables"},
 	"unified":                    {1760, "one shared sandbox for each conversation; single permissions that calls ask for"},
 	"internal/linux/layers":      {67, "new: directories of overlays, from internal/linux/caches"},
-	"internal/linux/stage":       {1423, "what commands find at a path of a stage; what was synced; names of one file; new: stages: the store and the overlays of a run"},
+	"internal/linux/stage":       {1424, "what commands find at a path of a stage; what was synced; names of one file; new: stages: the store and the overlays of a run"},
 	"internal/cli/roff":          {55, "new: from internal/cli"},
 }
 

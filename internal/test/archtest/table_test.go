@@ -113,6 +113,7 @@ var layers = map[string]int{
 	"internal/linux/observer": layerReach,
 	"internal/names/protect":  layerState,
 	"internal/names/reach":    layerReach,
+	"internal/settings/trust": layerReach,
 
 	"approval/program": layerHosts,
 	"internal/linux":   layerHosts,
@@ -122,7 +123,6 @@ var layers = map[string]int{
 	"executor/local":          layerLocal,
 	"executor/remote":         layerLocal,
 	"internal/agents/install": layerLocal,
-	"internal/settings/trust": layerLocal,
 	"recording":               layerLocal,
 	"telemetry":               layerLocal,
 

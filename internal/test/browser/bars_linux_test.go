@@ -82,6 +82,7 @@ const firstPaint = `new Promise((ready) => new PerformanceObserver((list) => {
 func TestManyRuns(t *testing.T) {
 	const n = 10_000
 	s := newSeat(t)
+	s.configure("history.runs = 20000\n")
 	s.says("run", "--", "echo", "first-of-all")
 	s.manyRuns(n)
 	c := s.console()
@@ -104,7 +105,9 @@ func TestManyRuns(t *testing.T) {
 	if rows > 1000 {
 		t.Errorf("%d rows are in the document at once", rows)
 	}
+	p.wait("range~1 to 100 of 10,001")
 	p.click("older")
+	p.wait("range~101 to 200 of 10,001")
 	p.gone(fmt.Sprintf("run~target-%d", n-1))
 	p.until(`sp.all(["run"]).length > 0`)
 	p.click("newer")

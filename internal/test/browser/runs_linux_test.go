@@ -4,7 +4,9 @@
 package browser
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,30 @@ func (s *seat) deniedRun() {
 	s.t.Helper()
 	if code, out := s.says("run", "--", "sh", "-c", "echo one > ../out/file || exit 7"); code != 7 {
 		s.t.Fatalf("exit code %d, %s", code, out)
+	}
+}
+
+// alive starts a command in the project, and returns when it runs. The end returns what it says of itself.
+func (s *seat) alive() (end func() string) {
+	s.t.Helper()
+	cmd, said := s.command("run", "--", "sh", "-c", "echo up; read line"), new(safeBuffer)
+	cmd.Stderr = said
+	in, err := cmd.StdinPipe()
+	out, failed := cmd.StdoutPipe()
+	if err = errors.Join(err, failed); err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return func() string {
+		_ = in.Close()
+		_ = cmd.Wait() // read fails at the end of the input
+		return said.String()
 	}
 }
 
@@ -39,6 +65,7 @@ func TestRuns(t *testing.T) {
 	if got := p.clipboard(); !strings.Contains(got, "--rw "+out) || !strings.HasPrefix(got, "sallyport run ") {
 		t.Errorf("copied: %q", got)
 	}
+	end := s.alive() // a command of the project, which has no settings yet
 	p.click("run-detail", "config-allow")
 	p.wait("confirm")
 	if files, _ := filepath.Glob(s.work + "/.sallyport/*"); len(files) != 0 {
@@ -47,6 +74,9 @@ func TestRuns(t *testing.T) {
 	p.until(`document.body.innerText.includes("config.toml")`)
 	p.click("confirm")
 	p.wait("notice~Written")
+	if said := end(); strings.Contains(said, "quarantined") {
+		t.Errorf("the other command: %s", said)
+	}
 	if text := s.read(".sallyport/config.toml"); !strings.Contains(text, "out") {
 		t.Errorf("the file: %q", text)
 	}

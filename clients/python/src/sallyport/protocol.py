@@ -324,6 +324,7 @@ class ListedRun(TypedDict):
     runId: str
     running: bool
     signal: int
+    size: NotRequired[Size]
     startedAtMs: int
     starting: bool
     tty: bool
@@ -594,6 +595,11 @@ class SandboxParam(TypedDict):
 class Shell(TypedDict):
     name: str
     path: str
+
+
+class Size(TypedDict):
+    cols: int
+    rows: int
 
 
 class StageInfo(TypedDict):
@@ -1616,6 +1622,7 @@ class StageDiscardParams(TypedDict):
 class StageListResult(TypedDict):
     omitted: NotRequired[int]
     stages: List[StageInfo]
+    version: NotRequired[str]
     warning: NotRequired[str]
 
 

@@ -4,7 +4,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { plural } from "./text.js";
-import { Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire, View } from "./ui.js";
+import { Code, Confirm, Empty, Failed, Foreign, Loading, tell, tellError, useCall, useWire,
+  View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Approval {
@@ -43,6 +44,7 @@ interface Source {
 }
 
 interface Machine {
+  build: string;
   version: string;
   os: string;
   ok: boolean;
@@ -56,24 +58,25 @@ interface Machine {
 }
 
 export function MachineView(): JSX.Element {
-  const got = useCall<Machine & { version: string }>("machine/read", {});
+  const got = useCall<Machine>("machine/read", {});
   const m = got.value;
   return (
     <View name="machine" title="Machine" tools={<button onClick={got.reload}>Check again</button>}>
       {got.error !== undefined ? <Failed error={got.error} /> : m === undefined ? <Loading /> : (
         <div class="stack">
-          <p class="dim">sallyport <Foreign text={m.version} /> on <Foreign text={m.os} /></p>
+          <p class="dim">sallyport <Foreign text={m.build} /> on <Foreign text={m.os} /></p>
           {m.notes.map((n) => <p class="hint"><Foreign text={n} /></p>)}
           <Doctor m={m} />
           <Approvals list={m.approvals} done={got.reload} />
-          <Part title="Levels" list={m.levels} none="No sandbox level is known for this machine.">{(l) =>
-            <LevelOf l={l} />}</Part>
+          <Part title="Levels" list={m.levels} none="No sandbox level is known for this machine.">
+            {(l) => <LevelOf l={l} />}
+          </Part>
           <Settings m={m} />
           <Part title="Rules" list={m.rules}
             none="No rules of your own. An answer that remembers a rule makes the first one.">
             {(r) => (
               <details>
-                <summary><code><Foreign text={r.file} /></code></summary>
+                <summary><Code text={r.file} /></summary>
                 <pre class="command"><code><Foreign text={r.text} lines /></code></pre>
               </details>
             )}
@@ -89,22 +92,23 @@ function Part<T>(p: { title: string; list: T[]; none: string;
   return (
     <section class="card">
       <h2>{p.title}</h2>
-      {p.list.length === 0 ? <p class="dim">{p.none}</p> : <ul class="plain">{p.list.map((of) =>
-        <li>{p.children(of)}</li>)}</ul>}
+      {p.list.length === 0 ? <p class="dim">{p.none}</p>
+        : <ul class="plain">{p.list.map((of) => <li>{p.children(of)}</li>)}</ul>}
     </section>
   );
 }
 
 function LevelOf({ l }: { l: Level }): JSX.Element {
-  const lacks = (l.lacks ?? []).map((x) => (typeof x === "string" ? x : `${x.wall ?? ""}${x.why
-    ? ` (${x.why})` : ""}`));
+  const wall = (x: { wall?: string; why?: string }): string => (x.wall ?? "") + (x.why ? ` (${x.why})` : "");
+  const lacks = (l.lacks ?? []).map((x) => (typeof x === "string" ? x : wall(x)));
+  const holds = l.holds ?? [];
   return (
     <>
-      <strong><Foreign text={l.level} /></strong> <span class={`badge ${l.available ? "live"
-        : ""}`}>{l.available ? "available" : "not available"}</span>
+      <strong><Foreign text={l.level} /></strong>{" "}
+      <span class={`badge ${l.available ? "live" : ""}`}>{l.available ? "available" : "not available"}</span>
       {l.why ? <p class="dim"><Foreign text={l.why} /></p> : null}
-      {l.available && (l.holds ?? []).length > 0 ? <p class="dim">Enforces: <Foreign
-        text={l.holds!.join(", ")} /></p> : null}
+      {l.available && holds.length > 0
+        ? <p class="dim">Enforces: <Foreign text={holds.join(", ")} /></p> : null}
       {l.available && lacks.length > 0 ? <p class="dim">Lacks: <Foreign text={lacks.join(", ")} /></p> : null}
       {l.fix ? <p class="hint">Fix: <Foreign text={l.fix} /></p> : null}
     </>
@@ -132,10 +136,12 @@ function Checks({ list }: { list: Check[] }): JSX.Element {
     <ul class="plain doctor">
       {list.map((d) => (
         <li>
-          <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img" aria-label={d.ok ? "passed"
-            : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
-          <div><strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />{!d.ok && d.fix ? <p
-            class="hint">Fix: <Foreign text={d.fix} /></p> : null}</div>
+          <span class={`mark ${d.ok ? "good" : d.needed ? "bad" : ""}`} role="img"
+            aria-label={d.ok ? "passed" : "did not pass"}>{d.ok ? "✓" : d.needed ? "✗" : "–"}</span>
+          <div>
+            <strong><Foreign text={d.name} /></strong> <Foreign text={d.detail} />
+            {!d.ok && d.fix ? <p class="hint">Fix: <Foreign text={d.fix} /></p> : null}
+          </div>
         </li>
       ))}
     </ul>
@@ -153,17 +159,17 @@ function Settings({ m }: { m: Machine }): JSX.Element {
   return (
     <section class="card">
       <h2>Settings</h2>
-      {all.length === 0 ? <p class="dim">All settings have their defaults. Change them with <code>sallyport
-        config</code>.</p> : (
+      {all.length === 0 ? (
+        <p class="dim">All settings have their defaults. Change them with <code>sallyport config</code>.</p>
+      ) : (
         <table>
           <thead><tr><th scope="col">Setting</th><th scope="col">Value</th>
           <th scope="col">Origin</th></tr></thead>
           <tbody>
             {all.map((s) => (
               <tr>
-                <td><code><Foreign text={s.key} /></code></td>
-                <td><code><Foreign text={typeof s.value === "string" ? s.value
-                  : JSON.stringify(s.value)} /></code></td>
+                <td><Code text={s.key} /></td>
+                <td><Code text={typeof s.value === "string" ? s.value : JSON.stringify(s.value)} /></td>
                 <td class="dim"><Foreign text={where(s.origin)} /></td>
               </tr>
             ))}
@@ -195,7 +201,7 @@ function Approvals({ list, done }: { list: Approval[]; done(): void }): JSX.Elem
         {list.map((a) => (
           <li class="approval">
             <div class="row-main">
-              <code><Foreign text={a.what} /></code>
+              <Code text={a.what} />
               <p class="dim meta">{a.scope ? <span><Foreign text={a.scope} /></span> : null}{a.when
                 ? <span>{new Date(a.when).toLocaleString("en")}</span> : null}</p>
             </div>

@@ -41,7 +41,7 @@ function Shown({ view, of, questions }: { view: string; of: string;
     case "sessions":
       return of === "" ? <Sessions /> : <TerminalView id={of} key={of} />;
     case "runs":
-      return of === "" ? <Runs tick={questions.value} /> : <RunDetail id={of} key={of} />;
+      return of === "" ? <Runs /> : <RunDetail id={of} key={of} />;
     case "changes":
       return of === "" ? <Changes /> : <StageView id={of} key={of} />;
     case "recordings":
@@ -70,8 +70,10 @@ function Lost(): JSX.Element | null {
   return (
     <div class="lost" role="alert">
       {state === "gone" ? (
-        <p><strong>This page is closed.</strong> <Foreign
-          text={why} /> Run <code>sallyport console</code> and open the address that it prints.</p>
+        <p>
+          <strong>This page is closed.</strong> <Foreign text={why} /> Run <code>sallyport console</code> and
+          open the address that it prints.
+        </p>
       ) : (
         <p><strong>Reconnecting.</strong> <Foreign text={why} /> What you see may be old.</p>
       )}
@@ -102,16 +104,20 @@ function App(): JSX.Element {
         document.getElementById("view-title")?.focus();
       }}>Skip to the view</a>
       <aside class="side">
-        <p class="brand"><svg viewBox="0 0 24 24" aria-hidden="true"><path
-          d="M4 21V9a8 8 0 0 1 16 0v12M9 21v-9a3 3 0 0 1 6 0v9M2 21h20" /></svg>sallyport</p>
+        <p class="brand">
+          <svg viewBox="0 0 24 24" aria-hidden="true">
+            <path d="M4 21V9a8 8 0 0 1 16 0v12M9 21v-9a3 3 0 0 1 6 0v9M2 21h20" />
+          </svg>
+          sallyport
+        </p>
         <nav aria-label="Views">
           {views.map(([name, text, sign]) => (
-            <a href={`#/${name}`} data-testid={`nav-${name}`} aria-current={name === view ? "page"
-              : undefined} key={name}>
+            <a href={`#/${name}`} data-testid={`nav-${name}`} key={name}
+              aria-current={name === view ? "page" : undefined}>
               <svg viewBox="0 0 24 24" aria-hidden="true"><path d={sign} /></svg>
               <span class="nav-text">{text}</span>
-              {name === "questions" && open > 0 ? <span class="count"
-                aria-label={`${open} open`}>{open}</span> : null}
+              {name === "questions" && open > 0
+                ? <span class="count" aria-label={`${open} open`}>{open}</span> : null}
             </a>
           ))}
         </nav>

@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, line, words } from "./text.js";
-import { Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View,
+import { Code, Empty, Fact, Failed, Foreign, Loading, tell, tellError, useSeconds, useWire, View,
   type Loaded } from "./ui.js";
 import { Refusal, wire } from "./wire.js";
 
@@ -199,11 +199,9 @@ function Card({ q, viewOnly }: { q: Question; viewOnly: boolean }): JSX.Element 
           <div class="buttons answers">
             {all.map((a) => (
               <button id={`${q.id}-${a.testid}`} data-testid={a.testid} class={a.deny ? "deny" : ""}
-                disabled={sent !== ""}
-                aria-keyshortcuts={`${a.key} Enter`} onClick={() => void send(a)}>
+                disabled={sent !== ""} aria-keyshortcuts={`${a.key} Enter`} onClick={() => void send(a)}>
                 <kbd aria-hidden="true">{a.key}</kbd>
-                <span>{a.label}{a.detail === undefined ? null : <> <code><Foreign
-                  text={a.detail} /></code></>}</span>
+                <span>{a.label}{a.detail === undefined ? null : <> <Code text={a.detail} /></>}</span>
               </button>
             ))}
           </div>
@@ -222,8 +220,8 @@ function Waits({ q }: { q: Question }): JSX.Element {
   useSeconds(until !== undefined);
   if (until === undefined) return <span class="badge" data-testid="question-waits">waits for an answer</span>;
   const left = Math.max(0, until - Date.now());
-  const text = left === 0 ? "time is over" : `${duration(Math.ceil(left / 1000) * 1000).replace(".0",
-    "")} left`;
+  const text = left === 0 ? "time is over"
+    : `${duration(Math.ceil(left / 1000) * 1000).replace(".0", "")} left`;
   return <span class={left < 30_000 ? "badge warn" : "badge"} data-testid="question-waits"
     role="timer">{text}</span>;
 }
@@ -234,25 +232,31 @@ function Facts({ q }: { q: Question }): JSX.Element {
   return (
     <>
       <dl class="facts">
-        <Fact name="in"><code><Foreign text={r.cwd} /></code></Fact>
-        {r.program ? <Fact name="program"><code><Foreign text={r.program} /></code></Fact> : null}
-        {r.arg0 ? <Fact name="named"><code><Foreign text={r.arg0} /></code></Fact> : null}
-        {(r.variables ?? []).map((v) => <Fact name="variable"><code><Foreign text={v} /></code></Fact>)}
+        <Fact name="in"><Code text={r.cwd} /></Fact>
+        {r.program ? <Fact name="program"><Code text={r.program} /></Fact> : null}
+        {r.arg0 ? <Fact name="named"><Code text={r.arg0} /></Fact> : null}
+        {(r.variables ?? []).map((v) => <Fact name="variable"><Code text={v} /></Fact>)}
         {r.input ? <Fact name="input"><Foreign text={r.input} /></Fact> : null}
         {r.environment ? <Fact name="on"><Foreign text={r.environment} /></Fact> : null}
         {r.reason ? <Fact name="reason"><Foreign text={r.reason} /></Fact> : null}
         {r.denials.map((d) => (
-          <Fact name="was denied"><code><Foreign
-            text={`${d.op} ${d.path ?? d.addr ?? d.name ?? ""}`} /></code>{" "}
+          <Fact name="was denied"><Code text={`${d.op} ${d.path ?? d.addr ?? d.name ?? ""}`} />{" "}
             <span class="dim"><Foreign text={[d.errno, d.source].filter(Boolean).join(", ")} /></span></Fact>
         ))}
         {r.requires.map((n) => <Fact name="would open"><strong><Foreign text={opens(n)} /></strong></Fact>)}
-        {r.waiting ? <Fact name="waits">The command waits for the answer;
-          without one the access is denied.</Fact> : null}
-        {r.runs > 0 ? <Fact name="ran already">{r.runs === 1 ? "once"
-          : `${r.runs} times`}: what it did then is done again.</Fact> : null}
-        {q.runId ? <Fact name="session"><a href={`#/sessions/${encodeURIComponent(q.runId)}`}><Foreign
-          text={q.runId} /></a></Fact> : null}
+        {r.waiting ? (
+          <Fact name="waits">The command waits for the answer; without one the access is denied.</Fact>
+        ) : null}
+        {r.runs > 0 ? (
+          <Fact name="ran already">
+            {r.runs === 1 ? "once" : `${r.runs} times`}: what it did then is done again.
+          </Fact>
+        ) : null}
+        {q.runId ? (
+          <Fact name="session">
+            <a href={`#/sessions/${encodeURIComponent(q.runId)}`}><Foreign text={q.runId} /></a>
+          </Fact>
+        ) : null}
       </dl>
       {r.justification ? (
         <figure class="caller">
@@ -266,8 +270,9 @@ function Facts({ q }: { q: Question }): JSX.Element {
           <dl class="facts">
             {r.program_sha256 ? <Fact name="program"><code class="sum">{r.program_sha256}</code></Fact>
               : null}
-            {(r.files ?? []).map((f) => <Fact name={f.role}><code><Foreign text={f.path} /></code> <code
-              class="sum dim">{f.sha256}</code></Fact>)}
+            {(r.files ?? []).map((f) => (
+              <Fact name={f.role}><Code text={f.path} /> <code class="sum dim">{f.sha256}</code></Fact>
+            ))}
           </dl>
         </details>
       ) : null}
@@ -284,14 +289,17 @@ function useMoves(questions: Question[] | undefined): void {
     if (old === undefined || questions === undefined) return;
     const now = new Set(questions.map((q) => q.id));
     const gone = old.filter((q) => !now.has(q.id));
-    if (old.length > gone.length && questions.some((q) => !old.some((o) => o.id === q.id))) moved
-      = performance.now();
-    for (const q of gone) {
-      if (!mine.has(q.id)) tell(`No longer open: ${words(q.request.argv).slice(0,
-        80)}. It was answered elsewhere, or nobody did in time.`);
+    if (old.length > gone.length && questions.some((q) => !old.some((o) => o.id === q.id))) {
+      moved = performance.now();
     }
-    if (gone.length > 0 && document.activeElement === document.body)
+    for (const q of gone) {
+      if (mine.has(q.id)) continue;
+      const command = words(q.request.argv).slice(0, 80);
+      tell(`No longer open: ${command}. It was answered elsewhere, or nobody did in time.`);
+    }
+    if (gone.length > 0 && document.activeElement === document.body) {
       document.getElementById("view-title")?.focus();
+    }
   }, [questions]);
 }
 
@@ -315,8 +323,8 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
         next.scrollIntoView({ block: "nearest" });
       } else if (at < 0 && e.key.length === 1 && performance.now() - moved >= settle) {
         // The newest question takes the letters that are typed nowhere else.
-        cards[0]!.dispatchEvent(new KeyboardEvent("keydown", { key: e.key, ctrlKey: e.ctrlKey,
-          altKey: e.altKey, metaKey: e.metaKey }));
+        const { key, ctrlKey, altKey, metaKey } = e;
+        cards[0]!.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey, altKey, metaKey }));
       }
     };
     document.addEventListener("keydown", keys);
@@ -327,8 +335,10 @@ export function Questions({ list }: { list: Loaded<QuestionList> }): JSX.Element
       {list.error !== undefined ? <Failed error={list.error} /> : questions === undefined ? <Loading />
         : null}
       {questions?.length === 0 ? (
-        <Empty title="No open questions" command={"sallyport run --ask-in-console -- make deploy"}>
-          <p>Commands that need an approval are shown here, and wait for your answer. Try one:</p>
+        <Empty title="No open questions"
+          command="sallyport run -a untrusted --ask-in-console -- make deploy">
+          <p>Commands that need an approval are shown here, and wait for your answer. Have an agent run
+            one:</p>
         </Empty>
       ) : null}
       <div class="stack" ref={ref}>

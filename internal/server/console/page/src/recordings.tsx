@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { load, sizeIn, type Cast } from "./cast.js";
 import type { Screen } from "./term.js";
 import { bytes, duration } from "./text.js";
-import { Ago, Empty, Failed, Foreign, Loading, useCall, View } from "./ui.js";
+import { Ago, Code, Empty, Failed, Foreign, Loading, useCall, View } from "./ui.js";
 import { wire } from "./wire.js";
 
 interface Recording {
@@ -19,10 +19,10 @@ interface Recording {
 
 export function Recordings(): JSX.Element {
   const list = useCall<{ recordings: Recording[]; version?: string }>("recording/list", {});
-  const all = list.value === undefined ? undefined : [...list.value.recordings].sort((a,
-    b) => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0));
+  const newer = (a: Recording, b: Recording): number => (b.startedAtMs ?? 0) - (a.startedAtMs ?? 0);
+  const all = list.value === undefined ? undefined : [...list.value.recordings].sort(newer);
   return (
-    <View name="recordings" title="Recordings" tools={<button onClick={list.reload}>Refresh</button>}>
+    <View name="recordings" title="Recordings">
       {list.error !== undefined ? <Failed error={list.error} /> : all === undefined ? <Loading /> : null}
       {all?.length === 0 ? (
         <Empty title="No recordings" command={"sallyport run -t --record -- bash"}>
@@ -57,7 +57,9 @@ class Player {
   #last = 0;
   #work: Promise<void> = Promise.resolve();
 
-  constructor(readonly cast: Cast, readonly screen: Screen, readonly tell: () => void) {}
+  // Over is called when the part was played to its end.
+  constructor(readonly cast: Cast, readonly screen: Screen, readonly tell: () => void,
+    readonly over: () => void) {}
 
   toggle(): void {
     if (!this.playing && this.at >= this.cast.seconds) this.seek(0);
@@ -80,7 +82,7 @@ class Player {
         this.screen.term.resize(this.cast.cols, this.cast.rows);
       });
     }
-    this.at = to;
+    this.at = to > this.cast.seconds - 0.001 ? this.cast.seconds : to; // the browser rounds the end
     this.#show();
     this.tell();
   }
@@ -90,7 +92,10 @@ class Player {
     this.at = Math.min(this.cast.seconds, this.at + (Math.max(0, now - this.#last) / 1000) * this.speed);
     this.#last = now;
     this.#show();
-    if (this.at >= this.cast.seconds) this.playing = false;
+    if (this.at >= this.cast.seconds) {
+      this.playing = false;
+      void this.#work.then(this.over);
+    }
     this.tell();
     // The next step waits for the screen, so that output does not pile up.
     void this.#work.then(() => {
@@ -123,44 +128,77 @@ const clock = (s: number): string => `${Math.floor(s / 60)}:${String(Math.floor(
 
 export function PlayerView({ name }: { name: string }): JSX.Element {
   const into = useRef<HTMLDivElement>(null);
-  const player = useRef<Player | undefined>(undefined);
+  const [player, setPlayer] = useState<Player>();
   const [, again] = useState(0);
   const [part, setPart] = useState(0);
   const [error, setError] = useState<Error>();
+  const [before, setBefore] = useState<number[]>([]);
+  const turn = useRef((_from: number, _go: boolean): void => undefined);
   useEffect(() => {
     const end = new AbortController();
+    let playing: Player | undefined;
     const make = async (): Promise<void> => {
       await wire.ready(end.signal);
-      const [cast, { open }] = await Promise.all([load(name, end.signal, setPart), import("./term.js")]);
+      const [first, { open }] = await Promise.all([load(name, 0, end.signal, setPart), import("./term.js")]);
       if (end.signal.aborted) return;
-      const screen = open(into.current!, { cols: cast.cols, rows: cast.rows, convertEol: false,
+      const screen = open(into.current!, { cols: first.cols, rows: first.rows, convertEol: false,
         label: "Recording " + name });
-      const p = new Player(cast, screen, () => again((n) => n + 1));
-      player.current = p;
       screen.term.attachCustomKeyEventHandler(() => false);
       end.signal.addEventListener("abort", () => {
-        p.stop();
+        playing?.stop();
         screen.dispose();
       });
-      p.seek(0);
+      const show = (cast: Cast): Player => {
+        playing = new Player(cast, screen, () => again((n) => n + 1), () => {
+          if (cast.next < cast.bytes) turn.current(cast.next, true);
+        });
+        setPlayer(playing);
+        return playing;
+      };
+      // A part that follows goes on with the screen; for others what was before is not known.
+      turn.current = (from, go): void => {
+        const { speed } = playing!;
+        playing!.stop();
+        setPlayer(undefined);
+        setBefore((all) => all.includes(from) ? all.slice(0, all.indexOf(from))
+          : [...all, playing!.cast.from]);
+        load(name, from, end.signal, setPart).then((cast) => {
+          if (!go) screen.term.reset();
+          const p = show(cast);
+          p.speed = speed;
+          if (go) p.toggle();
+          else p.seek(0);
+        }).catch(fail);
+      };
+      show(first).seek(0);
     };
-    make().catch((e: Error) => !end.signal.aborted && setError(e));
+    const fail = (e: Error): void => {
+      if (!end.signal.aborted) setError(e);
+    };
+    make().catch(fail);
     return () => end.abort();
   }, [name]);
-  const p = player.current;
+  const p = player;
   return (
-    <View name="recordings" title="Recording" wide tools={<a class="button"
-      href="#/recordings">All recordings</a>}>
-      <p class="dim"><code><Foreign text={name} /></code></p>
-      {error !== undefined ? <Failed error={error} /> : p === undefined ? <p class="loading"
-        aria-busy="true">Loading… {Math.round(part * 100)} %</p> : <Controls p={p} />}
+    <View name="recordings" title="Recording" wide
+      tools={<a class="button" href="#/recordings">All recordings</a>}>
+      <p class="dim"><Code text={name} /></p>
+      {error !== undefined ? <Failed error={error} />
+        : p === undefined ? <p class="loading" aria-busy="true">Loading… {Math.round(part * 100)} %</p>
+          : <Controls p={p} />}
       <div class="term-frame free" hidden={error !== undefined}>
         <div class="term" data-testid="terminal" ref={into} role="region"
           aria-label="Screen of the recording" />
       </div>
-      {p !== undefined && p.cast.beyond > 0 ? <p
-        class="hint">The file is long: the last {bytes(p.cast.beyond)} are not played here. All of
-          it: <code>sallyport play {name}</code></p> : null}
+      {p !== undefined && p.cast.next - p.cast.from < p.cast.bytes ? (
+        <nav class="buttons pager" aria-label="Parts">
+          <button data-testid="newer" disabled={before.length === 0}
+            onClick={() => turn.current(before.at(-1)!, false)}>← Before</button>
+          <span class="dim">{bytes(p.cast.from)} to {bytes(p.cast.next)} of {bytes(p.cast.bytes)}</span>
+          <button data-testid="older" disabled={p.cast.next >= p.cast.bytes}
+            onClick={() => turn.current(p.cast.next, false)}>Next →</button>
+        </nav>
+      ) : null}
       {p === undefined ? null : <Marks p={p} />}
     </View>
   );
@@ -197,8 +235,12 @@ function Marks({ p }: { p: Player }): JSX.Element | null {
     <section class="card">
       <h2>Marks</h2>
       <ul class="plain">
-        {marks.map((m) => <li><button class="quiet"
-          onClick={() => p.seek(m.at)}>{clock(m.at)}</button> <Foreign text={m.data} /></li>)}
+        {marks.map((m) => (
+          <li>
+            <button class="quiet" onClick={() => p.seek(m.at)}>{clock(m.at)}</button>{" "}
+            <Foreign text={m.data} />
+          </li>
+        ))}
       </ul>
     </section>
   );

@@ -3,11 +3,10 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RunList } from "./sessions.js";
 import { bytes, duration, plural, time, words } from "./text.js";
-import { Ago, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError, useCall,
-  useWire, View } from "./ui.js";
-import { wire } from "./wire.js";
+import { Ago, Code, Confirm, copy, Empty, ending, Fact, Failed, Foreign, Loading, Search, tell, tellError,
+  useCall, useWire, View } from "./ui.js";
+import { parts, Refusal, wire } from "./wire.js";
 
 interface Summary {
   id: string;
@@ -19,12 +18,13 @@ interface Summary {
   signal?: number | string;
   durationMs: number;
   denials: number;
-  staged?: unknown;
+  staged?: number;
 }
 
 interface HistoryList {
   runs: Summary[];
   next?: string;
+  total?: number;
   version?: string;
 }
 
@@ -59,7 +59,7 @@ interface History {
   allow?: { command?: string; config?: string };
 }
 
-export function Runs({ tick }: { tick: unknown }): JSX.Element {
+export function Runs(): JSX.Element {
   const [typed, setTyped] = useState("");
   const [search, setSearch] = useState("");
   const [before, setBefore] = useState<string[]>([]);
@@ -75,12 +75,7 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
   const params = { limit: 100, ...(search === "" ? {} : { search }), ...(at === undefined ? {}
     : { before: at }) };
   const list = useCall<HistoryList>("history/list", params, JSON.stringify(params));
-  // Sessions and questions tell that runs come and go; others are seen when the window is looked at again.
-  const sessions = useCall<RunList>("run/list");
   const runs = list.value?.runs;
-  useEffect(() => {
-    if (at === undefined && runs !== undefined && list.value?.version === undefined) list.reload();
-  }, [sessions.value, tick]);
   const turn = (to: string[]): void => {
     setBefore(to);
     document.getElementById("view-title")?.scrollIntoView();
@@ -100,11 +95,14 @@ export function Runs({ tick }: { tick: unknown }): JSX.Element {
       </ul>
       {runs !== undefined && (before.length > 0 || list.value?.next) ? (
         <nav class="buttons pager" aria-label="Pages">
-          <button data-testid="newer" disabled={before.length === 0} onClick={() => turn(before.slice(0,
-            -1))}>← Newer</button>
-          <span class="dim">{before.length * 100 + 1} to {before.length * 100 + runs.length}</span>
-          <button data-testid="older" disabled={!list.value?.next} onClick={() => turn([...before,
-            list.value!.next!])}>Older →</button>
+          <button data-testid="newer" disabled={before.length === 0}
+            onClick={() => turn(before.slice(0, -1))}>← Newer</button>
+          <span class="dim" data-testid="range">
+            {before.length * 100 + 1} to {before.length * 100 + runs.length}
+            {list.value?.total ? ` of ${list.value.total.toLocaleString("en")}` : ""}
+          </span>
+          <button data-testid="older" disabled={!list.value?.next}
+            onClick={() => turn([...before, list.value!.next!])}>Older →</button>
         </nav>
       ) : null}
     </View>
@@ -139,6 +137,7 @@ export function RunDetail({ id }: { id: string }): JSX.Element {
         <div class="stack" data-testid="run-detail">
           <Head h={h} />
           <Denials h={h} viewOnly={viewOnly} id={id} />
+          <Output id={id} />
           <Rest h={h} />
         </div>
       )}
@@ -159,8 +158,8 @@ function Head({ h }: { h: History }): JSX.Element {
         <Fact name="exit code">{r.exitCode ?? "none"}</Fact>
         <Fact name="started">{time(r.startedAtMs)}</Fact>
         <Fact name="duration">{duration(r.durationMs)}</Fact>
-        <Fact name="in"><code><Foreign text={r.cwd} /></code></Fact>
-        <Fact name="run"><code><Foreign text={r.id} /></code></Fact>
+        <Fact name="in"><Code text={r.cwd} /></Fact>
+        <Fact name="run"><Code text={r.id} /></Fact>
       </dl>
     </section>
   );
@@ -176,14 +175,13 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
       <ul class="plain">
         {h.denials.map((d) => (
           <li class="denial" data-testid="run-denial">
-            <div><span class="badge bad">{d.op}</span> <code><Foreign
-              text={d.path ?? d.host ?? ""} /></code></div>
+            <div><span class="badge bad">{d.op}</span> <Code text={d.path ?? d.host ?? ""} /></div>
             <p class="dim meta">
-              {d.program ? <span>by <code><Foreign text={d.program} /></code></span> : null}
+              {d.program ? <span>by <Code text={d.program} /></span> : null}
               {d.source ? <span><Foreign text={d.source} /></span> : null}
               {d.harmless ? <span>harmless: <Foreign text={d.harmless} /></span> : null}
-              {d.rule ? <span>rule: <code><Foreign text={d.rule} /></code></span> : null}
-              {d.grant ? <span>least grant: <code><Foreign text={d.grant} /></code></span> : null}
+              {d.rule ? <span>rule: <Code text={d.rule} /></span> : null}
+              {d.grant ? <span>least grant: <Code text={d.grant} /></span> : null}
             </p>
           </li>
         ))}
@@ -200,8 +198,52 @@ function Denials({ h, viewOnly, id }: { h: History; viewOnly: boolean; id: strin
         {config ? <button data-testid="config-allow" disabled={viewOnly}
           onClick={() => setOpen(true)}>Allow in this project…</button> : null}
       </div>
-      {config ? <p class="hint">The same in a terminal: <code><Foreign text={config} /></code></p> : null}
+      {config ? <p class="hint">The same in a terminal: <Code text={config} /></p> : null}
       {open ? <Allow id={id} close={() => setOpen(false)} /> : null}
+    </section>
+  );
+}
+
+const most = 64 << 10; // characters of output that are shown at once
+
+function Output({ id }: { id: string }): JSX.Element {
+  const [none, setNone] = useState(false);
+  const [text, setText] = useState<string>();
+  const [at, setAt] = useState(0);
+  useEffect(() => {
+    const end = new AbortController();
+    const read = async (): Promise<void> => {
+      const decoder = new TextDecoder();
+      let all = "";
+      for await (const p of parts("history/output", { id }, 0, end.signal)) {
+        all += decoder.decode(p.bytes, { stream: true });
+      }
+      setText(all);
+    };
+    read().catch((e) => {
+      if (e instanceof Refusal && e.reason === "unknownOutput") setNone(true);
+      else if (!end.signal.aborted) tellError(e);
+    });
+    return () => end.abort();
+  }, [id]);
+  const size = text?.length ?? 0;
+  return (
+    <section class="card">
+      <h2>Output</h2>
+      {none ? <p class="dim">None is kept. It printed nothing through sallyport, or the
+        setting <code>history.output</code> keeps none.</p> : text === undefined ? <Loading /> : (
+        <pre class="command" data-testid="output" tabIndex={0} aria-label="Output"><code><Foreign
+          text={text.slice(at, at + most)} lines /></code></pre>
+      )}
+      {size > most ? (
+        <nav class="buttons pager" aria-label="Pages of output">
+          <button data-testid="output-newer" disabled={at === 0} onClick={() => setAt(at - most)}>←
+            Before</button>
+          <span class="dim">{bytes(at)} to {bytes(Math.min(size, at + most))} of {bytes(size)}</span>
+          <button data-testid="output-older" disabled={at + most >= size}
+            onClick={() => setAt(at + most)}>Next →</button>
+        </nav>
+      ) : null}
     </section>
   );
 }
@@ -225,15 +267,15 @@ function Allow({ id, close }: { id: string; close(): void }): JSX.Element | null
   const done = (yes: boolean): void => {
     close();
     if (!yes) return;
-    wire.call("config/allow", { id, confirm: plan.digest }).then(
-      () => tell(`Written: ${plan.file}. It counts from the next run on.`), tellError,
-    );
+    const written = (): void => tell("Written, and trusted from the next run on.");
+    wire.call("config/allow", { id, confirm: plan.digest }).then(written, tellError);
   };
   return (
     <Confirm title="Allow this in the project?" action="Write and trust" onClose={done}>
-      <p>To <code><Foreign text={plan.file} /></code> will be added:</p>
-      <pre class="diff"><code>{plan.added.map((l) => <span class="add">{"+ "}<Foreign
-        text={l} />{"\n"}</span>)}</code></pre>
+      <p>To <Code text={plan.file} /> will be added:</p>
+      <pre class="diff"><code>
+        {plan.added.map((l) => <span class="add">{"+ "}<Foreign text={l} />{"\n"}</span>)}
+      </code></pre>
       {plan.text === undefined ? null : (
         <details>
           <summary>The file as it will be</summary>
@@ -250,31 +292,42 @@ function Rest({ h }: { h: History }): JSX.Element {
     stage } = h.result ?? {};
   return (
     <>
-      {stage === undefined ? null : (
+      {stage === undefined || !h.run.staged ? null : (
         <section class="card">
           <h2>Changes</h2>
-          <p>What it changed is in the stage <a href={`#/changes/${encodeURIComponent(stage.id)}`}><Foreign
-            text={stage.name || stage.id} /></a>, until it is applied or discarded.</p>
+          <p>
+            What it changed is in the stage{" "}
+            <a href={`#/changes/${encodeURIComponent(stage.id)}`}>
+              <Foreign text={stage.name || stage.id} />
+            </a>, until it is applied or discarded.
+          </p>
         </section>
       )}
       <section class="card">
         <h2>Hosts</h2>
         {hosts.length === 0 ? <p class="dim">It reached no host by the managed network.</p> : (
           <ul class="plain">{hosts.map((o) => (
-            <li><code><Foreign text={o.host} />{o.port ? `:${o.port}` : ""}</code> <span
-              class="dim">{bytes(o.bytes_up ?? 0)} up, {bytes(o.bytes_down ?? 0)} down</span></li>
+            <li>
+              <Code text={o.port ? `${o.host}:${o.port}` : o.host} />{" "}
+              <span class="dim">{bytes(o.bytes_up ?? 0)} up, {bytes(o.bytes_down ?? 0)} down</span>
+            </li>
           ))}</ul>
         )}
       </section>
       <section class="card">
         <h2>Limits</h2>
-        {limits.length === 0 ? <p
-          class="dim">It ran without limits. Set them
-            with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.</p> : (
+        {limits.length === 0 ? (
+          <p class="dim">
+            It ran without limits. Set them
+            with <code>--memory</code>, <code>--pids</code> or <code>--timeout</code>.
+          </p>
+        ) : (
           <ul class="plain">{limits.map((l) => (
-            <li><code><Foreign text={l.limit} /></code> {String(l.value ?? "")} <span class="dim"><Foreign
-              text={l.by ? `by ${l.by}` : ""} /></span>{l.hit ? <span class="badge bad">exceeded</span>
-                : null}</li>
+            <li>
+              <Code text={l.limit} /> {String(l.value ?? "")}{" "}
+              <span class="dim"><Foreign text={l.by ? `by ${l.by}` : ""} /></span>
+              {l.hit ? <span class="badge bad">exceeded</span> : null}
+            </li>
           ))}</ul>
         )}
       </section>
@@ -282,8 +335,9 @@ function Rest({ h }: { h: History }): JSX.Element {
         <h2>Survivors</h2>
         {left === 0 ? <p class="dim">No process was left when it ended.</p>
           : <p>{plural(left, "process").replace("processs", "processes")} had to be ended after it.</p>}
-        <ul class="plain">{survivors.map((s) => <li><code>{s.pid} <Foreign
-          text={s.command ?? s.name ?? ""} /></code></li>)}</ul>
+        <ul class="plain">
+          {survivors.map((s) => <li><Code text={`${s.pid ?? ""} ${s.command ?? s.name ?? ""}`} /></li>)}
+        </ul>
       </section>
       {h.text ? (
         <details>

@@ -11,6 +11,7 @@ export interface Run {
   argv: string[];
   cwd: string;
   tty: boolean;
+  size?: { cols: number; rows: number };
   startedAtMs: number;
   starting: boolean;
   running: boolean;
@@ -46,11 +47,11 @@ export function Sessions(): JSX.Element {
   const [filter, setFilter] = useState("");
   const all = [...(list.value?.runs ?? [])].sort((a, b) => b.startedAtMs - a.startedAtMs);
   const wanted = filter.toLowerCase();
-  const shown = all.filter((r) => `${r.runId} ${words(r.argv)} ${r.lastLine ??
-    ""}`.toLowerCase().includes(wanted));
+  const text = (r: typeof all[number]): string => `${r.runId} ${words(r.argv)} ${r.lastLine ?? ""}`;
+  const shown = all.filter((r) => text(r).toLowerCase().includes(wanted));
+  const search = <Search label="Filter sessions" value={filter} onInput={setFilter} />;
   return (
-    <View name="sessions" title="Sessions" tools={all.length === 0 ? undefined : <Search
-      label="Filter sessions" value={filter} onInput={setFilter} />}>
+    <View name="sessions" title="Sessions" tools={all.length === 0 ? undefined : search}>
       {list.error !== undefined ? <Failed error={list.error} /> : list.value === undefined ? <Loading />
         : null}
       {list.value !== undefined && all.length === 0 ? (
@@ -81,8 +82,12 @@ function Row({ r }: { r: Run }): JSX.Element {
           <code class="row-command"><Foreign text={words(r.argv)} /></code>
         </div>
         {r.lastLine ? <code class="last-line one-line"><Foreign text={r.lastLine} /></code> : null}
-        <p class="dim meta"><span>{r.runId}</span><Ago ms={r.startedAtMs} /><span class="cwd"><Foreign
-          text={r.cwd} /></span>{facts.map((f) => <span>{f}</span>)}</p>
+        <p class="dim meta">
+          <span>{r.runId}</span>
+          <Ago ms={r.startedAtMs} />
+          <span class="cwd"><Foreign text={r.cwd} /></span>
+          {facts.map((f) => <span>{f}</span>)}
+        </p>
       </div>
       <a class="button" data-testid="session-open" href={`#/sessions/${encodeURIComponent(r.runId)}`}
         aria-label={`Open session ${r.runId}`}>Open</a>

@@ -82,8 +82,8 @@ export function open(into: HTMLElement, o: { cols: number; rows: number; convert
   const term = new Terminal({
     cols: o.cols, rows: o.rows, convertEol: o.convertEol, allowProposedApi: true, disableStdin: true,
     scrollback: Math.floor(mostLines / (o.cols * cellBytes)),
-    fontFamily: of("--mono"), fontSize: Math.round(0.87 * parseFloat(of("font-size"))), lineHeight: 1.25, screenReaderMode: true,
-      cursorInactiveStyle: "outline",
+    fontFamily: of("--mono"), fontSize: Math.round(0.87 * parseFloat(of("font-size"))), lineHeight: 1.25,
+    screenReaderMode: true, cursorInactiveStyle: "outline",
     minimumContrastRatio: 4.5, theme: theme(), macOptionIsMeta: true,
     linkHandler: { activate: () => undefined, allowNonHttpProtocols: false },
   });

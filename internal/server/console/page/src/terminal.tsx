@@ -28,23 +28,22 @@ interface Desk {
 // connect makes the screen of a session, and returns what ends it.
 async function connect(id: string, into: HTMLElement, signal: AbortSignal, o: {
   tty: boolean;
+  size(): { cols: number; rows: number } | undefined; // that of its terminal; undefined without one
   place(p: Place): void;
   fail(e: unknown): void;
 }): Promise<Desk | undefined> {
   const { open } = await import("./term.js");
   await wire.ready(signal);
-  const size = await sizeOf(id, signal);
-  if (signal.aborted) return undefined;
-  const screen = open(into, { ...(size ?? { cols: 80, rows: 24 }), convertEol: !o.tty,
+  const screen = open(into, { ...(o.size() ?? { cols: 80, rows: 24 }), convertEol: !o.tty,
     label: "Terminal of session " + id });
   const log = new Log(id, screen, o.place, o.fail);
   const desk: Desk = { screen, log, control: false, pick: () => undefined };
   const resize = (): void => {
     const fits = screen.fits(into.parentElement!);
-    if (size === undefined || desk.control) screen.term.resize(fits.cols, fits.rows);
+    if (o.size() === undefined || desk.control) screen.term.resize(fits.cols, fits.rows);
     if (desk.control && o.tty) wire.call("run/resize", { runId: id, ...fits }).catch(tellError);
   };
-  if (size === undefined) resize();
+  resize();
   const observer = new ResizeObserver(resize);
   observer.observe(into.parentElement!);
   desk.pick = (control) => {
@@ -81,16 +80,6 @@ async function connect(id: string, into: HTMLElement, signal: AbortSignal, o: {
   return desk;
 }
 
-async function sizeOf(id: string, signal: AbortSignal): Promise<{ cols: number; rows: number } | undefined> {
-  try {
-    const { cols, rows } = await wire.call<{ cols: number; rows: number }>("run/screen", { runId: id },
-      signal);
-    return { cols, rows };
-  } catch {
-    return undefined; // it has no terminal
-  }
-}
-
 // isDetach reports whether a key is that of sallyport attach which detaches.
 function isDetach(e: KeyboardEvent): boolean {
   return e.ctrlKey && !e.altKey && !e.metaKey && (e.key === "\\" || e.key === "\x1c");
@@ -108,13 +97,16 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
   const [control, setControl] = useState(false);
   const wanted = useRef(false);
   const tty = run?.tty ?? false;
+  const size = useRef(run?.size);
+  size.current = run?.size;
   useEffect(() => {
     if (!known || run === undefined) return undefined;
     const end = new AbortController();
     const fail = (e: unknown): void => {
       if (!end.signal.aborted) setError(e as Error);
     };
-    connect(id, into.current!, end.signal, { tty, place: setPlace, fail }).then((d) => {
+    const wants = { tty, size: () => size.current, place: setPlace, fail };
+    connect(id, into.current!, end.signal, wants).then((d) => {
       if (end.signal.aborted || d === undefined) return;
       desk.current = d;
       d.pick(wanted.current); // it may have been taken before the terminal was there
@@ -135,6 +127,10 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
     addEventListener("keydown", keys, true);
     return () => removeEventListener("keydown", keys, true);
   }, []);
+  const { cols = 0, rows = 0 } = run?.size ?? {};
+  useEffect(() => {
+    if (cols > 0 && !control) desk.current?.screen.term.resize(cols, rows); // another terminal's
+  }, [cols, rows, control]);
   const alive = run !== undefined && (run.running || run.starting);
   const take = (on: boolean): void => {
     wanted.current = on;
@@ -154,8 +150,10 @@ export function TerminalView({ id }: { id: string }): JSX.Element {
       ) : error !== undefined ? <Failed error={error} /> : null}
       {run === undefined ? null : (
         <>
-          <p class="term-head"><State run={run} /><code class="one-line" title={title}><Foreign
-            text={title} /></code></p>
+          <p class="term-head">
+            <State run={run} />
+            <code class="one-line" title={title}><Foreign text={title} /></code>
+          </p>
           <Tools id={id} desk={desk} alive={alive} control={control} take={take} viewOnly={viewOnly}
             place={place} />
         </>

@@ -25,12 +25,12 @@ export interface Piece {
   hidden: boolean;
 }
 
-/** Returns a text of others in pieces that are safe to show. With `lines` line ends stay. */
+/** Returns a text of others in pieces that are safe to show. With `lines` line ends and tabs stay. */
 export function pieces(text: string, lines = false): Piece[] {
   const all: Piece[] = [];
   let plain = "";
   for (const c of text) {
-    if (!hidden.test(c) || (lines && c === "\n")) {
+    if (!hidden.test(c) || (lines && (c === "\n" || c === "\t"))) {
       plain += c;
       continue;
     }

@@ -18,6 +18,11 @@ export function Foreign({ text, lines = false }: { text: string; lines?: boolean
   );
 }
 
+/** Text of others in a fixed font. */
+export function Code({ text }: { text: string }): JSX.Element {
+  return <code><Foreign text={text} /></code>;
+}
+
 /** Renders its user again when the state of the connection changes, and returns the connection. */
 export function useWire(): typeof wire {
   const [, again] = useReducer((n: number) => n + 1, 0);

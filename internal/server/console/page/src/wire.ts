@@ -1,6 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { decode } from "./text.js";
+
 /**
  * What is on the other side of the page: `connected`, `reconnecting` (it is tried again), `gone` (a new URL
  * is needed).
@@ -253,6 +255,18 @@ export class Wire {
       });
       signal.addEventListener("abort", () => (end(), resolve()), { once: true });
     });
+  }
+}
+
+/** Reads a file from an offset on, in the parts in which a method has it. `end` is the offset after one. */
+export async function* parts(method: string, params: object, from: number,
+  signal: AbortSignal): AsyncGenerator<{ bytes: Uint8Array; end: number; total: number }> {
+  for (let end = from; ;) {
+    const r = await wire.call<{ part: string; bytesTotal: number }>(method, { ...params, from: end }, signal);
+    const bytes = decode(r.part);
+    end += bytes.length;
+    yield { bytes, end, total: r.bytesTotal };
+    if (bytes.length === 0 || end >= r.bytesTotal) return;
   }
 }
 
