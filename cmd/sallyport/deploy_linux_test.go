@@ -66,11 +66,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	for _, name := range []string{
-		"RestrictNamespaces", "PrivateUsers", "SystemCallFilter", "ProtectKernelTunables",
-		"ProtectKernelLogs", "ProtectProc",
-		"ProcSubset", "ProtectControlGroups", "MemoryDenyWriteExecute", "RestrictAddressFamilies",
-	} {
+	for _, name := range breaksSandboxes {
 		if got, ok := service["Service."+name]; ok {
 			t.Errorf("%s=%q breaks sandboxes", name, got)
 		}
@@ -94,6 +90,59 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// breaksSandboxes are directives that take away what a sandbox needs.
+var breaksSandboxes = []string{
+	"RestrictNamespaces", "PrivateUsers", "SystemCallFilter", "ProtectKernelTunables", "ProtectKernelLogs",
+	"ProtectProc", "ProcSubset", "ProtectControlGroups", "MemoryDenyWriteExecute", "RestrictAddressFamilies",
+}
+
+// TestFleetUnits: each part of a fleet has a user of its own, gets secrets by LoadCredential alone, and what
+// runs no commands has no rights to run them; the node has what a sandbox needs.
+func TestFleetUnits(t *testing.T) {
+	t.Parallel()
+	users := map[string]bool{}
+	for _, part := range []string{"hub", "node", "gateway"} {
+		s := settings(t, "sallyport-fleet-"+part+".service")
+		for key, want := range map[string]string{"Service.Type": "exec", "Service.NoNewPrivileges": "yes",
+			"Service.CapabilityBoundingSet": "", "Service.ProtectSystem": "strict", "Service.UMask": "0077",
+			"Service.StateDirectoryMode": "0700", "Service.Restart": "on-failure",
+			"Install.WantedBy": "multi-user.target"} {
+			if got := s[key]; !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: %s is %q, want %q", part, key, got, want)
+			}
+		}
+		for _, name := range breaksSandboxes {
+			_, has := s["Service."+name]
+			// The hub and the gateway have most of them.
+			if part == "node" && has || part != "node" && !has && slices.Contains([]string{"RestrictNamespaces",
+				"SystemCallFilter", "MemoryDenyWriteExecute"}, name) {
+				t.Errorf("%s: %s=%q", part, name, s["Service."+name])
+			}
+		}
+		users[strings.Join(s["Service.User"], " ")] = true
+		state := strings.Join(s["Service.StateDirectory"], " ")
+		if !slices.Contains(s["Service.Environment"], "HOME=/var/lib/"+state) {
+			t.Errorf("%s: the home is not its state directory: %q", part, s["Service.Environment"])
+		}
+		line := strings.Join(s["Service.ExecStart"], "\n")
+		if !strings.HasPrefix(line, "/usr/local/bin/sallyport fleet "+part+" ") {
+			t.Errorf("ExecStart is %q", line)
+		}
+		for _, file := range regexp.MustCompile(`--(?:creds|ws-token-file) (\S+)`).FindAllStringSubmatch(line, -1) {
+			loaded := slices.ContainsFunc(s["Service.LoadCredential"], func(c string) bool {
+				id, path, _ := strings.Cut(c, ":")
+				return file[1] == "%d/"+id && filepath.IsAbs(path)
+			})
+			if !loaded {
+				t.Errorf("%s: %s is no credential of %q", part, file[1], s["Service.LoadCredential"])
+			}
+		}
+	}
+	if len(users) != 3 || users[""] {
+		t.Errorf("users %v, want three", users)
+	}
+}
+
 // TestUnitsVerified: systemd itself, where it is installed, finds no error in the units.
 func TestUnitsVerified(t *testing.T) {
 	t.Parallel()
@@ -103,17 +152,18 @@ func TestUnitsVerified(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"sallyport-exec-server.service", "sallyport-exec-server.socket"} {
+	var units []string
+	for _, name := range []string{"sallyport-exec-server.service", "sallyport-exec-server.socket",
+		"sallyport-fleet-hub.service", "sallyport-fleet-node.service", "sallyport-fleet-gateway.service"} {
+		units = append(units, filepath.Join(dir, name))
 		text := strings.ReplaceAll(deployed(t, name), "/usr/local/bin/sallyport", "/bin/sh") // that exists
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := exec.Command(verify, "verify", "--man=no",
-		filepath.Join(dir, "sallyport-exec-server.service"),
-		filepath.Join(dir, "sallyport-exec-server.socket")).CombinedOutput()
+	text, err := exec.Command(verify, append([]string{"verify", "--man=no"}, units...)...).CombinedOutput()
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, "sallyport-exec-server") { // others are about this machine
+		if strings.Contains(line, "sallyport-") { // others are about this machine
 			t.Errorf("%s", line)
 		}
 	}
