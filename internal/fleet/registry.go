@@ -63,9 +63,10 @@ func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Reg
 	if r.kept, err = conn.Bucket(ctx, "nodes", 0); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	err = r.kept.All(ctx, func(_ string, value []byte) {
+	err = r.kept.All(ctx, func(key string, value []byte) {
 		var k Kept
-		if json.Unmarshal(value, &k) == nil && bus.Token(k.Record.Name) {
+		// A node may write what is kept of it, and nothing of others.
+		if json.Unmarshal(value, &k) == nil && key == k.Record.Name && k.Record.State != Left {
 			e := &entry{Record: k.Record, lost: k.Lost}
 			e.State = Lost // until it is heard
 			r.nodes[k.Record.Name] = e
@@ -337,6 +338,8 @@ func (r *Registry) keepLost(ctx context.Context, dead *entry) (left bool, err er
 			return false, err //nolint:wrapcheck // it says what failed
 		case json.Unmarshal(value, &k) != nil:
 			return false, fmt.Errorf("the hub keeps a damaged record of the node %s", dead.Name)
+		case k.Record.State == Left && k.Boot >= dead.Boot:
+			return true, nil
 		case k.Lost >= dead.Epoch || k.Boot > dead.Boot:
 			return false, nil
 		}

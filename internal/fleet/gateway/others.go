@@ -92,9 +92,9 @@ func (c *connection) on(node *fleet.Record, method string, params json.RawMessag
 func (c *connection) aside(ctx context.Context, method string, params json.RawMessage, of *subject) (any, error) {
 	name, boot, _ := fleet.SplitRun(of.RunID)
 	lost := &executor.LostError{Machine: name}
-	if _, known := c.gateway.registry.IsLost(name, boot, boot); !known {
+	if _, known := c.gateway.registry.IsLost(name, 0, 0); !known {
 		return nil, unknownRun(of.RunID)
-	} else if node, ok := c.gateway.registry.Find(name); ok { // it knows what it had before it was started again, too
+	} else if node, ok := c.gateway.registry.Find(name); ok {
 		result, err := c.on(&node, method, params)(ctx)
 		switch {
 		case err == nil || ctx.Err() != nil:

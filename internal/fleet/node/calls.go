@@ -119,24 +119,27 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		}
 	}
 	n.forget()
-	n.keep()
+	_ = n.keep() // what is kept is a hint for those who do not hear the node
 	return n.Record(), nil
 }
 
-// keep has the hub keep the epoch, where this account keeps it.
-func (n *Node) keep() {
+// keep has the hub keep the record, where this account keeps it.
+func (n *Node) keep() error {
 	ctx, cancel := context.WithTimeout(n.life, fleet.Lease)
 	defer cancel()
 	for {
 		var k fleet.Kept
 		value, revision, err := n.kept.Get(ctx, n.opts.Name)
-		if err != nil || json.Unmarshal(value, &k) != nil {
-			return // what is kept is a hint for those who do not hear the node
+		if err == nil {
+			err = json.Unmarshal(value, &k)
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // it says what failed
 		}
 		k.Record = n.Record()
 		text, _ := json.Marshal(k) // it always encodes
 		if err := n.kept.Update(ctx, n.opts.Name, text, revision); !errors.Is(err, bus.ErrChanged) {
-			return
+			return err //nolint:wrapcheck // it says what failed
 		}
 	}
 }

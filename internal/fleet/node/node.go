@@ -128,6 +128,7 @@ func (n *Node) register(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		case json.Unmarshal(value, &k) != nil:
 			return fmt.Errorf("the hub keeps a damaged record of the node %s", n.opts.Name)
+		case k.Record.State == fleet.Left: // nobody has the name
 		default:
 			timer := time.NewTimer(fleet.Lease)
 			select {
@@ -339,9 +340,8 @@ func (n *Node) leave(ctx context.Context) error {
 	n.mu.Unlock()
 	n.say()
 	if n.conn.For() > 0 { // else it is declared lost
-		ctx, cancel := context.WithTimeout(ctx, fleet.Lease)
-		defer cancel()
-		err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+		// The next one with the name counts on: what this one had is not the next one's.
+		err = errors.Join(err, n.keep())
 	}
 	close(n.left)
 	return err
