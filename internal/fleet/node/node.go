@@ -128,7 +128,7 @@ func (n *Node) register(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		case json.Unmarshal(value, &k) != nil:
 			return fmt.Errorf("the hub keeps a damaged record of the node %s", n.opts.Name)
-		case k.Record.State == fleet.Left: // nobody has the name
+		case k.Record.State == fleet.Left: // no node has the name
 		default:
 			timer := time.NewTimer(fleet.Lease)
 			select {
