@@ -131,7 +131,7 @@ var budgets = map[string]budget{
 	"internal/cli/sessions":      {2886, "the trace context of the caller; the console connects as they do; the trace context; the console connects as they do"},
 	"internal/cli/consoles":      {969, "output, number of runs; new: the command console and its methods"},
 	"internal/server/console":    {646, "new: the page, its secrets, the relay"},
-	"internal/fleet/hub":         {1033, "new: the NATS server of a fleet, its tenants and nodes"},
+	"internal/fleet/hub":         {1042, "new: the NATS server of a fleet, its tenants and nodes"},
 	"internal/cli/fleets":        {150, "new: the command fleet: the hub and who may use it"},
 	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
 	"internal/cli/recordings":    {178, "output of runs; the console lists recordings"},
