@@ -34,8 +34,8 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
 // machine when the first command starts. It must not be copied after that.
 type Executor struct {
-	// Started, if not nil, is called with the process at the root of the tree of each command that has started,
-	// and ended when that has ended. Set it before the first Start.
+	// Started, if not nil, is called with the process at the root of the tree of each command that has
+	// started, and ended when that has ended. Set it before the first Start.
 	Started func(pid int) (ended func())
 
 	host  host

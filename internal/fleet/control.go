@@ -24,7 +24,8 @@ type Control struct {
 	sessions *bus.Bucket
 }
 
-// NewControl returns a Control, which uses conn until Close. It blocks until the nodes that are there have answered.
+// NewControl returns a Control, which uses conn until Close. It blocks until the nodes that are there have
+// answered.
 func NewControl(ctx context.Context, conn *bus.Conn) (c *Control, err error) {
 	c = new(Control)
 	if c.sessions, _, err = Buckets(ctx, conn); err != nil {
@@ -55,9 +56,9 @@ const answerTime = 5 * time.Second
 // endTime is how long the end of a session may take: commands may have time to end.
 const endTime = time.Minute
 
-// Sessions returns the sessions of the account, those that began first first: what the nodes have, and what the hub
-// keeps of those that no node has. It blocks until all nodes that are alive have answered, at most some seconds; one
-// that does not answer is an error.
+// Sessions returns the sessions of the account, those that began first first: what the nodes have, and what
+// the hub keeps of those that no node has. It blocks until all nodes that are alive have answered, at most
+// some seconds; one that does not answer is an error.
 func (c *Control) Sessions(ctx context.Context) ([]Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -146,8 +147,8 @@ func (c *Control) find(name string) (Record, error) {
 	return r, nil
 }
 
-// Drain has a node take no new sessions, and leave when nothing runs there any more, or at the deadline. It blocks
-// until the node has left, or without wait until it takes no more sessions.
+// Drain has a node take no new sessions, and leave when nothing runs there any more, or at the deadline. It
+// blocks until the node has left, or without wait until it takes no more sessions.
 func (c *Control) Drain(ctx context.Context, name string, deadline time.Duration, wait bool) error {
 	node, err := c.find(name)
 	if err != nil {

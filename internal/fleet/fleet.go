@@ -1,12 +1,12 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet is what the parts of a fleet of exec-servers agree on, and how those who use its nodes know them:
-// packages node, gateway and hub are the parts, bus and link what lies between.
+// Package fleet is what the parts of a fleet of exec-servers agree on, and how those who use its nodes know
+// them: packages node, gateway and hub are the parts, bus and link what lies between.
 //
-// A node is an exec-server whose connections are links. The hub keeps what must outlive processes: which node has a
-// session (bucket sessions), which node was asked to perform a start (bucket starts), and which nodes were lost (bucket
-// nodes). All else is asked from the nodes, who alone know.
+// A node is an exec-server whose connections are links. The hub keeps what must outlive processes: which node
+// has a session (bucket sessions), which node was asked to perform a start (bucket starts), and which nodes
+// were lost (bucket nodes). All else is asked from the nodes, who alone know.
 package fleet
 
 import (
@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// LifeInterval is how often a node says that it lives. One that was silent for Lease is lost: together with
-	// the interval at which that is looked at, within 2 seconds.
+	// LifeInterval is how often a node says that it lives. One that was silent for Lease is lost: together
+	// with the interval at which that is looked at, within 2 seconds.
 	LifeInterval = 400 * time.Millisecond
 	Lease        = 1500 * time.Millisecond
 	watchTime    = 250 * time.Millisecond
@@ -59,11 +59,13 @@ type Record struct {
 	Version string            `json:"version"`
 	State   State             `json:"state"`
 	SinceMs int64             `json:"since"` // when it was started, in milliseconds
-	// Boot counts the starts of a node with this name. Epoch is at least that, and grows when the node was fenced.
+	// Boot counts the starts of a node with this name. Epoch is at least that, and grows when the node was
+	// fenced.
 	Boot     uint64 `json:"boot"`
 	Epoch    uint64 `json:"epoch"`
 	Instance string `json:"instance"` // random, of this process
-	// Cuts counts how often its connection to the hub was cut: its links ended then, and what was on its way is lost.
+	// Cuts counts how often its connection to the hub was cut: its links ended then, and what was on its way
+	// is lost.
 	Cuts   uint64 `json:"cuts,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
 	// Info is the environmentInfo of its exec-server; only in answers to MethodRecord.
@@ -92,7 +94,8 @@ func SplitRun(id string) (node string, boot uint64, ok bool) {
 	return node, boot, err == nil && bus.Token(node)
 }
 
-// Kept is what the hub keeps of a node: in the account of the node its boot, in that of a tenant what it was declared.
+// Kept is what the hub keeps of a node: in the account of the node its boot, in that of a tenant what it was
+// declared.
 type Kept struct {
 	Boot   uint64 `json:"boot"`
 	Lost   uint64 `json:"lost"` // the highest epoch that was declared lost; 0 is none
@@ -151,8 +154,8 @@ type Session struct {
 // A SessionState is that of a session.
 type SessionState string
 
-// The states of a session: starting has started nothing yet, running has something alive or a client, ended has
-// neither, or its node has left, and lost was on a node that was lost.
+// The states of a session: starting has started nothing yet, running has something alive or a client, ended
+// has neither, or its node has left, and lost was on a node that was lost.
 const (
 	SessionStarting SessionState = "starting"
 	SessionRunning  SessionState = "running"
@@ -217,8 +220,8 @@ func ParseLabels(words []string) (map[string]string, error) {
 // levels are those of sandboxes that other ones can stand in for, the strongest first.
 var levels = []string{"native", "bwrap", "landlock"}
 
-// Enforces reports whether a machine with a sandbox level has the one that is asked for, or a stronger one. Empty asks
-// for none.
+// Enforces reports whether a machine with a sandbox level has the one that is asked for, or a stronger one.
+// Empty asks for none.
 func Enforces(has, asked string) bool {
 	h, a := slices.Index(levels, has), slices.Index(levels, asked)
 	return asked == "" || has == asked || h >= 0 && h <= a

@@ -17,15 +17,15 @@ type Need struct {
 	Level  string            // that it must enforce; empty for any
 }
 
-// placeTimes are how long a node may take to answer whether it has room: the next one is asked then, and each one again
-// when none has answered. One that has gone is known as lost only after a while.
+// placeTimes are how long a node may take to answer whether it has room: the next one is asked then, and each
+// one again when none has answered. One that has gone is known as lost only after a while.
 var placeTimes = []time.Duration{300 * time.Millisecond, 3 * time.Second}
 
-// Place reserves a slot for a session on the node with most free slots of those that fit. Where there is none it waits
-// for so long: zero is not at all. The error is ErrNoSlot or ErrNoNode, or that of ctx.
+// Place reserves a slot for a session on the node with most free slots of those that fit. Where there is none
+// it waits for so long: zero is not at all. The error is ErrNoSlot or ErrNoNode, or that of ctx.
 //
-// The node decides. It is told how many slots were believed to be free, and refuses if it has fewer: so many who place
-// at once still find the emptiest one.
+// The node decides. It is told how many slots were believed to be free, and refuses if it has fewer: so many
+// who place at once still find the emptiest one.
 func (r *Registry) Place(ctx context.Context, session string, need Need, wait time.Duration) (Record, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -76,8 +76,8 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 	}
 }
 
-// Choose returns the node that Place would try first, or one without free slots: for a session that begins with
-// something else than a start.
+// Choose returns the node that Place would try first, or one without free slots: for a session that begins
+// with something else than a start.
 func (r *Registry) Choose(need Need) (Record, error) {
 	best, _, err := r.best(need, nil)
 	if errors.Is(err, ErrNoSlot) {

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 )
 
-// A Registry knows the nodes that an account can use, hears whether they live, and declares those lost that do not.
-// Make one with NewRegistry.
+// A Registry knows the nodes that an account can use, hears whether they live, and declares those lost that
+// do not. Make one with NewRegistry.
 type Registry struct {
 	conn   *bus.Conn
 	client *link.Client
@@ -53,8 +53,9 @@ func (e *entry) alive() bool {
 	return (e.State == Ready || e.State == Draining) && e.Epoch > e.lost && !e.heard.IsZero()
 }
 
-// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are there have
-// answered, or were declared lost, at most some seconds. The caller must call Close before it closes the others.
+// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are there
+// have answered, or were declared lost, at most some seconds. The caller must call Close before it closes the
+// others.
 func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Registry, error) {
 	r := &Registry{conn: conn, client: client, nodes: make(map[string]*entry), changed: make(chan struct{})}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -62,9 +63,10 @@ func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Reg
 	if r.kept, err = conn.Bucket(ctx, "nodes", 0); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	err = r.kept.All(ctx, func(_ string, value []byte) {
+	err = r.kept.All(ctx, func(key string, value []byte) {
 		var k Kept
-		if json.Unmarshal(value, &k) == nil && bus.Token(k.Record.Name) {
+		// A node may write what is kept of it, and nothing of others.
+		if json.Unmarshal(value, &k) == nil && key == k.Record.Name && k.Record.State != Left {
 			e := &entry{Record: k.Record, lost: k.Lost}
 			e.State = Lost // until it is heard
 			r.nodes[k.Record.Name] = e
@@ -336,6 +338,8 @@ func (r *Registry) keepLost(ctx context.Context, dead *entry) (left bool, err er
 			return false, err //nolint:wrapcheck // it says what failed
 		case json.Unmarshal(value, &k) != nil:
 			return false, fmt.Errorf("the hub keeps a damaged record of the node %s", dead.Name)
+		case k.Record.State == Left && k.Boot >= dead.Boot:
+			return true, nil
 		case k.Lost >= dead.Epoch || k.Boot > dead.Boot:
 			return false, nil
 		}
@@ -411,8 +415,8 @@ func (r *Registry) Find(name string) (Record, bool) {
 	return e.Record, true
 }
 
-// IsLost reports whether what a node had in an epoch of a boot is lost; known is false where there is nothing of
-// the node: it has left.
+// IsLost reports whether what a node had in an epoch of a boot is lost; known is false where there is nothing
+// of the node: it has left.
 func (r *Registry) IsLost(name string, boot, epoch uint64) (lost, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -436,8 +440,8 @@ func (r *Registry) Close() {
 	r.work.Wait()
 }
 
-// Like returns the whole record of a node that a session could be placed on, whether or not it has a free slot. The
-// error is ErrNoNode.
+// Like returns the whole record of a node that a session could be placed on, whether or not it has a free
+// slot. The error is ErrNoNode.
 func (r *Registry) Like(need Need) (Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,8 @@
 //
 // [Record.Body] is what the audit log has of a run beside its events: the JSON object of its result
 // without what the command printed, the start time and the flags that decide what the program may touch.
-// Values of the environment are never recorded; arguments are, and what looks like a secret in them is masked.
+// Values of the environment are never recorded; arguments are, and what looks like a secret in them is
+// masked.
 //
 // [Denials] and its like write what people are told about a run: one line for each thing that was
 // denied, made, moved or ended, with what allows it. [Classify] puts errors into the form that

@@ -123,7 +123,8 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 // leastSlots is the default where a machine has few processors: commands mostly wait.
 const leastSlots = 4
 
-// ends returns a context that ends with the first signal that asks for the end, and one that ends with the next.
+// ends returns a context that ends with the first signal that asks for the end, and one that ends with the
+// next.
 func ends(ctx context.Context) (first, second context.Context, stop func()) {
 	first, end := context.WithCancel(ctx)
 	second, now := context.WithCancel(context.WithoutCancel(ctx))
@@ -163,8 +164,9 @@ func protect(s *execserver.Options, path string) error {
 	return nil
 }
 
-// remember has the server keep what the next node with the name needs to know, after what the last one has left was
-// ended: also commands without a sandbox, where it was killed. Done is for when the server has ended.
+// remember has the server keep what the next node with the name needs to know, after what the last one has
+// left was ended: also commands without a sandbox, where it was killed. Done is for when the server has
+// ended.
 func remember(s *execserver.Options, name string) (done func(), err error) {
 	dir, err := dirs.Dir()
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -60,8 +60,8 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {
 	return b.explain(key, err)
 }
 
-// Update writes a value if that of a revision is still there, and else is ErrChanged. The revision 0 is that of
-// a key that does not exist.
+// Update writes a value if that of a revision is still there, and else is ErrChanged. The revision 0 is that
+// of a key that does not exist.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) error {
 	var err error
 	if revision == 0 {

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bus connects a part of the fleet to its hub, a NATS server. It is the only user of the client of NATS:
-// messages by subject, and facts that outlive processes, in buckets with compare-and-set.
+// Package bus connects a part of the fleet to its hub, a NATS server. It is the only user of the client of
+// NATS: messages by subject, and facts that outlive processes, in buckets with compare-and-set.
 package bus
 
 import (
@@ -53,8 +53,8 @@ type Options struct {
 // ErrCredentials says that the hub does not let these credentials in.
 var ErrCredentials = errors.New("the hub refuses these credentials")
 
-// A Conn is a connection to a hub, which is made again when it was cut. Make one with Connect. Its methods may
-// be called from several goroutines at once.
+// A Conn is a connection to a hub, which is made again when it was cut. Make one with Connect. Its methods
+// may be called from several goroutines at once.
 type Conn struct {
 	nats  *nats.Conn
 	js    jetstream.JetStream
@@ -70,8 +70,8 @@ type Conn struct {
 	next int
 }
 
-// Connect connects to a hub. It blocks until there is one, until ctx ends, or for Options.Timeout. Credentials
-// that are refused are ErrCredentials, and are not tried again.
+// Connect connects to a hub. It blocks until there is one, until ctx ends, or for Options.Timeout.
+// Credentials that are refused are ErrCredentials, and are not tried again.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	address, err := address(o.URL)
 	if err != nil {
@@ -237,8 +237,8 @@ func (c *Conn) tell(which func(hooks) func()) {
 	}
 }
 
-// OnCut has cut called each time the connection is cut, and back when it is made again; they must not block, and
-// call no OnCut. Messages on their way may be lost at a cut. Stop ends that.
+// OnCut has cut called each time the connection is cut, and back when it is made again; they must not block,
+// and call no OnCut. Messages on their way may be lost at a cut. Stop ends that.
 func (c *Conn) OnCut(cut, back func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,8 +267,8 @@ func (c *Conn) For() time.Duration {
 	return max(time.Since(c.begin)-time.Duration(since), 1)
 }
 
-// Over is closed when the connection has ended for good: by Close, or since the hub refuses the credentials, as
-// after they were removed.
+// Over is closed when the connection has ended for good: by Close, or since the hub refuses the credentials,
+// as after they were removed.
 func (c *Conn) Over() <-chan struct{} { return c.over }
 
 // Err returns why the connection is over.
@@ -277,16 +277,16 @@ func (c *Conn) Err() error {
 	return fmt.Errorf("%w: %w", ErrCredentials, errors.Join(c.why))
 }
 
-// Publish sends a message to those who have subscribed to the subject, which is at most once. It does not keep
-// data. While the connection is cut it is an error.
+// Publish sends a message to those who have subscribed to the subject, which is at most once. It does not
+// keep data. While the connection is cut it is an error.
 func (c *Conn) Publish(subject string, data []byte) error {
 	return c.nats.Publish(subject, data) //nolint:wrapcheck // callers treat every error as a cut
 }
 
-// Subscribe has receive called for the messages of a subject, one after another, each with the subject that it
-// was sent to; the data belong to it. What waits for receive takes memory: those who send must have a bound.
-// Messages with headers are dropped, for the hub sends answers with some to where those who ask want them; but not
-// those that have only what it adds to messages that come from another account.
+// Subscribe has receive called for the messages of a subject, one after another, each with the subject that
+// it was sent to; the data belong to it. What waits for receive takes memory: those who send must have a
+// bound. Messages with headers are dropped, for the hub sends answers with some to where those who ask want
+// them; but not those that have only what it adds to messages that come from another account.
 func (c *Conn) Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error) {
 	sub, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
 		if len(m.Header) == 0 || len(m.Header) == 1 && m.Header["Nats-Request-Info"] != nil {
@@ -302,8 +302,8 @@ func (c *Conn) Subscribe(subject string, receive func(subject string, data []byt
 	return func() { _ = sub.Unsubscribe() }, nil // the connection may have ended
 }
 
-// Check asks the hub for an answer: when it has come, all that was sent before has reached the hub, and what the
-// hub had for this connection was received.
+// Check asks the hub for an answer: when it has come, all that was sent before has reached the hub, and what
+// the hub had for this connection was received.
 func (c *Conn) Check(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

@@ -42,8 +42,8 @@ func both(b *testing.B, run func(b *testing.B, c *client, n int)) {
 	b.ReportMetric(median(times[1])/median(times[0]), "ratio")
 }
 
-// BenchmarkStart guards that a process takes at most twice as long from its start to its exit through gateway and hub
-// as at the same exec-server directly.
+// BenchmarkStart guards that a process takes at most twice as long from its start to its exit through gateway
+// and hub as at the same exec-server directly.
 func BenchmarkStart(b *testing.B) {
 	both(b, func(b *testing.B, c *client, n int) {
 		id := strconv.Itoa(n)

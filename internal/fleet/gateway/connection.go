@@ -119,7 +119,8 @@ func (c *connection) leave() {
 
 const (
 	statusGoingAway = 1001
-	// refreshTime is how often the hub is told that a session is in use, whose record it would forget otherwise.
+	// refreshTime is how often the hub is told that a session is in use, whose record it would forget
+	// otherwise.
 	refreshTime = 12 * time.Hour
 )
 
@@ -257,7 +258,8 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// infoTime is how long a client that has no node yet waits for one that fits: less than its handshake may take.
+// infoTime is how long a client that has no node yet waits for one that fits: less than its handshake may
+// take.
 const infoTime = 5 * time.Second
 
 // info returns what a client is told of its environment before it has a node: that of one which fits.

@@ -1,12 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway lets clients of the exec-server protocol use the nodes of a fleet as if they were one exec-server.
+// Package gateway lets clients of the exec-server protocol use the nodes of a fleet as if they were one
+// exec-server.
 //
-// Each connection of a client has a session, which is placed on a node when it first needs one. From then on messages
-// pass through as they are. Requests about runs of other nodes, and lists of all, are asked from those nodes. What must
-// outlive a gateway is kept by the hub, and all else by the nodes: a client that was cut from one gateway goes on at
-// another.
+// Each connection of a client has a session, which is placed on a node when it first needs one. From then on
+// messages pass through as they are. Requests about runs of other nodes, and lists of all, are asked from
+// those nodes. What must outlive a gateway is kept by the hub, and all else by the nodes: a client that was
+// cut from one gateway goes on at another.
 package gateway
 
 import (
@@ -49,7 +50,8 @@ type Gateway struct {
 	work        sync.WaitGroup
 }
 
-// New returns a Gateway, which uses conn until Shutdown. It blocks until the nodes that are there have answered.
+// New returns a Gateway, which uses conn until Shutdown. It blocks until the nodes that are there have
+// answered.
 func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error) {
 	g := &Gateway{opts: o, conn: conn, connections: make(map[*connection]struct{})}
 	if g.sessions, g.starts, err = fleet.Buckets(ctx, conn); err != nil {
@@ -65,8 +67,8 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 	return g, nil
 }
 
-// Serve speaks with one client until the connection ends, and closes the stream. Sessions and runs belong to the
-// credential. Query may have label=KEY=VALUE, repeatedly.
+// Serve speaks with one client until the connection ends, and closes the stream. Sessions and runs belong to
+// the credential. Query may have label=KEY=VALUE, repeatedly.
 func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values) error {
 	c := newConnection(g, stream, credential)
 	defer c.finish()
@@ -128,7 +130,8 @@ func (g *Gateway) Shutdown(context.Context) error {
 // Registry is that of the nodes of the account.
 func (g *Gateway) Registry() *fleet.Registry { return g.registry }
 
-// node waits until a node is there, or is known to be lost. The hub may have been away, and all of its nodes with it.
+// node waits until a node is there, or is known to be lost. The hub may have been away, and all of its nodes
+// with it.
 func (g *Gateway) node(ctx context.Context, of *fleet.KeptSession) (fleet.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()

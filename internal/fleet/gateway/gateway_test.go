@@ -198,7 +198,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestLost: the processes of a node that goes without a word end as lost, for clients that look and that come later.
+// TestLost: the processes of a node that goes without a word end as lost, for clients that look and that come
+// later.
 func TestLost(t *testing.T) {
 	s := newSite(t)
 	_, conn := s.node("n1", 8, nil)

@@ -92,9 +92,9 @@ func (c *connection) on(node *fleet.Record, method string, params json.RawMessag
 func (c *connection) aside(ctx context.Context, method string, params json.RawMessage, of *subject) (any, error) {
 	name, boot, _ := fleet.SplitRun(of.RunID)
 	lost := &executor.LostError{Machine: name}
-	if _, known := c.gateway.registry.IsLost(name, boot, boot); !known {
+	if _, known := c.gateway.registry.IsLost(name, 0, 0); !known {
 		return nil, unknownRun(of.RunID)
-	} else if node, ok := c.gateway.registry.Find(name); ok { // it knows what it had before it was started again, too
+	} else if node, ok := c.gateway.registry.Find(name); ok {
 		result, err := c.on(&node, method, params)(ctx)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -235,7 +235,8 @@ func join(a, b json.RawMessage) json.RawMessage {
 // maxWaitMs is the longest time to wait for a list: a day.
 const maxWaitMs = 24 * 60 * 60 * 1000
 
-// awaitLists waits until the list of a node has another version, a node comes or goes, the time is over or ctx ends.
+// awaitLists waits until the list of a node has another version, a node comes or goes, the time is over or
+// ctx ends.
 func (c *connection) awaitLists(ctx context.Context, method string, since versions, waitMs uint64) {
 	ctx, end := context.WithTimeout(ctx, time.Duration(min(waitMs, maxWaitMs))*time.Millisecond)
 	defer end()

@@ -128,8 +128,8 @@ func (c *connection) exchange(l *link.Link, request []byte) (m *wire.Message, te
 	return m, text, err //nolint:wrapcheck // likewise
 }
 
-// keyed prepares a start with a key that is performed once. It reports true if that was answered: it was performed
-// elsewhere, or cannot be.
+// keyed prepares a start with a key that is performed once. It reports true if that was answered: it was
+// performed elsewhere, or cannot be.
 func (c *connection) keyed(m *wire.Message, of *subject) (done bool) {
 	sum := sha256.Sum256([]byte(c.credential + "\x00" + of.Key))
 	key := hex.EncodeToString(sum[:])[:40]

@@ -35,8 +35,8 @@ func (c *connection) pump(l *link.Link) {
 	}
 }
 
-// over handles the end of the link to the node. A client whose node is there, or may be, resumes its session by
-// another connection.
+// over handles the end of the link to the node. A client whose node is there, or may be, resumes its session
+// by another connection.
 func (c *connection) over(err error) {
 	lost := new(executor.LostError)
 	switch {
@@ -139,7 +139,8 @@ func (c *connection) answered(id wire.ID, good bool) {
 	}
 }
 
-// becomeLost tells the client that the node of its session was lost: what waits is answered, and processes end.
+// becomeLost tells the client that the node of its session was lost: what waits is answered, and processes
+// end.
 func (c *connection) becomeLost(lost *executor.LostError) {
 	c.mu.Lock()
 	c.lost = lost

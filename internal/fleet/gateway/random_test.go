@@ -54,9 +54,9 @@ type member struct {
 // slotsOfNode is how many slots each node has.
 const slotsOfNode = 3
 
-// TestAtRandom: commands of two tenants run while nodes, gateways and the hub die and come back, and nodes are cut
-// off. No start is performed twice, no node runs more than it has slots for, no tenant's command runs on a node of
-// the other one, and of every start the client hears one end: its own, or that it was lost.
+// TestAtRandom: commands of two tenants run while nodes, gateways and the hub die and come back, and nodes
+// are cut off. No start is performed twice, no node runs more than it has slots for, no tenant's command runs
+// on a node of the other one, and of every start the client hears one end: its own, or that it was lost.
 func TestAtRandom(t *testing.T) {
 	testenv.NeedUserNS(t)
 	w := newWorld(t)
@@ -241,8 +241,8 @@ func (w *world) client(tenant string, number int) {
 	}
 }
 
-// command performs a start with a key, and returns the end that it was told; an error is one after which a client
-// tries again.
+// command performs a start with a key, and returns the end that it was told; an error is one after which a
+// client tries again.
 func (w *world) command(tenant, key string) (end string, err error) {
 	s := &site{t: w.t}
 	c, err := s.tryOver(w.dial(tenant))

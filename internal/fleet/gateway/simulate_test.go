@@ -33,8 +33,9 @@ func (s *site) many(n, slots int) *fleetOf {
 	return f
 }
 
-// TestManySessions guards that 100 nodes with 10 000 idle sessions take at most 1.5 GiB in one process, that 1 000
-// starts are spread within 10 % of even, and that everybody sees the loss of 10 nodes in less than 2 seconds.
+// TestManySessions guards that 100 nodes with 10 000 idle sessions take at most 1.5 GiB in one process, that
+// 1 000 starts are spread within 10 % of even, and that everybody sees the loss of 10 nodes in less than 2
+// seconds.
 func TestManySessions(t *testing.T) {
 	nodes, sessions := testenv.Rounds(20, 100), testenv.Rounds(400, 10_000)
 	starts, losses := testenv.Rounds(100, 1000), testenv.Rounds(4, 10)

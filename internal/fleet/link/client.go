@@ -40,8 +40,8 @@ type channel struct {
 	done func(from Address, f frame) // of a call
 }
 
-// NewClient returns a Client. With operator it is one of a shared node, in the account of that. The caller must call
-// Close.
+// NewClient returns a Client. With operator it is one of a shared node, in the account of that. The caller
+// must call Close.
 func NewClient(t Transport, operator bool) (*Client, error) {
 	c := &Client{transport: t, operator: operator, channels: make(map[uint64]*channel)}
 	for _, subject := range c.downs() {

@@ -1,13 +1,14 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package link carries connections of the exec-server protocol over messages that are sent at most once: between a
-// client of nodes, such as a gateway, and a node.
+// Package link carries connections of the exec-server protocol over messages that are sent at most once:
+// between a client of nodes, such as a gateway, and a node.
 //
-// Each message is a frame of a channel, which the client chooses. A channel is a [Link], which is what a WebSocket
-// connection is elsewhere, or one call with its answer. Data have numbers: where one is missing the link ends, and the
-// exec-server's own resumption takes over. A sender has as many bytes on their way as its peer has given it credit
-// for, so that one session that is not read takes neither the memory nor the connection of the others.
+// Each message is a frame of a channel, which the client chooses. A channel is a [Link], which is what a
+// WebSocket connection is elsewhere, or one call with its answer. Data have numbers: where one is missing the
+// link ends, and the exec-server's own resumption takes over. A sender has as many bytes on their way as its
+// peer has given it credit for, so that one session that is not read takes neither the memory nor the
+// connection of the others.
 package link
 
 import (

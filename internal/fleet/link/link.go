@@ -130,8 +130,8 @@ func (l *Link) ReadMessage() (m wire.Outgoing, err error) {
 	return m, nil
 }
 
-// ReadBatch returns the next messages that are there whole, at least one and about 256 KiB of them at most. It blocks
-// until there is one.
+// ReadBatch returns the next messages that are there whole, at least one and about 256 KiB of them at most.
+// It blocks until there is one.
 func (l *Link) ReadBatch() ([]wire.Outgoing, error) {
 	const most = 256 << 10
 	m, err := l.ReadMessage()

@@ -309,8 +309,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestReplace: a link is replaced by one of its own client at once, by that of another one only where its client
-// is gone.
+// TestReplace: a link is replaced by one of its own client at once, by that of another one only where its
+// client is gone.
 func TestReplace(t *testing.T) {
 	n := new(network)
 	c, from, links, node := pair(t, n)
@@ -383,8 +383,8 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// FuzzFrames: nothing that arrives ends the process, takes memory without bound or is read past its end; what was
-// written is read.
+// FuzzFrames: nothing that arrives ends the process, takes memory without bound or is read past its end; what
+// was written is read.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{byte(kindData), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'x'})
 	f.Add([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response"}`))

@@ -258,8 +258,8 @@ func (n *Node) ping(p Peer, of *peerLinks) {
 	}
 }
 
-// Replace ends a link, for which another one has come, if its client is the one of the new link or does not answer
-// within a time. It reports whether it did.
+// Replace ends a link, for which another one has come, if its client is the one of the new link or does not
+// answer within a time. It reports whether it did.
 func (n *Node) Replace(old *Link, by Peer, within time.Duration) bool {
 	n.mu.Lock()
 	var holder Peer

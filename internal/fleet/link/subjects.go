@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Operator stands in the place of an account for clients of a shared node which are users of its own account. It is the
-// name of no account of a tenant.
+// Operator stands in the place of an account for clients of a shared node which are users of its own account.
+// It is the name of no account of a tenant.
 const Operator = "NODES"
 
 // A Scope says for whom a node works.
@@ -26,8 +26,8 @@ type Address struct {
 	Node  string
 }
 
-// Subjects of the messages, as a client in the account of a tenant names them. Between them and those of a shared
-// node the hub puts the account, which no tenant can choose.
+// Subjects of the messages, as a client in the account of a tenant names them. Between them and those of a
+// shared node the hub puts the account, which no tenant can choose.
 //
 //	sp.SCOPE.up.NODE.CLIENT      frames to a node
 //	sp.SCOPE.down.CLIENT.NODE    frames to a client

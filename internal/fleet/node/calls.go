@@ -119,24 +119,27 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		}
 	}
 	n.forget()
-	n.keep()
+	_ = n.keep() // what is kept is a hint for those who do not hear the node
 	return n.Record(), nil
 }
 
-// keep has the hub keep the epoch, where this account keeps it.
-func (n *Node) keep() {
+// keep has the hub keep the record, where this account keeps it.
+func (n *Node) keep() error {
 	ctx, cancel := context.WithTimeout(n.life, fleet.Lease)
 	defer cancel()
 	for {
 		var k fleet.Kept
 		value, revision, err := n.kept.Get(ctx, n.opts.Name)
-		if err != nil || json.Unmarshal(value, &k) != nil {
-			return // what is kept is a hint for those who do not hear the node
+		if err == nil {
+			err = json.Unmarshal(value, &k)
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // it says what failed
 		}
 		k.Record = n.Record()
 		text, _ := json.Marshal(k) // it always encodes
 		if err := n.kept.Update(ctx, n.opts.Name, text, revision); !errors.Is(err, bus.ErrChanged) {
-			return
+			return err //nolint:wrapcheck // it says what failed
 		}
 	}
 }
@@ -164,8 +167,8 @@ func (n *Node) mayDrain(p link.Peer) error {
 	return nil
 }
 
-// drain has the node take no new sessions and leave when nothing runs any more, or at the deadline. It blocks until
-// then; the end of ctx ends the wait only.
+// drain has the node take no new sessions and leave when nothing runs any more, or at the deadline. It blocks
+// until then; the end of ctx ends the wait only.
 func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 	if err := n.mayDrain(p); err != nil {
 		return err

@@ -1,8 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node offers a machine to a fleet: an exec-server whose connections are links. A node alone knows which of its
-// slots are free, and which sessions it has.
+// Package node offers a machine to a fleet: an exec-server whose connections are links. A node alone knows
+// which of its slots are free, and which sessions it has.
 package node
 
 import (
@@ -70,8 +70,8 @@ type attached struct {
 	done  chan struct{} // closed when the server has left the link
 }
 
-// Start offers this machine. It blocks until the name is known to be free. The error ErrLiving says that it is not. The
-// caller must call Close.
+// Start offers this machine. It blocks until the name is known to be free. The error ErrLiving says that it
+// is not. The caller must call Close.
 func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	n := &Node{opts: o, conn: conn, left: make(chan struct{}), change: make(chan struct{}, 1),
 		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached)}
@@ -128,6 +128,7 @@ func (n *Node) register(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		case json.Unmarshal(value, &k) != nil:
 			return fmt.Errorf("the hub keeps a damaged record of the node %s", n.opts.Name)
+		case k.Record.State == fleet.Left: // nobody has the name
 		default:
 			timer := time.NewTimer(fleet.Lease)
 			select {
@@ -339,9 +340,8 @@ func (n *Node) leave(ctx context.Context) error {
 	n.mu.Unlock()
 	n.say()
 	if n.conn.For() > 0 { // else it is declared lost
-		ctx, cancel := context.WithTimeout(ctx, fleet.Lease)
-		defer cancel()
-		err = errors.Join(err, n.kept.Delete(ctx, n.opts.Name))
+		// The next one with the name counts on: what this one had is not the next one's.
+		err = errors.Join(err, n.keep())
 	}
 	close(n.left)
 	return err

@@ -40,9 +40,9 @@ const (
 // A Store is the stages of this user. State is the state directory: absolute, and closed to others.
 type Store struct{ State string }
 
-// Use returns the stage that a command asks for, locked: the one with the id, the one of the workspace with the
-// name, or a new one. A workspace is a directory, without symbolic links; where a stage has it, any directory in
-// it. Made says that the stage is new; nothing of it is left after an error.
+// Use returns the stage that a command asks for, locked: the one with the id, the one of the workspace with
+// the name, or a new one. A workspace is a directory, without symbolic links; where a stage has it, any
+// directory in it. Made says that the stage is new; nothing of it is left after an error.
 func (s Store) Use(workspace, dir string, a *executor.Staging) (st *Stage, made bool, err error) {
 	if err := CheckName(a.Name); a.ID == "" && a.Name != "" && err != nil {
 		return nil, false, &executor.StageError{Why: err.Error()}
@@ -156,9 +156,9 @@ func (s Store) load(id string) (*Stage, error) {
 	return st, nil
 }
 
-// Open returns the stage with an id, the name of a stage of the workspace, or a prefix of an id with at least 4
-// characters; with an empty id the newest stage of the workspace, which is any directory in that of the stage.
-// It is not locked. The error matches executor.ErrNoStage where there is none.
+// Open returns the stage with an id, the name of a stage of the workspace, or a prefix of an id with at least
+// 4 characters; with an empty id the newest stage of the workspace, which is any directory in that of the
+// stage. It is not locked. The error matches executor.ErrNoStage where there is none.
 func (s Store) Open(workspace, id string) (*Stage, error) {
 	if validID(id) {
 		st, err := s.load(id)
@@ -188,8 +188,8 @@ func (s Store) Open(workspace, id string) (*Stage, error) {
 	return nil, noStage("no stage of " + text.Word(workspace) + " has the id or name " + text.Word(id))
 }
 
-// named returns the newest stage with a name, or of any with none, of the workspace that a directory is in; nil
-// where there is none. Those that cannot be read may be of any workspace, and do not count.
+// named returns the newest stage with a name, or of any with none, of the workspace that a directory is in;
+// nil where there is none. Those that cannot be read may be of any workspace, and do not count.
 func (s Store) named(dir, name string, owned func(*Record) bool) *Stage {
 	all, _ := s.List()
 	for _, st := range slices.Backward(all) {

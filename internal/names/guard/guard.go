@@ -39,8 +39,8 @@ type Claim struct {
 	// a mount will cover. Its name is not watched; [Hold.OnBroken] reports when something
 	// else takes its place.
 	Dev, Ino uint64
-	// Allowed reports whether what appeared at the name in a directory is the user's own and stays, unreported.
-	// It must not use the Protector. Nil is never.
+	// Allowed reports whether what appeared at the name in a directory is the user's own and stays,
+	// unreported. It must not use the Protector. Nil is never.
 	Allowed func(dir string) bool
 	// Why is the reason in the note beside what goes to quarantine. It may be empty.
 	Why string

@@ -31,8 +31,8 @@ func frames(t *testing.T, l *Left) (all []Frame) {
 	return all
 }
 
-// TestStore: the next store of a directory has what was written, also where the last frame was cut, and nothing
-// of what was removed.
+// TestStore: the next store of a directory has what was written, also where the last frame was cut, and
+// nothing of what was removed.
 func TestStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	s := open(t, dir)
@@ -80,7 +80,8 @@ func TestRotates(t *testing.T) {
 	l := s.Create(Record{ID: "1"})
 	const frame, n = 1 << 20, 100
 	for i := range uint64(n) {
-		l.Write(Frame{Kind: Output, Number: i + 1, Before: i * frame, Data: bytes.Repeat([]byte{byte(i)}, frame)})
+		l.Write(Frame{Kind: Output, Number: i + 1, Before: i * frame,
+			Data: bytes.Repeat([]byte{byte(i)}, frame)})
 	}
 	got := frames(t, open(t, dir).Left()[0])
 	if len(got) < maxFile/frame-1 || len(got) > 2*maxFile/frame || got[len(got)-1].Number != n {

@@ -43,8 +43,8 @@ type Record struct {
 	Started    time.Time `json:"started"`
 }
 
-// A Store has the logs of a directory, which one process uses at a time. Its methods may be called from several
-// goroutines at once. A nil Store keeps nothing.
+// A Store has the logs of a directory, which one process uses at a time. Its methods may be called from
+// several goroutines at once. A nil Store keeps nothing.
 type Store struct {
 	root *os.Root
 	left []*Left

@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/safefile"
 )
 
-// Leftovers is a directory with a file for each command that runs, for who comes after this process. A command
-// ends with this process, because its reaper kills its tree then; what is left where that was killed as well
-// is found by the session of the reaper and the control group of the command. Nil records nothing.
+// Leftovers is a directory with a file for each command that runs, for who comes after this process. A
+// command ends with this process, because its reaper kills its tree then; what is left where that was killed
+// as well is found by the session of the reaper and the control group of the command. Nil records nothing.
 type Leftovers struct {
 	root *os.Root
 	lock *os.File
@@ -33,9 +33,9 @@ const lockName = "lock"
 // groupPrefix begins the names of control groups that are for one command each.
 const groupPrefix = "sallyport-"
 
-// OpenLeftovers opens a directory, which is made with mode 0700, and ends what commands have left whose process
-// has ended without Close. It blocks until that has ended, at most 10 seconds; else the error is ErrOutgrown.
-// It is an error that another process uses the directory.
+// OpenLeftovers opens a directory, which is made with mode 0700, and ends what commands have left whose
+// process has ended without Close. It blocks until that has ended, at most 10 seconds; else the error is
+// ErrOutgrown. It is an error that another process uses the directory.
 func OpenLeftovers(dir string) (l *Leftovers, err error) {
 	l = new(Leftovers)
 	defer func() {
@@ -160,7 +160,8 @@ type leftover struct {
 	groups string // lines
 }
 
-// kill kills what is left in rounds, until nothing is. The reaper is the last of its tree: it collects orphans.
+// kill kills what is left in rounds, until nothing is. The reaper is the last of its tree: it collects
+// orphans.
 func (r *leftover) kill(limit time.Time) error {
 	for {
 		var left []Member

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestLeftoversOthers: only the process that was recorded is ended, with its session: not one that has its PID,
-// and not after a restart of the machine. A record that was handled is removed.
+// TestLeftoversOthers: only the process that was recorded is ended, with its session: not one that has its
+// PID, and not after a restart of the machine. A record that was handled is removed.
 func TestLeftoversOthers(t *testing.T) {
 	testenv.NeedProgram(t, "sleep")
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

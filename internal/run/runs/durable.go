@@ -20,15 +20,15 @@ import (
 // ofRun is the kind of the records of runs.
 const ofRun = "run"
 
-// save writes the output of a run to a log, until its end. The function that it returns waits for that, and adds
-// the result.
+// save writes the output of a run to a log, until its end. The function that it returns waits for that, and
+// adds the result.
 func (r *Run) save() (ended func(*sallyport.Result)) {
 	if r.table.Durable == nil || r.transient || r.left != nil {
 		return func(*sallyport.Result) {}
 	}
 	info := r.session.Info()
-	r.saved = r.table.Durable.Create(durable.Record{Kind: ofRun, Credential: r.owner, ID: r.id, Argv: info.Args,
-		Dir: info.Dir, TTY: info.TTY, Started: info.Started})
+	r.saved = r.table.Durable.Create(durable.Record{Kind: ofRun, Credential: r.owner, ID: r.id,
+		Argv: info.Args, Dir: info.Dir, TTY: info.TTY, Started: info.Started})
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -36,7 +36,8 @@ func (r *Run) save() (ended func(*sallyport.Result)) {
 			if err != nil {
 				return
 			}
-			r.saved.Write(durable.Frame{Kind: durable.Output, Stream: byte(d.Stream), Number: d.Offset, Data: d.Data})
+			r.saved.Write(durable.Frame{Kind: durable.Output, Stream: byte(d.Stream), Number: d.Offset,
+				Data: d.Data})
 		}
 	}()
 	return func(res *sallyport.Result) {
@@ -54,8 +55,8 @@ func (r *Run) forgetSaved() {
 	}
 }
 
-// Restore has an owner know the runs that a process before this one has left in Durable: each has the output that
-// is left, and the result that it had, or was lost. It blocks while they are read.
+// Restore has an owner know the runs that a process before this one has left in Durable: each has the output
+// that is left, and the result that it had, or was lost. It blocks while they are read.
 func (t *Table) Restore(owner string) {
 	t.restoring.Lock()
 	defer t.restoring.Unlock()
@@ -108,7 +109,7 @@ func (t *Table) restore(l *durable.Left) {
 type replay struct {
 	left   *durable.Left
 	logs   dirs.Logs
-	result sallyport.Result // with an End that is not empty, if there is one; written before the end of the process
+	result sallyport.Result // has an End if there is one; written before the end of the process
 }
 
 func (e *replay) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {

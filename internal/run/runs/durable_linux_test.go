@@ -22,9 +22,9 @@ func textOf(r *Run) (text string) {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// TestRestore: a table that comes after one whose process was killed has the runs of an owner: their output, the
-// results that were known, and of those that ran that they were lost. What was removed does not come back, also
-// not for the table after that, and others have none of it.
+// TestRestore: a table that comes after one whose process was killed has the runs of an owner: their output,
+// the results that were known, and of those that ran that they were lost. What was removed does not come
+// back, also not for the table after that, and others have none of it.
 func TestRestore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	store := func() *durable.Store {

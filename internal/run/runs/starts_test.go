@@ -59,8 +59,8 @@ func TestStartsOnce(t *testing.T) {
 	}
 }
 
-// TestStartsBounded: the oldest that have ended are forgotten, after a day, where they are too many, and where
-// answers without anything started are too long. Those that have started something stay meanwhile.
+// TestStartsBounded: the oldest that have ended are forgotten, after a day, where they are too many, and
+// where answers without anything started are too long. Those that have started something stay meanwhile.
 func TestStartsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name        string

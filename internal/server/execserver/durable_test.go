@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/durable"
 )
 
-// TestReviveOwn: the session of a server before this one is that of the credential that had it, and unknown to
-// others.
+// TestReviveOwn: the session of a server before this one is that of the credential that had it, and unknown
+// to others.
 func TestReviveOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	store := func() *durable.Store {
@@ -23,7 +23,8 @@ func TestReviveOwn(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
-	store().Create(durable.Record{Kind: ofProcess, Session: "s", Credential: "a", ID: "p", Started: time.Now()})
+	store().Create(durable.Record{Kind: ofProcess, Session: "s", Credential: "a", ID: "p",
+		Started: time.Now()})
 	s := New(Options{Durable: store()})
 	defer s.Close()
 	for _, test := range []struct {
@@ -34,7 +35,8 @@ func TestReviveOwn(t *testing.T) {
 		s.mu.Lock()
 		ses := s.sessions[test.id]
 		s.mu.Unlock()
-		if known := ses != nil; known != test.known || known && (ses.credential != "a" || ses.find("p") == nil) {
+		if known := ses != nil; known != test.known || known &&
+			(ses.credential != "a" || ses.find("p") == nil) {
 			t.Errorf("%+v: %+v", test, ses)
 		}
 	}

@@ -60,10 +60,11 @@ type Options struct {
 	// requests as it bounds runs; empty is that of the system.
 	Managed string
 	// Durable keeps the output of processes and runs, and what is known of them, for the next server, which
-	// has them in sessions and runs that can be read. The caller closes it after the Server. Nil keeps nothing.
+	// has them in sessions and runs that can be read. The caller closes it after the Server. Nil keeps
+	// nothing.
 	Durable *durable.Store
-	// Leftovers records what runs, so that the next server ends what is left of it when this one is killed. The
-	// caller closes it after the Server. Nil records nothing.
+	// Leftovers records what runs, so that the next server ends what is left of it when this one is killed.
+	// The caller closes it after the Server. Nil records nothing.
 	Leftovers *osprocess.Leftovers
 	// RequireSandbox refuses processes, runs and requests about files that would have no sandbox, as the
 	// managed configuration with a mode does.

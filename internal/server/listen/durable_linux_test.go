@@ -37,9 +37,9 @@ func (c *caller) page(process string) (page wire.ReadResult, text string) {
 	return page, strings.ReplaceAll(strings.TrimSpace(text), "\n", "")
 }
 
-// TestDurable: a server that comes after one which was killed has its sessions: all output with its numbers, the
-// ends that were known, and of what ran that it was lost. Nothing is started in them. Without the directory there
-// is no such session.
+// TestDurable: a server that comes after one which was killed has its sessions: all output with its numbers,
+// the ends that were known, and of what ran that it was lost. Nothing is started in them. Without the
+// directory there is no such session.
 func TestDurable(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -51,9 +51,10 @@ func TestDurable(t *testing.T) {
 			}
 			server, url := serverProcess(t)
 			c, session := meet(t, url, nil)
-			for id, text := range map[string]string{"ended": "echo a; echo b >&2; exit 3", "runs": "echo c; sleep 300"} {
-				m := c.call("process/start", map[string]any{"processId": id, "argv": []string{"/bin/sh", "-c", text},
-					"cwd": "file:///", "env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false})
+			for id, text := range map[string]string{"ended": "echo a; echo b >&2; exit 3",
+				"runs": "echo c; sleep 300"} {
+				m := c.call("process/start", map[string]any{"processId": id,
+					"argv": []string{"/bin/sh", "-c", text}, "cwd": "file:///", "env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false})
 				if m.Error != nil {
 					t.Fatalf("%+v", m.Error)
 				}
@@ -82,7 +83,8 @@ func TestDurable(t *testing.T) {
 				return
 			}
 			page, text := c.page("runs")
-			if text != "stdout:c" || !page.Exited || *page.ExitCode != wire.LostCode || !page.Lost || !page.Closed ||
+			if text != "stdout:c" || !page.Exited || *page.ExitCode != wire.LostCode ||
+				!page.Lost || !page.Closed ||
 				page.NextSeq != before["runs"].NextSeq+2 {
 				t.Errorf("%q, %+v", text, page)
 			}
@@ -101,8 +103,8 @@ func TestDurable(t *testing.T) {
 				!strings.Contains(m.Error.Message, "lost") {
 				t.Errorf("a start in it: %+v", m.Error)
 			}
-			if m := c.call("process/write", map[string]any{"processId": "runs", "chunk": "", "writeId": "1"}); m.Error != nil ||
-				string(m.Result) != `{"status":"stdinClosed"}` {
+			if m := c.call("process/write", map[string]any{"processId": "runs", "chunk": "",
+				"writeId": "1"}); m.Error != nil || string(m.Result) != `{"status":"stdinClosed"}` {
 				t.Errorf("%s, %+v", m.Result, m.Error)
 			}
 		})

@@ -72,8 +72,8 @@ func TestKilledServer(t *testing.T) {
 // leftEnv names the directory in which a server records what runs; empty for none.
 const leftEnv = "SALLYPORT_TEST_LEFTOVERS"
 
-// TestLeftovers: what is left of a command when its server and its reaper are killed ends with the start of the
-// next server. Without the record it goes on. Of two servers that live, one uses the record.
+// TestLeftovers: what is left of a command when its server and its reaper are killed ends with the start of
+// the next server. Without the record it goes on. Of two servers that live, one uses the record.
 func TestLeftovers(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, records := range []bool{true, false} {

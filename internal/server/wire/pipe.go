@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Pipe returns the two ends of a connection in this process. A message that was written is read before the next one can
-// be. The end of one is io.EOF for the other one.
+// Pipe returns the two ends of a connection in this process. A message that was written is read before the
+// next one can be. The end of one is io.EOF for the other one.
 func Pipe() (a, b Stream) {
 	there, back := make(chan []byte), make(chan []byte)
 	over := make(chan struct{})

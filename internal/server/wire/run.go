@@ -11,7 +11,8 @@ import (
 )
 
 // The methods and notifications of runs are an extension. An ID of a run is a decimal number as
-// text, behind a prefix where the server has one, and an offset counts the bytes of its output, both streams in order of arrival.
+// text, behind a prefix where the server has one, and an offset counts the bytes of its output, both streams
+// in order of arrival.
 const (
 	// MethodApprove is a request of the server to the client that started a run.
 	MethodApprove = "run/approve"
