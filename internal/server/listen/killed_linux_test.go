@@ -146,6 +146,7 @@ func serverProcess(t *testing.T) (*os.Process, string) {
 	}
 	cmd := exec.Command(program, serveArg)
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // one that is killed leaves its files
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
