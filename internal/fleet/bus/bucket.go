@@ -45,14 +45,32 @@ func (c *Conn) Bucket(ctx context.Context, name string, keep time.Duration) (*Bu
 	return &Bucket{kv, name}, nil
 }
 
-// Get returns a value, and its revision for Update. There is none: ErrNoKey.
+// Get returns a value, and its revision for Update. There is none: ErrNoKey. While there is no hub, or it does not
+// serve buckets yet, it blocks until ctx ends, at most for a time in which a hub is started again.
 func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	e, err := b.kv.Get(ctx, key)
-	if err != nil {
-		return nil, 0, b.explain(key, err)
+	ctx, cancel := context.WithTimeout(ctx, hubTime)
+	defer cancel()
+	for {
+		e, err := b.kv.Get(ctx, key)
+		if err == nil {
+			return e.Value(), e.Revision(), nil
+		}
+		if !errors.Is(err, nats.ErrReconnectBufExceeded) && !errors.Is(err, nats.ErrDisconnected) &&
+			!errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrConnectionReconnecting) {
+			return nil, 0, b.explain(key, err)
+		}
+		pause := time.NewTimer(reconnectWait)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, 0, b.explain(key, err)
+		}
 	}
-	return e.Value(), e.Revision(), nil
 }
+
+// hubTime is how long a hub may be away before who needs it hears of it.
+const hubTime = 20 * time.Second
 
 // Put writes a value whatever there is.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {

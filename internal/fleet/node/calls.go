@@ -194,7 +194,7 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 		}
 		n.mu.Lock()
 		undrained := n.record.State == fleet.Ready
-		over = over || n.used == 0
+		over = over || n.isIdle()
 		n.mu.Unlock()
 		if undrained {
 			return &link.CallError{Reason: "undrained", Message: "the node was undrained meanwhile"}
@@ -206,11 +206,11 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 // maxDeadlineMs is the longest deadline: a week.
 const maxDeadlineMs = 7 * 24 * 60 * 60 * 1000
 
-// whenIdle returns a channel that is closed when no slot is used.
+// whenIdle returns a channel that is closed when no session is running.
 func (n *Node) whenIdle() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.used == 0 {
+	if n.isIdle() {
 		idle := make(chan struct{})
 		close(idle)
 		return idle

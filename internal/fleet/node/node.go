@@ -57,6 +57,7 @@ type Node struct {
 	mu       sync.Mutex
 	record   fleet.Record
 	used     int                    // slots, without reservations
+	clients  int                    // of sessions; they may not know yet how what has ended ended
 	reserved map[string]*time.Timer // by session
 	sessions map[string]*attached
 	idle     chan struct{} // closed when no slot is used; nil unless a drain waits
@@ -190,9 +191,12 @@ func (n *Node) Record() fleet.Record {
 // free returns how many slots are free. The caller holds mu.
 func (n *Node) free() int { return max(n.opts.Slots-n.used-len(n.reserved), 0) }
 
+// isIdle reports whether no session is running. The caller holds mu.
+func (n *Node) isIdle() bool { return n.used == 0 && n.clients == 0 && len(n.reserved) == 0 }
+
 // changed has the change be told. The caller holds mu.
 func (n *Node) changed() {
-	if n.used == 0 && n.idle != nil {
+	if n.isIdle() && n.idle != nil {
 		close(n.idle)
 		n.idle = nil
 	}
@@ -282,9 +286,18 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	}
 	n.mu.Lock()
 	n.sessions[key] = this
+	if o.Session != "" {
+		n.clients++
+	}
 	n.mu.Unlock()
 	_ = n.server.ServeSession(l, owner(p, o.Credential), session) // the client sees the end
 	close(this.done)
+	if o.Session != "" {
+		n.mu.Lock()
+		n.clients--
+		n.changed()
+		n.mu.Unlock()
+	}
 	n.forget()
 }
 
