@@ -77,6 +77,10 @@ func (c *Control) Sessions(ctx context.Context) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	list = slices.DeleteFunc(list, func(s Session) bool { // what a node says of sessions of others does not count
+		k := kept[s.ID]
+		return k.Node != "" && k.Node != s.Node
+	})
 	for _, s := range list {
 		delete(kept, s.ID)
 	}
@@ -124,7 +128,7 @@ func (c *Control) living(ctx context.Context) ([]Session, error) {
 				errs = append(errs, err)
 			}
 			for _, s := range some {
-				s.Node = node.Name // what a node says of others does not count
+				s.Node = node.Name
 				list = append(list, s)
 			}
 		})

@@ -61,10 +61,11 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 		switch {
 		case ctx.Err() != nil:
 			return Record{}, context.Cause(ctx)
-		case err != nil:
+		case err != nil || got.Record.Name != best.Name || got.Record.Boot != best.Boot:
 			silent[best.Name] = true
 			continue
 		}
+		got.Record.Shared = best.Shared
 		r.reserved(&got.Record)
 		switch {
 		case got.OK:

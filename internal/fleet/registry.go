@@ -176,7 +176,7 @@ func (r *Registry) take(a link.Address, text json.RawMessage) {
 	case e == nil:
 		e = new(entry)
 		r.nodes[of.Name] = e
-	case of.Boot < e.Boot || of.Boot == e.Boot && of.Epoch < e.Epoch:
+	case of.Boot < e.Boot || of.Boot == e.Boot && (of.Epoch < e.Epoch || of.Cuts < e.Cuts):
 		return // it came late
 	}
 	if of.Info == nil && of.Boot == e.Boot {
@@ -209,7 +209,8 @@ var errNodeCut = &link.ClosedError{Why: "the node was cut from the hub"}
 // endLinks ends the links to a node. The caller holds mu.
 func (r *Registry) endLinks(a link.Address, why error) {
 	if r.life.Err() == nil {
-		r.work.Go(func() { r.client.Lost(a, why) })
+		end := r.client.Links(a) // those of what the node is from now on are not opened yet
+		r.work.Go(func() { end(why) })
 	}
 }
 
@@ -254,7 +255,7 @@ func (r *Registry) Changed() <-chan struct{} {
 func (r *Registry) watch() {
 	ticker := time.NewTicker(watchTime)
 	defer ticker.Stop()
-	for {
+	for last := time.Now(); ; {
 		select {
 		case <-ticker.C:
 		case <-r.life.Done():
@@ -264,25 +265,34 @@ func (r *Registry) watch() {
 		ctx, cancel := context.WithTimeout(r.life, Lease)
 		err := r.conn.Check(ctx)
 		cancel()
-		r.mu.Lock()
-		slow := err != nil || time.Since(begin) > watchTime+watchTime/2
-		switch {
-		case slow:
-			r.steady = time.Time{}
-		case r.steady.IsZero():
-			r.steady = begin
-		}
-		var dead []entry
-		for _, e := range r.nodes {
-			if r.isDead(e) {
-				dead = append(dead, *e)
-			}
-		}
-		r.mu.Unlock()
+		dead := r.look(begin.Sub(last), time.Since(begin), err)
+		last = time.Now()
+		var work sync.WaitGroup
 		for i := range dead {
-			r.declare(&dead[i])
+			work.Go(func() { r.declare(&dead[i]) })
+		}
+		work.Wait()
+	}
+}
+
+// look returns the nodes that were silent for too long. Since is how long ago the last look was, and answered how long
+// the hub took. A watcher that did not run itself, as one that was stopped, knows nothing of that time: what nodes said
+// meanwhile may still be on its way to hear.
+func (r *Registry) look(since, answered time.Duration, err error) (dead []entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err != nil || answered > watchTime+watchTime/2 || since > Lease/2:
+		r.steady = time.Time{}
+	case r.steady.IsZero():
+		r.steady = time.Now()
+	}
+	for _, e := range r.nodes {
+		if r.isDead(e) {
+			dead = append(dead, *e)
 		}
 	}
+	return dead
 }
 
 // isDead reports whether a node was silent for too long. The caller holds mu.
@@ -310,18 +320,23 @@ func (r *Registry) declare(dead *entry) {
 		return // at the next look
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.tell()
 	e := r.nodes[dead.Name]
 	switch {
 	case e == nil || e.Boot != dead.Boot:
+		return // it was heard meanwhile, which has ended the links
 	case left:
 		delete(r.nodes, dead.Name)
 	default:
 		e.lost = max(e.lost, dead.Epoch)
-		e.State = Lost
 	}
-	r.tell()
-	r.mu.Unlock()
-	r.client.Lost(dead.Address(), &executor.LostError{Machine: dead.Name})
+	if e.Epoch > e.lost { // it has heard that by another watcher, and a link may be one of the new epoch
+		r.endLinks(dead.Address(), errNodeCut)
+		return
+	}
+	e.State = Lost
+	r.endLinks(dead.Address(), &executor.LostError{Machine: dead.Name})
 }
 
 // keepLost writes that a node is lost, unless it has left.

@@ -362,6 +362,9 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	if err == nil {
 		err = c.join(&node, p.TakeOver)
 	}
+	if errors.As(err, new(*executor.LostError)) { // just now
+		return c.resume(p, id, of, data)
+	}
 	if err != nil {
 		return &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
 	}
@@ -383,10 +386,7 @@ func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte)
 	}
 	m, text, err := c.exchange(c.main, data)
 	if err != nil || m.Kind != wire.KindResponse {
-		c.main.Cut("the session is not known")
-		c.mu.Lock()
-		c.main, c.kept = nil, kept
-		c.mu.Unlock()
+		c.leaveNode("the session is not known", kept)
 		return false
 	}
 	c.hello = p
@@ -396,12 +396,20 @@ func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte)
 	return true
 }
 
+// leaveNode ends the link to a node that does not take the session, which then has the node of kept, or none.
+func (c *connection) leaveNode(why string, kept fleet.KeptSession) {
+	c.main.Cut(why)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.main, c.kept = nil, kept
+}
+
 // join opens the link to the node of the session. What it sends is not read yet.
 func (c *connection) join(node *fleet.Record, takesOver bool) error {
-	l, err := c.gateway.client.Open(node.Address(), fleet.Opening{Session: c.id, Credential: c.credential,
-		Epoch: c.kept.Epoch, TakesOver: takesOver})
+	l, err := c.gateway.open(node, fleet.Opening{Session: c.id, Credential: c.credential, Epoch: c.kept.Epoch,
+		TakesOver: takesOver})
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	c.mu.Lock()
 	c.main, c.node = l, *node

@@ -154,6 +154,20 @@ func (g *Gateway) node(ctx context.Context, of *fleet.KeptSession) (fleet.Record
 	}
 }
 
+// open opens a link to a node. One that was declared lost just before is an *executor.LostError: nothing would end the
+// link, as nobody hears of that again.
+func (g *Gateway) open(of *fleet.Record, o fleet.Opening) (*link.Link, error) {
+	l, err := g.client.Open(of.Address(), o)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	if lost, known := g.registry.IsLost(of.Name, of.Boot, of.Epoch); lost || !known {
+		l.Cut("the node was lost")
+		return nil, &executor.LostError{Machine: of.Name}
+	}
+	return l, nil
+}
+
 // nodeTime is how long the hub and a node may be away before a client hears of it.
 const nodeTime = 20 * time.Second
 

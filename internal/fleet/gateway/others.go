@@ -46,12 +46,12 @@ func (c *connection) side(ctx context.Context, node *fleet.Record) (*wire.Client
 	}
 	of := *node
 	made, err := wire.Connect(ctx, wire.ClientTarget{Dial: func(context.Context) (wire.Stream, error) {
-		if lost, there := c.gateway.registry.IsLost(of.Name, of.Boot, of.Epoch); lost || !there {
-			return nil, errors.Join(wire.ErrServerEnded, &executor.LostError{Machine: of.Name})
+		l, err := c.gateway.open(&of, fleet.Opening{Credential: c.credential})
+		if lost := new(executor.LostError); errors.As(err, &lost) {
+			return nil, errors.Join(wire.ErrServerEnded, lost)
 		}
-		l, err := c.gateway.client.Open(of.Address(), fleet.Opening{Credential: c.credential})
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it says what failed
+			return nil, err
 		}
 		return l, nil
 	}}, wire.ClientOptions{Name: "sallyport gateway", Extensions: true})

@@ -70,7 +70,8 @@ func (c *connection) place(starts bool, n fleet.Need) error {
 
 // settle puts the session on a node: the hub is told, and the node makes the session.
 func (c *connection) settle(node *fleet.Record) error {
-	kept := c.kept
+	before := c.kept
+	kept := before
 	kept.Node, kept.Shared, kept.Boot, kept.Epoch = node.Name, node.Shared, node.Boot, node.Epoch
 	c.mu.Lock()
 	c.kept = kept
@@ -82,6 +83,7 @@ func (c *connection) settle(node *fleet.Record) error {
 		return err
 	}
 	if err := c.greet(); err != nil {
+		c.leaveNode("the session is not used", before) // another node may take it
 		return fmt.Errorf("the node %s does not take the session: %w", node.Name, err)
 	}
 	if c.gateway.opts.Narrow {

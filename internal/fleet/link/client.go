@@ -61,12 +61,14 @@ var errCut = cut("the connection to the hub was cut")
 
 func (c *Client) cut() { go c.endLinks(func(Address) bool { return true }, errCut) }
 
-// Lost ends the links to a node, and the calls of it.
-func (c *Client) Lost(node Address, why error) {
-	c.endLinks(func(a Address) bool { return a == node }, why)
+// Links returns what ends the links to a node that there are now, and none that is opened later.
+func (c *Client) Links(node Address) (end func(why error)) {
+	return c.links(func(a Address) bool { return a == node })
 }
 
-func (c *Client) endLinks(match func(Address) bool, why error) {
+func (c *Client) endLinks(match func(Address) bool, why error) { c.links(match)(why) }
+
+func (c *Client) links(match func(Address) bool) (end func(why error)) {
 	c.mu.Lock()
 	var links []*Link
 	for _, ch := range c.channels {
@@ -75,8 +77,10 @@ func (c *Client) endLinks(match func(Address) bool, why error) {
 		}
 	}
 	c.mu.Unlock()
-	for _, l := range links {
-		l.end(why, true)
+	return func(why error) {
+		for _, l := range links {
+			l.end(why, true)
+		}
 	}
 }
 
@@ -194,6 +198,9 @@ func (c *Client) Call(ctx context.Context, to Address, method string, params, re
 	answered := make(chan answer, 1)
 	number, err := c.request(c.up(to), method, params,
 		func(a Address, got answer) {
+			if a != to {
+				return // another node answers for it
+			}
 			select {
 			case answered <- got:
 			default: // one answers
