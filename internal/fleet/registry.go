@@ -111,8 +111,10 @@ func (r *Registry) ask(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what failed
 		}
 	}
-	const moment = 100 * time.Millisecond // for nodes of which the hub keeps nothing
-	timer := time.NewTimer(moment)
+	// Of shared nodes, and of those that were just started, the hub keeps nothing in this account.
+	const moment, long = 30 * time.Millisecond, 100 * time.Millisecond
+	soon, timer := time.NewTimer(moment), time.NewTimer(long)
+	defer soon.Stop()
 	defer timer.Stop()
 	known := func() bool {
 		r.mu.Lock()
@@ -124,8 +126,10 @@ func (r *Registry) ask(ctx context.Context) error {
 		}
 		return len(r.nodes) > 0
 	}
-	for done := false; !done && !known(); {
+	for done, early := false, true; !done && (early || !known()); {
 		select {
+		case <-soon.C:
+			early = false
 		case <-r.Changed():
 		case <-timer.C:
 			r.mu.Lock()
