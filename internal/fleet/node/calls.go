@@ -10,6 +10,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/fleet"
@@ -106,6 +107,7 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		n.record.Epoch++
 		n.changed()
 	}
+	n.fenced[p.Account] = max(n.fenced[p.Account], epoch)
 	var old []string
 	for key, a := range n.sessions {
 		if account, id, _ := strings.Cut(key, "/"); account == p.Account && a.epoch <= epoch {
@@ -113,11 +115,13 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		}
 	}
 	n.mu.Unlock()
+	var work sync.WaitGroup
 	for _, s := range n.server.Sessions() {
 		if owns(p, s.Credential) && slices.Contains(old, s.ID) {
-			n.server.EndSession(s.ID)
+			work.Go(func() { n.server.EndSession(s.ID) })
 		}
 	}
+	work.Wait()
 	n.forget()
 	_ = n.keep() // what is kept is a hint for those who do not hear the node
 	return n.Record(), nil
@@ -194,7 +198,7 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 		}
 		n.mu.Lock()
 		undrained := n.record.State == fleet.Ready
-		over = over || n.used == 0
+		over = over || n.busy() == 0
 		n.mu.Unlock()
 		if undrained {
 			return &link.CallError{Reason: "undrained", Message: "the node was undrained meanwhile"}
@@ -206,11 +210,11 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 // maxDeadlineMs is the longest deadline: a week.
 const maxDeadlineMs = 7 * 24 * 60 * 60 * 1000
 
-// whenIdle returns a channel that is closed when no slot is used.
+// whenIdle returns a channel that is closed when no slot is used or reserved.
 func (n *Node) whenIdle() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.used == 0 {
+	if n.busy() == 0 {
 		idle := make(chan struct{})
 		close(idle)
 		return idle
