@@ -22,8 +22,9 @@ import (
 // lossTime is how long after its last sign of life a node may be taken for one that is alive.
 const lossTime = 2 * time.Second
 
-// TestFleetLoss: a node that dies or hangs is lost within two seconds. Its processes end with 255 and lost, its runs
-// with the end lost and exit code 125. One that comes back is fenced, has ended what it had, and is ready again.
+// TestFleetLoss: a node that dies or hangs is lost within two seconds. Its processes end with 255 and lost,
+// its runs with the end lost and exit code 125. One that comes back is fenced, has ended what it had, and is
+// ready again.
 func TestFleetLoss(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -205,7 +206,8 @@ func (s *fleetSite) code(t *testing.T, args ...string) int {
 	return code
 }
 
-// TestFleetRestart: the output of what a killed node had is readable, as lost, from the node that is started again.
+// TestFleetRestart: the output of what a killed node had is readable, as lost, from the node that is started
+// again.
 func TestFleetRestart(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -238,8 +240,8 @@ func wantNumbers(n int) string {
 	return b.String()
 }
 
-// TestFleetGateways: a client that is cut from a gateway which was killed goes on at another one. It gets all output
-// once.
+// TestFleetGateways: a client that is cut from a gateway which was killed goes on at another one. It gets all
+// output once.
 func TestFleetGateways(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -260,8 +262,8 @@ func TestFleetGateways(t *testing.T) {
 
 func tail(s string) string { return s[max(len(s)-300, 0):] }
 
-// TestFleetHubRestart: what runs goes on when the hub is killed and started again; sessions are found, and no output
-// is lost.
+// TestFleetHubRestart: what runs goes on when the hub is killed and started again; sessions are found, and no
+// output is lost.
 func TestFleetHubRestart(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -294,8 +296,8 @@ func TestFleetHubRestart(t *testing.T) {
 	}
 }
 
-// TestFleetPartition: a node that the hub does not reach for a second goes on; after ten seconds it is lost, and
-// fenced when it comes back.
+// TestFleetPartition: a node that the hub does not reach for a second goes on; after ten seconds it is lost,
+// and fenced when it comes back.
 func TestFleetPartition(t *testing.T) {
 	t.Parallel()
 	s := newFleet(t, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestFleetPlacement: a run goes to a node whose labels and level match, most free slots first; no node takes more
-// than it has; without a free slot a run fails, or waits.
+// TestFleetPlacement: a run goes to a node whose labels and level match, most free slots first; no node takes
+// more than it has; without a free slot a run fails, or waits.
 func TestFleetPlacement(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -106,8 +106,8 @@ func (s *fleetSite) client(t *testing.T, args ...string) *fleetProcess {
 	return p
 }
 
-// TestFleetDrain: a node that is drained takes nothing new, what runs there goes on or is ended at the deadline, and
-// then the node leaves with exit code 0.
+// TestFleetDrain: a node that is drained takes nothing new, what runs there goes on or is ended at the
+// deadline, and then the node leaves with exit code 0.
 func TestFleetDrain(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)

@@ -25,8 +25,8 @@ func (s *fleetSite) adds(t *testing.T, what, name string, flags ...string) strin
 	return s.prints(t, append([]string{"fleet", "add-" + what, name, "--store", s.store}, flags...)...)
 }
 
-// TestFleetTenants: a tenant neither sees nor reaches what another one has. A node of all serves both, and runs nothing
-// without a sandbox.
+// TestFleetTenants: a tenant neither sees nor reaches what another one has. A node of all serves both, and
+// runs nothing without a sandbox.
 func TestFleetTenants(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -106,8 +106,8 @@ func TestFleetSharedNode(t *testing.T) {
 	}
 }
 
-// TestFleetCredentials: credentials that everybody can read are refused; what was removed is cut at once; a second node
-// of a living name ends.
+// TestFleetCredentials: credentials that everybody can read are refused; what was removed is cut at once; a
+// second node of a living name ends.
 func TestFleetCredentials(t *testing.T) {
 	t.Parallel()
 	creds := make(map[string]string)
@@ -213,7 +213,8 @@ func (s *stuckStream) Read() ([]byte, error) {
 	return s.Stream.Read()
 }
 
-// TestFleetBackpressure: clients that do not read hold up nobody else, and take no memory of the gateway beyond a bound.
+// TestFleetBackpressure: clients that do not read hold up nobody else, and take no memory of the gateway
+// beyond a bound.
 func TestFleetBackpressure(t *testing.T) {
 	t.Parallel()
 	s := newFleet(t, nil)

@@ -279,9 +279,9 @@ func (r *Registry) watch() {
 	}
 }
 
-// look returns the nodes that were silent for too long. Since is how long ago the last look was, and answered how long
-// the hub took. A watcher that did not run itself, as one that was stopped, knows nothing of that time: what nodes said
-// meanwhile may still be on its way to hear.
+// look returns the nodes that were silent for too long. Since is how long ago the last look was, and answered
+// how long the hub took. A watcher that did not run itself, as one that was stopped, knows nothing of that
+// time: what nodes said meanwhile may still be on its way to hear.
 func (r *Registry) look(since, answered time.Duration, err error) (dead []entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -57,8 +57,8 @@ func newRegistry(t *testing.T, conn *bus.Conn) *Registry {
 // says tells the registry a record of a node, as if it was heard.
 func (r *Registry) says(of Record) { r.hear(of.Address().Scope.Life(of.Name), of.Life()) }
 
-// TestWatcherStopped: a watcher that did not run for a while, such as one that was stopped, declares no node lost for
-// what it has not heard in that time.
+// TestWatcherStopped: a watcher that did not run for a while, such as one that was stopped, declares no node
+// lost for what it has not heard in that time.
 func TestWatcherStopped(t *testing.T) {
 	conn := newHub(t)()
 	r := newRegistry(t, conn)

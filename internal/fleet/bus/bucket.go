@@ -45,8 +45,8 @@ func (c *Conn) Bucket(ctx context.Context, name string, keep time.Duration) (*Bu
 	return &Bucket{kv, name}, nil
 }
 
-// Get returns a value, and its revision for Update. There is none: ErrNoKey. While there is no hub, or it does not
-// serve buckets yet, it blocks until ctx ends, at most for a time in which a hub is started again.
+// Get returns a value, and its revision for Update. There is none: ErrNoKey. While there is no hub, or it
+// does not serve buckets yet, it blocks until ctx ends, at most for a time in which a hub is started again.
 func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hubTime)
 	defer cancel()

@@ -21,8 +21,8 @@ func (c *client) keyed(id, key, file string) error {
 		"env": map[string]string{"PATH": os.Getenv("PATH")}, "tty": false}, nil)
 }
 
-// TestBootOutlivesLeaving: a node that has left and comes again counts on, so that a start with a key which the last one
-// performed is not performed again, and IDs of runs are no others'.
+// TestBootOutlivesLeaving: a node that has left and comes again counts on, so that a start with a key which
+// the last one performed is not performed again, and IDs of runs are no others'.
 func TestBootOutlivesLeaving(t *testing.T) {
 	s := newSite(t)
 	file := filepath.Join(t.TempDir(), "runs")
@@ -50,8 +50,8 @@ func TestBootOutlivesLeaving(t *testing.T) {
 	}
 }
 
-// TestRunElsewhere: a request about a run is answered by its node, also for a client whose session has none or another
-// one. These nodes perform no runs, and say so.
+// TestRunElsewhere: a request about a run is answered by its node, also for a client whose session has none
+// or another one. These nodes perform no runs, and say so.
 func TestRunElsewhere(t *testing.T) {
 	s := newSite(t)
 	s.node("n1", 4, nil)

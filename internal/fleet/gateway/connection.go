@@ -422,9 +422,11 @@ func (c *connection) request(m *wire.Message, data []byte) {
 	of := subject{}
 	_ = json.Unmarshal(m.Params, &of) // the node says what is wrong
 	c.mu.Lock()
-	lost, placed := c.lost, c.main != nil
+	lost, placed, waiting := c.lost, c.main != nil, len(c.pending)+len(c.cancels)
 	c.mu.Unlock()
 	switch kind := methods[m.Method]; {
+	case waiting >= maxWaiting:
+		c.fail(m.ID, refuse("limit of requests that wait (%d) reached", maxWaiting))
 	case m.Method == "initialize":
 		c.fail(m.ID, refuse("initialize may only be sent once per connection"))
 	case !c.ready:
@@ -479,6 +481,9 @@ func (c *connection) start(m *wire.Message, data []byte, of subject) {
 	}
 	c.pass(l, data)
 }
+
+// maxWaiting is how many requests wait for their answers at once: more than a node takes.
+const maxWaiting = 2048
 
 // maxKnown is how many processes that have not ended, as far as the connection knows, are told as lost.
 const maxKnown = 4096

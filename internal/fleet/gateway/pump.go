@@ -123,7 +123,7 @@ func (c *connection) saw(id string, seq uint64, closed bool) {
 	defer c.mu.Unlock()
 	if closed {
 		delete(c.known, id)
-	} else {
+	} else if _, ok := c.known[id]; ok || len(c.known) < maxKnown {
 		c.known[id] = max(c.known[id], seq)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 )
 
-// fake begins a node whose links open serves, and which has a slot for everybody. It lives until the test ends.
+// fake begins a node whose links open serves, and which has a slot for everybody. It lives until the test
+// ends.
 func (s *site) fake(name string, open func(*link.Link)) {
 	s.t.Helper()
 	conn := s.connect()

@@ -66,7 +66,7 @@ func (l *Link) receive(f frame) {
 	case kindCredit:
 		if len(f.body) == 8 {
 			l.mu.Lock()
-			l.limit = max(l.limit, binary.BigEndian.Uint64(f.body))
+			l.limit = max(l.limit, min(binary.BigEndian.Uint64(f.body), l.sent+maxWindow+firstCredit))
 			l.mu.Unlock()
 			l.changed.Broadcast()
 		}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/fleet"
@@ -41,7 +42,7 @@ func (n *Node) call(ctx context.Context, p link.Peer, method string, params json
 	case fleet.MethodSessions:
 		return n.list(p), nil
 	case fleet.MethodReserve:
-		return perform(params, func(r fleet.Reserve) (any, error) { return n.reserve(r), nil })
+		return perform(params, func(r fleet.Reserve) (any, error) { return n.reserve(p, r), nil })
 	case fleet.MethodKill:
 		return perform(params, func(k fleet.Kill) (any, error) { return struct{}{}, n.kill(p, k.Session) })
 	case fleet.MethodFence:
@@ -106,6 +107,7 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		n.record.Epoch++
 		n.changed()
 	}
+	n.fenced[p.Account] = max(n.fenced[p.Account], epoch)
 	var old []string
 	for key, a := range n.sessions {
 		if account, id, _ := strings.Cut(key, "/"); account == p.Account && a.epoch <= epoch {
@@ -113,11 +115,13 @@ func (n *Node) fence(p link.Peer, epoch uint64) (any, error) {
 		}
 	}
 	n.mu.Unlock()
+	var work sync.WaitGroup
 	for _, s := range n.server.Sessions() {
 		if owns(p, s.Credential) && slices.Contains(old, s.ID) {
-			n.server.EndSession(s.ID)
+			work.Go(func() { n.server.EndSession(s.ID) })
 		}
 	}
+	work.Wait()
 	n.forget()
 	_ = n.keep() // what is kept is a hint for those who do not hear the node
 	return n.Record(), nil
@@ -181,10 +185,13 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 	n.mu.Unlock()
 	deadline := time.NewTimer(time.Duration(min(max(d.DeadlineMs, 0), maxDeadlineMs)) * time.Millisecond)
 	defer deadline.Stop()
+	var patience <-chan time.Time // nil while something runs
 	for over := false; !over; {
 		idle := n.whenIdle()
 		select {
 		case <-idle:
+		case <-patience:
+			over = true
 		case <-deadline.C:
 			over = true
 		case <-n.left:
@@ -195,6 +202,12 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 		n.mu.Lock()
 		undrained := n.record.State == fleet.Ready
 		over = over || n.isIdle()
+		switch {
+		case n.busy() > 0:
+			patience = nil
+		case patience == nil:
+			patience = time.After(partTime)
+		}
 		n.mu.Unlock()
 		if undrained {
 			return &link.CallError{Reason: "undrained", Message: "the node was undrained meanwhile"}
@@ -203,10 +216,14 @@ func (n *Node) drain(ctx context.Context, p link.Peer, d fleet.Drain) error {
 	return n.leave(context.WithoutCancel(ctx))
 }
 
+// partTime is how long a node that drains waits, when nothing runs any more, for clients that have sessions
+// on it: they may still read how what they had ended.
+const partTime = 10 * time.Second
+
 // maxDeadlineMs is the longest deadline: a week.
 const maxDeadlineMs = 7 * 24 * 60 * 60 * 1000
 
-// whenIdle returns a channel that is closed when no session is running.
+// whenIdle returns a channel that is closed when no session is running, or when that is to be looked at.
 func (n *Node) whenIdle() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -60,8 +60,11 @@ type Node struct {
 	clients  int                    // of sessions; they may not know yet how what has ended ended
 	reserved map[string]*time.Timer // by session
 	sessions map[string]*attached
-	idle     chan struct{} // closed when no slot is used; nil unless a drain waits
+	fenced   map[string]uint64 // the highest epoch that was fenced, by account
+	idle     chan struct{}     // closed when no slot is used; nil unless a drain waits
 	leaving  bool
+
+	saying sync.Mutex // held while the record is told, so that older ones come first
 }
 
 // An attached is a session with a link.
@@ -75,7 +78,8 @@ type attached struct {
 // is not. The caller must call Close.
 func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	n := &Node{opts: o, conn: conn, left: make(chan struct{}), change: make(chan struct{}, 1),
-		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached)}
+		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached),
+		fenced: make(map[string]uint64)}
 	n.life, n.end = context.WithCancel(context.Background())
 	var err error
 	if n.kept, err = conn.Bucket(ctx, "nodes", 0); err != nil {
@@ -88,7 +92,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 		return nil, err
 	}
 	s := o.Server
-	s.Admit, s.RunPrefix = n.admit, n.record.RunPrefix()
+	s.Admit, s.RunPrefix, s.Group = n.admit, n.record.RunPrefix(), account
 	s.MaxRuns, s.MaxDetached, s.RequireSandbox = o.Slots, maxDetached, s.RequireSandbox || o.Shared
 	n.server = execserver.New(s)
 	n.links, err = link.NewNode(conn, n.record.Address().Scope, o.Name, link.Handler{Open: n.open, Call: n.call})
@@ -175,6 +179,8 @@ func (n *Node) cut() {
 }
 
 func (n *Node) say() {
+	n.saying.Lock()
+	defer n.saying.Unlock()
 	r := n.Record()
 	_ = n.conn.Publish(r.Address().Scope.Life(r.Name), r.Life()) // the next one follows
 }
@@ -189,14 +195,17 @@ func (n *Node) Record() fleet.Record {
 }
 
 // free returns how many slots are free. The caller holds mu.
-func (n *Node) free() int { return max(n.opts.Slots-n.used-len(n.reserved), 0) }
+func (n *Node) free() int { return max(n.opts.Slots-n.busy(), 0) }
+
+// busy returns how many slots are used or reserved. The caller holds mu.
+func (n *Node) busy() int { return n.used + len(n.reserved) }
 
 // isIdle reports whether no session is running. The caller holds mu.
-func (n *Node) isIdle() bool { return n.used == 0 && n.clients == 0 && len(n.reserved) == 0 }
+func (n *Node) isIdle() bool { return n.busy() == 0 && n.clients == 0 }
 
 // changed has the change be told. The caller holds mu.
 func (n *Node) changed() {
-	if n.isIdle() && n.idle != nil {
+	if n.busy() == 0 && n.idle != nil {
 		close(n.idle)
 		n.idle = nil
 	}
@@ -227,19 +236,23 @@ func (n *Node) admit(session string) (leave func(), err error) {
 }
 
 // reserve holds a slot for a session.
-func (n *Node) reserve(r fleet.Reserve) fleet.Reserved {
+func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	free := n.free()
 	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free && n.reserved[r.Session] == nil &&
-		fleet.Enforces(n.opts.Level, r.Level) && bus.Token(r.Session) && n.sessions[r.Session] == nil
+		fleet.Enforces(n.opts.Level, r.Level) && bus.Token(r.Session) && n.sessions[key(p, r.Session)] == nil
 	if ok {
-		n.reserved[r.Session] = time.AfterFunc(reserveTime, func() {
+		var t *time.Timer
+		t = time.AfterFunc(reserveTime, func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			delete(n.reserved, r.Session)
-			n.changed()
+			if n.reserved[r.Session] == t { // it may just have been used, and reserved again
+				delete(n.reserved, r.Session)
+				n.changed()
+			}
 		})
+		n.reserved[r.Session] = t
 		n.changed()
 	}
 	record := n.record
@@ -247,8 +260,20 @@ func (n *Node) reserve(r fleet.Reserve) fleet.Reserved {
 	return fleet.Reserved{OK: ok, Record: record}
 }
 
+// key names a session of an account in Node.sessions.
+func key(p link.Peer, session string) string { return p.Account + "/" + session }
+
+// maxCredential is how many bytes a client's credential has at most: the server keeps it with each session.
+const maxCredential = 4096
+
 // owner returns the credential of a client of an account at the exec-server.
 func owner(p link.Peer, credential string) string { return p.Account + "/" + credential }
+
+// account is that of a credential.
+func account(credential string) string {
+	of, _, _ := strings.Cut(credential, "/")
+	return of
+}
 
 // owns reports whether a credential is one of the account.
 func owns(p link.Peer, credential string) bool { return strings.HasPrefix(credential, p.Account+"/") }
@@ -259,7 +284,8 @@ const sidePrefix = "side-"
 // open serves a link.
 func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	var o fleet.Opening
-	if json.Unmarshal(text, &o) != nil || o.Session != "" && !bus.Token(o.Session) {
+	if json.Unmarshal(text, &o) != nil || o.Session != "" && !bus.Token(o.Session) ||
+		len(o.Credential) > maxCredential {
 		l.Cut("a link that is opened in a wrong form")
 		return
 	}
@@ -267,17 +293,21 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	if session == "" {
 		session = sidePrefix + rand.Text()
 	}
-	key := p.Account + "/" + session
-	this := &attached{link: l, epoch: max(o.Epoch, 1), done: make(chan struct{})}
+	key := key(p, session)
+	this := &attached{link: l, epoch: o.Epoch, done: make(chan struct{})}
 	n.mu.Lock()
 	old := n.sessions[key]
 	if old != nil {
 		this.epoch = old.epoch
+	} else if o.Epoch == 0 || o.Epoch > n.record.Epoch { // it begins now, whatever the client says
+		this.epoch = n.record.Epoch
 	}
-	stale := o.Epoch != 0 && o.Epoch < n.record.Boot // one that was kept is asked for without it
+	// One that was kept is asked for without an epoch. One that comes after the fence of its epoch is lost to
+	// others.
+	stale := o.Epoch != 0 && (o.Epoch < n.record.Boot || o.Epoch <= n.fenced[p.Account])
 	n.mu.Unlock()
 	if stale {
-		l.Cut("the session was one of the node before it was started again")
+		l.Cut("the session was lost with an earlier epoch of the node")
 		return
 	}
 	const moment = 500 * time.Millisecond
@@ -305,8 +335,7 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 func (n *Node) forget() {
 	known := make(map[string]bool)
 	for _, s := range n.server.Sessions() {
-		account, _, _ := strings.Cut(s.Credential, "/")
-		known[account+"/"+s.ID] = true
+		known[account(s.Credential)+"/"+s.ID] = true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -92,8 +92,11 @@ type Options struct {
 	// means 64.
 	MaxRuns int
 	// MaxDetached is how many sessions without a connection are kept; of too many, the one that is without
-	// for longest ends. Zero means 256.
+	// for longest ends, of those of the group which has most. Zero means 256.
 	MaxDetached int
+	// Group returns the group of a credential, so that one group does not displace the sessions of another.
+	// Nil has all be one group.
+	Group func(credential string) string
 	// Admit is called before each start of a process or a run for a session with an ID. An error refuses it:
 	// a *wire.Error is the answer as it is, and every other one is the text of an invalid request. Leave is
 	// called once when the process has ended entirely, before the client is told, or the run has ended, or
@@ -303,8 +306,8 @@ func (s *Server) resume(c *connection, id string, takeOver bool) (*session, *wir
 	}
 }
 
-// detached keeps a session that has lost its connection for a while. Of too many, the one that
-// is without a connection for longest ends.
+// detached keeps a session that has lost its connection for a while. Of too many, the one of the largest
+// group that is without a connection for longest ends.
 func (s *Server) detached(ses *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,20 +316,37 @@ func (s *Server) detached(ses *session) {
 		return
 	}
 	ses.detach(s.opts.Detached, func() { s.expire(ses) })
-	var oldest *session
-	n := 0
+	type group struct {
+		count  int
+		oldest *session
+		since  time.Time
+	}
+	groups, n, most := make(map[string]*group), 0, new(group)
 	for _, other := range s.sessions {
 		since, detached := other.since()
 		if !detached {
 			continue
 		}
-		if n++; oldest == nil || since.Before(oldest.detachedAt) {
-			oldest = other
+		name := ""
+		if s.opts.Group != nil {
+			name = s.opts.Group(other.credential)
+		}
+		g := groups[name]
+		if g == nil {
+			g = new(group)
+			groups[name] = g
+		}
+		n, g.count = n+1, g.count+1
+		if g.oldest == nil || since.Before(g.since) {
+			g.oldest, g.since = other, since
+		}
+		if g.count > most.count {
+			most = g
 		}
 	}
 	if n > s.opts.MaxDetached {
-		s.unlist(oldest)
-		go s.retire(oldest)
+		s.unlist(most.oldest)
+		go s.retire(most.oldest)
 	}
 }
 

@@ -421,3 +421,27 @@ func TestObservers(t *testing.T) {
 		}
 	}
 }
+
+// TestDetachedGroups: many sessions of one group that wait for their clients do not displace that of another
+// one.
+func TestDetachedGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := New(Options{MaxDetached: 4, Group: func(credential string) string { return credential[:1] }})
+		defer func() { _ = server.Close() }()
+		var ids []string
+		for _, credential := range []string{"a", "b1", "b2", "b3", "b4", "b5", "b6"} {
+			s := newScript(hello)
+			close(s.over)
+			if err := server.Serve(s, credential); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, sessionOf(t, s))
+			<-time.After(time.Millisecond)
+		}
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		if server.sessions[ids[0]] == nil || server.sessions[ids[6]] == nil || len(server.sessions) != 4 {
+			t.Errorf("%d sessions; that of the other group is there: %v", len(server.sessions), server.sessions[ids[0]] != nil)
+		}
+	})
+}
