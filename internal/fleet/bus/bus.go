@@ -6,9 +6,11 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,14 +58,15 @@ var ErrCredentials = errors.New("the hub refuses these credentials")
 // A Conn is a connection to a hub, which is made again when it was cut. Make one with Connect. Its methods
 // may be called from several goroutines at once.
 type Conn struct {
-	nats  *nats.Conn
-	js    jetstream.JetStream
-	id    string
-	since atomic.Int64  // when it was connected last, in nanoseconds of the clock since the start; 0: it is not
-	over  chan struct{} // closed when it is over for good
-	done  sync.Once
-	why   error // of the end; set before over is closed
-	begin time.Time
+	nats    *nats.Conn
+	js      jetstream.JetStream
+	id      string
+	account string
+	since   atomic.Int64  // when it was connected last, in nanoseconds of the clock since the start; 0: it is not
+	over    chan struct{} // closed when it is over for good
+	done    sync.Once
+	why     error // of the end; set before over is closed
+	begin   time.Time
 
 	mu   sync.Mutex
 	cuts map[int]hooks
@@ -81,6 +84,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
+	if c.account, err = accountOf(o.Creds); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var limit, say <-chan time.Time
@@ -254,6 +260,38 @@ func (c *Conn) OnCut(cut, back func()) (stop func()) {
 
 // ID is a random name of this connection, 22 characters that may be part of a subject.
 func (c *Conn) ID() string { return c.id }
+
+// Account is the public key of the account that the credentials are for, as they say; empty without any.
+func (c *Conn) Account() string { return c.account }
+
+// accountOf reads the account in a file with credentials: the issuer of the token, unless a signing key of
+// the account has signed it. The hub alone checks it.
+func accountOf(creds string) (string, error) {
+	if creds == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(creds)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the credentials: %w", err)
+	}
+	var of struct {
+		Issuer string `json:"iss"`
+		NATS   struct {
+			Account string `json:"issuer_account"`
+		} `json:"nats"`
+	}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.Split(strings.TrimSpace(line), ".")
+		if len(parts) != 3 {
+			continue
+		}
+		claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err == nil && json.Unmarshal(claims, &of) == nil && Token(cmp.Or(of.NATS.Account, of.Issuer)) {
+			return cmp.Or(of.NATS.Account, of.Issuer), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no credentials; sallyport fleet add-tenant and add-node write such files", creds)
+}
 
 // Server is an ID of the hub, which changes when that is started again; empty while there is none.
 func (c *Conn) Server() string { return c.nats.ConnectedServerId() }

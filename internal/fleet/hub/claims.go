@@ -130,9 +130,12 @@ func (a *account) claims(id, shared string) *jwt.AccountClaims {
 			Subject:      jwt.Subject("sp.all." + id + rest),
 			LocalSubject: jwt.RenamingSubject("sp.all" + rest)}
 	}
-	ask := of(jwt.Service, "ask", ".ask.*")
+	ask, down := of(jwt.Service, "ask", ".ask.*"), of(jwt.Stream, "down", ".down.>")
 	ask.LocalSubject = "sp.all.ask.$1"
-	c.Imports.Add(of(jwt.Service, "up", ".up.>"), ask, of(jwt.Stream, "down", ".down.>"),
+	// Clients know their account. The engine makes what renames a stream without a lock, at the first
+	// subscription.
+	down.LocalSubject = ""
+	c.Imports.Add(of(jwt.Service, "up", ".up.>"), ask, down,
 		&jwt.Import{Name: "life", Account: shared, Type: jwt.Stream, Subject: "sp.all.life.*"})
 	return c
 }

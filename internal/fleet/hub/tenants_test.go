@@ -71,7 +71,7 @@ func TestSubjects(t *testing.T) {
 			[]string{"a sp.all.ask.C", "n sp.all." + id + ".ask.C", "p sp.all." + id + ".ask.C"}},
 		{"m", "sp.own.down.C.m", []string{"a sp.own.down.C.m"}},
 		{"m", "sp.own.life.m", []string{"a sp.own.life.m"}},
-		{"n", "sp.all." + id + ".down.C.n", []string{"a sp.all.down.C.n"}},
+		{"n", "sp.all." + id + ".down.C.n", []string{"a sp.all." + id + ".down.C.n"}},
 		{"n", "sp.all.life.n", []string{"a sp.all.life.n", "b sp.all.life.n"}},
 		// What a tenant names like another one's stays with it.
 		{"b", "sp.all." + id + ".up.n.C", []string{"b sp.all." + id + ".up.n.C"}},

@@ -16,6 +16,8 @@ import (
 type Transport interface {
 	// ID may be part of a subject, and is that of no other transport.
 	ID() string
+	// Account is that of the credentials; empty without any.
+	Account() string
 	Publish(subject string, data []byte) error
 	Subscribe(subject string, receive func(subject string, data []byte)) (stop func(), err error)
 	OnCut(cut, back func()) (stop func())

@@ -55,6 +55,8 @@ func (n *network) end(id string) *end { return &end{network: n, id: id} }
 
 func (e *end) ID() string { return e.id }
 
+func (e *end) Account() string { return "" }
+
 func (e *end) Publish(subject string, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,11 +26,12 @@ type Address struct {
 	Node  string
 }
 
-// Subjects of the messages, as a client in the account of a tenant names them. Between them and those of a
-// shared node the hub puts the account, which no tenant can choose.
+// Subjects of the messages, as a client in the account of a tenant names them. Between most of them and those
+// of a shared node the hub puts the account, which no tenant can choose.
 //
 //	sp.SCOPE.up.NODE.CLIENT      frames to a node
-//	sp.SCOPE.down.CLIENT.NODE    frames to a client
+//	sp.own.down.CLIENT.NODE      frames to a client
+//	sp.all.ACCOUNT.down.CLIENT.NODE
 //	sp.SCOPE.ask.CLIENT          calls to all nodes
 //	sp.SCOPE.life.NODE           what a node says of itself
 const prefix = "sp."
@@ -95,13 +96,17 @@ func (c *Client) downs() []string {
 	if c.operator {
 		return []string{Shared.subject(Operator, "down", c.transport.ID(), "*")}
 	}
-	return []string{Own.subject("down", c.transport.ID(), "*"), Shared.subject("down", c.transport.ID(), "*")}
+	subjects := []string{Own.subject("down", c.transport.ID(), "*")}
+	if account := c.transport.Account(); account != "" {
+		subjects = append(subjects, Shared.subject(account, "down", c.transport.ID(), "*"))
+	}
+	return subjects
 }
 
 // from reads which node has sent a message to a client.
 func (c *Client) from(subject string) (a Address, ok bool) {
 	words := strings.Split(subject, ".")
-	if c.operator && len(words) > 2 {
+	if len(words) == 6 && words[1] == string(Shared) { // the account is that of this client: it gets no others
 		words = append(words[:2:2], words[3:]...)
 	}
 	if len(words) != 5 {

@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 132_565
+	maxCodeLines = 132_684
 	// of one package; the observer says who sends and connects, and what is removed
 	maxRoomLines = 4_169
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
@@ -91,7 +91,7 @@ var budgets = map[string]budget{
 	"internal/otheros":           {493, "the own program"},
 	"internal/net/intercept":     {1650, "frames of websockets; names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings; fixed words for errors, hop-by-hop headers, targets and upgrades; rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP; names that the public list lacks; new: public suffixes"},
 	"internal/command/environ":   {1412, "limits that runtimes see, hosts past the proxy; what a command is given, from the root; withheld variables that a failing program mentions; options of Java; new: the files and variables of certificates; logins of proxies in options and settings; hosts that are reached without the proxy; commands without a network get no password of a proxy; new: variables that lead programs to a proxy"},
-	"internal/server/execserver": {4169, "sessions of nodes, starts with a key, admission, output that outlives the server, no run without a sandbox; lists that wait for a change"},
+	"internal/server/execserver": {4187, "sessions of nodes, starts with a key, admission, output that outlives the server, no run without a sandbox; lists that wait for a change"},
 	"internal/server/stages":     {400, "new: stages for clients of an exec-server"},
 	"internal/server/files":      {1576, "new: HTTP requests for clients of the exec-server; holes; names of ours; renames, permissions, links and appending; watches for missing files; new: operations on files for clients of the exec-server; new: requests about files, from internal/server/execserver"},
 	"internal/run/questions":     {282, "what stands still while a question is open; new: questions while a command runs, and times that stand still meanwhile, from internal/net/access"},
@@ -160,11 +160,11 @@ var budgets = map[string]budget{
 	"internal/linux/layers":      {67, "new: directories of overlays, from internal/linux/caches"},
 	"internal/linux/stage":       {1424, "what commands find at a path of a stage; what was synced; names of one file; new: stages: the store and the overlays of a run"},
 	"internal/cli/roff":          {55, "new: from internal/cli"},
-	"internal/fleet":             {825, "new: what the parts of a fleet agree on, its nodes and placement"},
-	"internal/fleet/bus":         {346, "new: connections to a hub and what it keeps"},
-	"internal/fleet/gateway":     {1134, "new: clients of the exec-server's protocol on the nodes of a fleet"},
-	"internal/fleet/link":        {920, "new: connections of the exec-server's protocol over messages"},
-	"internal/fleet/node":        {481, "new: an exec-server as a node of a fleet"},
+	"internal/fleet":             {843, "new: what the parts of a fleet agree on, its nodes and placement"},
+	"internal/fleet/bus":         {361, "new: connections to a hub and what it keeps"},
+	"internal/fleet/gateway":     {1157, "new: clients of the exec-server's protocol on the nodes of a fleet"},
+	"internal/fleet/link":        {925, "new: connections of the exec-server's protocol over messages"},
+	"internal/fleet/node":        {521, "new: an exec-server as a node of a fleet"},
 }
 
 // TestBudgets counts the lines of every package.
