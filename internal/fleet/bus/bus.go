@@ -66,6 +66,7 @@ type Conn struct {
 	over    chan struct{} // closed when it is over for good
 	done    sync.Once
 	why     error // of the end; set before over is closed
+	refused error // set before the end that it brings
 	begin   time.Time
 
 	mu   sync.Mutex
@@ -143,11 +144,11 @@ func (c *Conn) dial(ctx context.Context, address string, o *Options) (err error)
 		nats.ClosedHandler(func(n *nats.Conn) { // also when credentials are refused twice
 			c.disconnected()
 			c.done.Do(func() {
-				c.why = n.LastError()
+				c.why = errors.Join(c.refused, n.LastError())
 				close(c.over)
 			})
 		}),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default one prints
+		nats.ErrorHandler(func(n *nats.Conn, _ *nats.Subscription, err error) { c.failed(n, err) }),
 	}
 	if o.Inbox != "" {
 		options = append(options, nats.CustomInboxPrefix(o.Inbox))
@@ -219,6 +220,15 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// failed ends a connection whose credentials count no more. Of other refusals the client of NATS counts two.
+func (c *Conn) failed(n *nats.Conn, err error) {
+	if errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrAccountAuthExpired) {
+		c.refused = err
+		n.Close()
+	}
 }
 
 // hooks are what OnCut was given.
