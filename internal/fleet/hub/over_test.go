@@ -13,7 +13,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 )
 
-// TestRemovedIsOver: a connection whose credentials are removed ends for good, so that its process can say so.
+// TestRemovedIsOver: a connection whose credentials are removed ends for good, so that its process can say
+// so.
 func TestRemovedIsOver(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "hub")
 	ctx := context.Background()
