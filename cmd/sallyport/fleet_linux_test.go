@@ -235,7 +235,7 @@ func (s *fleetSite) lists(t *testing.T, what string, flags ...string) []listed {
 // awaits waits until something is so.
 func awaits(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); !is(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not after %v: %s", patience, what)
 		}

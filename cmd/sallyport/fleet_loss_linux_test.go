@@ -124,7 +124,7 @@ func TestFleetOnce(t *testing.T) {
 				p.set(func() { p.deaf = true })
 				lost := make(chan error, 1)
 				go func() { lost <- c.starts("p", key, "echo "+key+" >>"+file+"; sleep 1") }()
-				time.Sleep(time.Duration(try) * 20 * time.Millisecond) // the start is somewhere on its way
+				<-time.After(time.Duration(try) * 20 * time.Millisecond) // the start is somewhere on its way
 				test.breaks(t, p, g)
 				p.set(func() { p.deaf = false })
 				if err := <-lost; err == nil {
@@ -309,11 +309,11 @@ func TestFleetPartition(t *testing.T) {
 	c.must("p", lasts(mark))
 	hold := func(d time.Duration) {
 		p.set(func() { p.held = true })
-		time.Sleep(d)
+		<-time.After(d)
 		p.set(func() { p.held = false })
 	}
 	hold(500 * time.Millisecond)
-	time.Sleep(2 * time.Second) // nothing happens
+	<-time.After(2 * time.Second) // nothing happens
 	if len(c.exits) > 0 || running(t, mark) == 0 {
 		t.Error("it ended after a short cut")
 	}
@@ -342,7 +342,7 @@ func TestFleetPartitionLong(t *testing.T) {
 	mark := fmt.Sprintf("partitioned-%d", os.Getpid())
 	c.must("p", lasts(mark))
 	p.set(func() { p.held = true })
-	time.Sleep(5 * time.Minute)
+	<-time.After(5 * time.Minute)
 	p.set(func() { p.held = false })
 	if e := c.ends("p"); !e.Lost {
 		t.Errorf("%+v", e)

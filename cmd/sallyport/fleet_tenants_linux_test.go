@@ -239,7 +239,7 @@ func TestFleetBackpressure(t *testing.T) {
 		close(stuck)
 	}
 	defer close(over)
-	time.Sleep(3 * time.Second) // everything that has room for bytes is full
+	<-time.After(3 * time.Second) // everything that has room for bytes is full
 	for i := range 20 {
 		id := fmt.Sprint("quick", i)
 		quick.must(id, "echo "+id)

@@ -64,7 +64,7 @@ func TestWatcherStopped(t *testing.T) {
 	r := newRegistry(t, conn)
 	r.Close() // the test looks
 	for conn.For() <= again {
-		time.Sleep(again - conn.For() + time.Millisecond)
+		<-time.After(again - conn.For() + time.Millisecond)
 	}
 	for _, test := range []struct {
 		name            string

@@ -155,7 +155,7 @@ func (g *Gateway) node(ctx context.Context, of *fleet.KeptSession) (fleet.Record
 }
 
 // open opens a link to a node. One that was declared lost just before is an *executor.LostError: nothing
-// would end the link, as nobody hears of that again.
+// would end the link, as no end hears of that again.
 func (g *Gateway) open(of *fleet.Record, o fleet.Opening) (*link.Link, error) {
 	l, err := g.client.Open(of.Address(), o)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestDrainAwaits(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- n.drain(t.Context(), link.Peer{}, fleet.Drain{DeadlineMs: maxDeadlineMs}) }()
 	for n.Record().State != fleet.Draining {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	leave, err := n.admit("s")
 	if err != nil {

@@ -52,11 +52,11 @@ const (
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
 	maxCodeLines = 132_730
 	// of one package; the observer says who sends and connects, and what is removed
-	maxRoomLines = 4_169
+	maxRoomLines = 4_187
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
-	maxWideLines     = 988
-	maxWideTestLines = 3851
+	maxWideLines     = 991
+	maxWideTestLines = 3872
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
