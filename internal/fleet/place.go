@@ -19,7 +19,7 @@ type Need struct {
 
 // placeTimes are how long a node may take to answer whether it has room: the next one is asked then, and each
 // one again when none has answered. One that has gone is known as lost only after a while.
-var placeTimes = []time.Duration{300 * time.Millisecond, 3 * time.Second}
+var placeTimes = []time.Duration{300 * time.Millisecond, 3 * time.Second, 10 * time.Second}
 
 // Place reserves a slot for a session on the node with most free slots of those that fit. Where there is none
 // it waits for so long: zero is not at all. The error is ErrNoSlot or ErrNoNode, or that of ctx.
@@ -39,6 +39,9 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 			continue
 		}
 		if err != nil {
+			if len(silent) > 0 {
+				err = fmt.Errorf("%w answers that would fit", ErrNoNode)
+			}
 			if wait <= 0 {
 				return Record{}, err
 			}

@@ -48,7 +48,8 @@ type Options struct {
 	Inbox string
 	// Timeout is how long a hub that is not there yet is tried; zero means for ever.
 	Timeout time.Duration
-	// Say is told every 10 seconds that there is no hub; nil does nothing.
+	// Say is told every 10 seconds that there is no hub, also later; nil does nothing. It may be called from
+	// another goroutine.
 	Say func(message string)
 }
 
@@ -65,8 +66,11 @@ type Conn struct {
 	since   atomic.Int64  // when it was connected last, in nanoseconds of the clock since the start; 0: it is not
 	over    chan struct{} // closed when it is over for good
 	done    sync.Once
-	why     error // of the end; set before over is closed
-	refused error // set before the end that it brings
+	why     error        // of the end; set before over is closed
+	say     func(string) // of Options
+	url     string
+	missing atomic.Bool // a goroutine says that there is no hub
+	refused error       // set before the end that it brings
 	begin   time.Time
 
 	mu   sync.Mutex
@@ -84,7 +88,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := CheckCreds(o.Creds); err != nil {
 		return nil, err
 	}
-	c := &Conn{id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
+	c := &Conn{say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
 	if c.account, err = accountOf(o.Creds); err != nil {
 		return nil, err
 	}
@@ -241,8 +245,28 @@ func (c *Conn) connected() {
 }
 
 func (c *Conn) disconnected() {
-	c.since.Store(0)
+	if c.since.Swap(0) != 0 && c.say != nil && c.missing.CompareAndSwap(false, true) {
+		go c.miss()
+	}
 	c.tell(func(h hooks) func() { return h.cut })
+}
+
+// miss says again and again that there is no hub any more, until there is one.
+func (c *Conn) miss() {
+	defer c.missing.Store(false)
+	ticker := time.NewTicker(sayTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-c.over:
+			return
+		}
+		if c.For() > 0 {
+			return
+		}
+		c.say(fmt.Sprintf("no hub at %s any more; trying again", c.url))
+	}
 }
 
 func (c *Conn) tell(which func(hooks) func()) {
@@ -322,7 +346,8 @@ func (c *Conn) Over() <-chan struct{} { return c.over }
 // Err returns why the connection is over.
 func (c *Conn) Err() error {
 	<-c.over
-	return fmt.Errorf("%w: %w", ErrCredentials, errors.Join(c.why))
+	return fmt.Errorf("%w: %w; --creds takes a file that sallyport fleet add-tenant or add-node has written",
+		ErrCredentials, errors.Join(c.why))
 }
 
 // Publish sends a message to those who have subscribed to the subject, which is at most once. It does not

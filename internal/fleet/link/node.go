@@ -16,9 +16,10 @@ const (
 	// the links of one.
 	pingInterval = 4 * time.Second
 	deadTime     = 15 * time.Second
-	// maxLinks and maxCalls are how many one account has at a node at once.
+	// maxLinks and maxCalls are how many one account has at a node at once; maxCall is how long a call may be.
 	maxLinks = 16384
-	maxCalls = 256
+	maxCalls = 4096
+	maxCall  = 8 << 10
 )
 
 // A Handler performs what clients of a node ask for. Its functions have goroutines of their own.
@@ -184,7 +185,7 @@ func (n *Node) remove(p Peer, channel uint64) {
 // call performs a call.
 func (n *Node) call(p Peer, f frame) {
 	n.mu.Lock()
-	fits := !n.closed && n.calls[p.Account] < maxCalls
+	fits := !n.closed && n.calls[p.Account] < maxCalls && len(f.body) <= maxCall
 	if fits {
 		n.calls[p.Account]++
 		n.work.Add(1)
