@@ -88,7 +88,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := CheckCreds(o.Creds); err != nil {
 		return nil, err
 	}
-	c := &Conn{say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(), cuts: make(map[int]hooks)}
+	c := &Conn{say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(),
+		cuts: make(map[int]hooks)}
 	if c.account, err = accountOf(o.Creds); err != nil {
 		return nil, err
 	}
@@ -193,7 +194,8 @@ func address(target string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil ||
 		u.Path != "" && u.Path != "/" {
-		return "", fmt.Errorf("invalid URL %q of a hub; use nats://HOST:PORT, and --creds for credentials", target)
+		return "", fmt.Errorf("invalid URL %q of a hub; use nats://HOST:PORT, and --creds for credentials",
+			target)
 	}
 	port := u.Port()
 	if port == "" {
@@ -324,7 +326,8 @@ func accountOf(creds string) (string, error) {
 			return cmp.Or(of.NATS.Account, of.Issuer), nil
 		}
 	}
-	return "", fmt.Errorf("%s has no credentials; sallyport fleet add-tenant and add-node write such files", creds)
+	return "", fmt.Errorf("%s has no credentials; sallyport fleet add-tenant and add-node write such files",
+		creds)
 }
 
 // Server is an ID of the hub, which changes when that is started again; empty while there is none.

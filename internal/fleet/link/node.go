@@ -16,7 +16,8 @@ const (
 	// the links of one.
 	pingInterval = 4 * time.Second
 	deadTime     = 15 * time.Second
-	// maxLinks and maxCalls are how many one account has at a node at once; maxCall is how long a call may be.
+	// maxLinks and maxCalls are how many one account has at a node at once; maxCall is how long a call may
+	// be.
 	maxLinks = 16384
 	maxCalls = 4096
 	maxCall  = 8 << 10
