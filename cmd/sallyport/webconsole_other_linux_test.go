@@ -87,7 +87,7 @@ func attackConsole(t *testing.T, address, dir string) {
 				_ = c.Close()
 				t.Errorf("%s is open", name)
 			}
-		case d.Type().IsRegular():
+		case d.Type().IsRegular() && filepath.Base(name) != "attack": // this program
 			text, _ := os.ReadFile(name)
 			texts = append(texts, string(text))
 		}
@@ -103,9 +103,15 @@ func attackConsole(t *testing.T, address, dir string) {
 			texts = append(texts, string(text))
 		}
 	}
+	tried := make(map[string]bool) // a wrong one takes a second
 	for _, word := range secretWords.FindAllString(strings.Join(texts, "\n"), -1) {
+		if tried[word] {
+			continue
+		}
+		tried[word] = true
 		if got := enter(t, address, word); got == http.StatusOK {
 			t.Errorf("a token that this user reads opens the console")
+			return
 		}
 	}
 	if got := enter(t, address, "guess"); got != http.StatusUnauthorized {
