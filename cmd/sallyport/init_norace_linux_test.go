@@ -26,6 +26,11 @@ var inits = map[string]string{
 	// Of MCP, and of nothing else: decision 0147.
 	"encoding/gob": "the SDK", "github.com/google/jsonschema-go/jsonschema": "the SDK",
 	"github.com/modelcontextprotocol/go-sdk/mcp": "the SDK",
+	// Of the fleet, and of nothing else: decision 0157.
+	"github.com/klauspost/compress/flate": "NATS", "github.com/klauspost/compress/s2": "NATS",
+	"github.com/nats-io/nkeys": "NATS", "github.com/nats-io/jwt/v2": "NATS", "github.com/nats-io/nats%2ego": "NATS",
+	"github.com/nats-io/nats.go/jetstream": "NATS", "net/http/pprof": "NATS",
+	"github.com/nats-io/nats-server/v2/server": "NATS",
 	// Of this test binary only.
 	"github.com/rogpeppe/go-internal/imports": "tests", "github.com/rogpeppe/go-internal/testscript": "tests",
 	"github.com/google/go-cmp/cmp": "tests", "github.com/google/go-cmp/cmp/internal/diff": "tests",

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -95,7 +96,9 @@ func (o *Options) listed(ctx context.Context, env *Env, method string, all any) 
 }
 
 // sessionID is an ID: a number, or in a fleet NODE-BOOT-NUMBER. It is not taken for a flag.
-var sessionID = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_-]{0,63}-[0-9]{1,20}-)?[0-9]{1,20}$`)
+var sessionID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_-]{0,63}-[0-9]{1,20}-)?[0-9]{1,20}$`)
+})
 
 // checkIDs refuses a list with an ID of another form: it stands in lines and in commands that are
 // suggested, and a server could write more there.
@@ -109,7 +112,7 @@ func checkIDs(runs []wire.ListedRun) error {
 }
 
 func checkID(id string) error {
-	if !sessionID.MatchString(id) {
+	if !sessionID().MatchString(id) {
 		return explain.NewError("the server sent the session ID %s, which is no number",
 			text.Word(shortened(id)))
 	}

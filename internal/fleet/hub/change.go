@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
+	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -22,12 +22,10 @@ type NameError struct{ Name, Why string }
 // Error returns one sentence with the name and the reason.
 func (e *NameError) Error() string { return text.Word(e.Name) + ": " + e.Why }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // CheckName returns a [*NameError] unless name may be that of a tenant or node.
 func CheckName(name string) error {
-	if !nameForm.MatchString(name) {
-		return &NameError{name, "a name has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -"}
+	if !bus.Token(name) {
+		return &NameError{name, "a name has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -, which is not the first one"}
 	}
 	return nil
 }
