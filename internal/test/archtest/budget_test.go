@@ -56,7 +56,7 @@ const (
 	// Lines over 110 columns are rows of tables and texts that cannot be broken. Those of tests are
 	// for the most part rows of tables, too.
 	maxWideLines     = 991
-	maxWideTestLines = 3872
+	maxWideTestLines = 3875
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
