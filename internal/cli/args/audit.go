@@ -288,7 +288,7 @@ func (a *Audit) keepOutput(r *explain.Record) error {
 		return nil
 	}
 	if log, err := a.open(); log == nil || err != nil {
-		return nil // nothing knows the run; keep says why
+		return nil //nolint:nilerr // nothing knows the run; keep says why
 	}
 	to, err := RunOutput(&a.set)
 	if err == nil {

@@ -58,7 +58,7 @@ func runGateway(ctx context.Context, env *Env, o *Options, _ []string) error {
 	defer stop()
 	conn, err := g.client.connect(ctx, env, "sallyport gateway", 0)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to end
+		return nil // it was told to end
 	}
 	if err != nil {
 		return err

@@ -86,7 +86,9 @@ func (o Options) reply(t *testing.T, query, token string, lines bool) string {
 		go func() { over <- Run(context.Background(), o) }()
 		t.Cleanup(func() {
 			_ = toServer.Close()
-			_ = <-over // the end of the input
+			if err := <-over; err != nil {
+				t.Logf("after the end of the input: %v", err)
+			}
 		})
 		speaks = wire.Lines(fromServer, toServer)
 	case lines:
