@@ -137,7 +137,10 @@ func (j *PolicyJudge) Rule(a Access) Ruling {
 // inProtected reports whether a path is a protected name, or lies in one: in settings that the user has
 // allowed since.
 func (j *PolicyJudge) inProtected(path string) bool {
-	for at := path; len(j.protected) > 0 && at != "/"; at = filepath.Dir(at) {
+	if len(j.protected) == 0 || !filepath.IsAbs(path) { // a path that is not known
+		return false
+	}
+	for at := path; at != "/"; at = filepath.Dir(at) {
 		if j.protected[at] {
 			return true
 		}

@@ -236,3 +236,13 @@ func TestMine(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownPath: a path that is not known, as of what was removed, is looked at once.
+func TestUnknownPath(t *testing.T) {
+	j := &PolicyJudge{protected: map[string]bool{"/w/.git": true}}
+	for path, want := range map[string]bool{"": false, "w": false, "/w": false, "/w/.git": true, "/w/.git/x/y": true} {
+		if got := j.inProtected(path); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
