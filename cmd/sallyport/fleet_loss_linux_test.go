@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -113,9 +112,8 @@ func TestFleetOnce(t *testing.T) {
 				g := s.gateway(t)
 				p := newFleetProxy(t, addressOf(g.first))
 				key := strings.ReplaceAll(t.Name(), " ", "-")
-				first, err := wire.Connect(t.Context(), wire.ClientTarget{Dial: func(ctx context.Context) (wire.Stream, error) {
-					return wire.Dial(ctx, "ws://"+p.Addr().String(), "", nil)
-				}}, wire.ClientOptions{Name: "test", Extensions: true, Resume: -1})
+				first, err := wire.Connect(t.Context(), wire.ClientTarget{URL: "ws://" + p.Addr().String()},
+					wire.ClientOptions{Name: "test", Extensions: true, Resume: -1})
 				if err != nil {
 					t.Fatal(err)
 				}

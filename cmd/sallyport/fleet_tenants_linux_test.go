@@ -213,7 +213,7 @@ func (s *stuckStream) Read() ([]byte, error) {
 	return s.Stream.Read()
 }
 
-// TestFleetBackpressure: clients that do not read hold up nobody else, and take no memory of the gateway
+// TestFleetBackpressure: clients that do not read hold up no other client, and take no memory of the gateway
 // beyond a bound.
 func TestFleetBackpressure(t *testing.T) {
 	t.Parallel()

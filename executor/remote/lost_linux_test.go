@@ -18,7 +18,8 @@ import (
 func isLost(err error) bool {
 	var failure *Error
 	return errors.As(err, &failure) && failure.Class == ClassTransport &&
-		errors.Is(err, executor.ErrEndUnknown) && errors.As(err, new(*executor.LostError)) && err.Error() == new(executor.LostError).Error()
+		errors.Is(err, executor.ErrEndUnknown) && errors.As(err, new(*executor.LostError)) &&
+		err.Error() == new(executor.LostError).Error()
 }
 
 // TestLost: the exit of a process whose machine was lost is no exit code, also when it was stopped, or its

@@ -122,7 +122,7 @@ func TestDeployedLines(t *testing.T) {
 }
 
 // TestCompose: the services are commands of the image that exist, who runs commands has what a sandbox needs,
-// and nobody else has; only the gateway is reached, from this machine.
+// and no other one has; only the gateway is reached, from this machine.
 func TestCompose(t *testing.T) {
 	all := documents(t, "compose.yaml")
 	services, _ := at(all[0], "services").(map[string]any)

@@ -350,7 +350,7 @@ func (r *Registry) keepLost(ctx context.Context, dead *entry) (left bool, err er
 		value, revision, err := r.kept.Get(ctx, dead.Name)
 		switch {
 		case errors.Is(err, bus.ErrNoKey) && dead.heard.IsZero() && !dead.Shared:
-			return true, nil // a node removes what is kept of it when it leaves
+			return true, nil // what was kept of it was removed with its tenant
 		case errors.Is(err, bus.ErrNoKey):
 			revision = 0
 		case err != nil:

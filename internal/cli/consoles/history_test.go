@@ -252,7 +252,7 @@ func TestHistoryRuns(t *testing.T) {
 	}
 }
 
-// TestHistoryOutput: what was kept of the output of a run is read in parts, whatever is kept from now on.
+// TestHistoryOutput: what was kept of the output of a run is read in parts, also when settings keep less now.
 func TestHistoryOutput(t *testing.T) {
 	env := testEnv(t)
 	h := &history{env: env}

@@ -8,11 +8,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/cli/args"
@@ -25,6 +23,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/run/durable"
 	"github.com/sallyport-dev/sallyport/internal/run/process"
 	"github.com/sallyport-dev/sallyport/internal/server/execserver"
+	"github.com/sallyport-dev/sallyport/internal/server/listen"
 	"github.com/sallyport-dev/sallyport/internal/settings/syntax"
 )
 
@@ -75,7 +74,7 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 	if err != nil {
 		return err
 	}
-	ctx, hurry, stop := ends(ctx)
+	ctx, hurry, stop := listen.Ends(ctx)
 	defer stop()
 	conn, err := n.client.connect(ctx, env, "sallyport node "+name, 0)
 	if ctx.Err() != nil {
@@ -122,34 +121,6 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 
 // leastSlots is the default where a machine has few processors: commands mostly wait.
 const leastSlots = 4
-
-// ends returns a context that ends with the first signal that asks for the end, and one that ends with the
-// next.
-func ends(ctx context.Context) (first, second context.Context, stop func()) {
-	first, end := context.WithCancel(ctx)
-	second, now := context.WithCancel(context.WithoutCancel(ctx))
-	arrived, over := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for {
-			select {
-			case <-arrived:
-			case <-over:
-				return
-			}
-			if first.Err() != nil {
-				now()
-			}
-			end()
-		}
-	}()
-	return first, second, func() {
-		signal.Stop(arrived)
-		close(over)
-		end()
-		now()
-	}
-}
 
 // protect has commands neither read nor change a file with credentials.
 func protect(s *execserver.Options, path string) error {

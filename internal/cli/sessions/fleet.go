@@ -41,12 +41,11 @@ func (o *Options) fleet(ctx context.Context, env *Env) (*fleetSite, error) {
 	if err != nil {
 		return nil, explain.NewError("%v", err)
 	}
-	b.Inbox = of.Inbox()
 	if o.target.CA != "" {
 		b.CA = absolute(env, o.target.CA)
 	}
 	s := new(fleetSite)
-	if s.conn, err = bus.Connect(ctx, b); err != nil {
+	if s.conn, err = of.Connect(ctx, b); err != nil {
 		return nil, explain.NewError("%v", err)
 	}
 	ready, cancel := context.WithTimeout(ctx, hubTime)

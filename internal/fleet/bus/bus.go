@@ -6,11 +6,9 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,8 +39,11 @@ const (
 type Options struct {
 	URL   string // nats://HOST[:PORT] or tls://HOST[:PORT]; the port is 4222 by default
 	Creds string // a file with credentials; empty for none
-	CA    string // a file with certificates (PEM) that sign the hub's; empty: those of the system
-	Name  string // told to the hub
+	// Account is the public key of the account that they are for, which is a part of subjects; empty without
+	// any.
+	Account string
+	CA      string // a file with certificates (PEM) that sign the hub's; empty: those of the system
+	Name    string // told to the hub
 	// Inbox is the first part of the subjects on which answers of the hub arrive; empty is _INBOX. A user
 	// that may not see the answers of others has one of its own.
 	Inbox string
@@ -88,11 +89,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := CheckCreds(o.Creds); err != nil {
 		return nil, err
 	}
-	c := &Conn{say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(),
+	c := &Conn{account: o.Account, say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(),
 		cuts: make(map[int]hooks)}
-	if c.account, err = accountOf(o.Creds); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var limit, say <-chan time.Time
@@ -297,38 +295,8 @@ func (c *Conn) OnCut(cut, back func()) (stop func()) {
 // ID is a random name of this connection, 22 characters that may be part of a subject.
 func (c *Conn) ID() string { return c.id }
 
-// Account is the public key of the account that the credentials are for, as they say; empty without any.
+// Account is that of the Options.
 func (c *Conn) Account() string { return c.account }
-
-// accountOf reads the account in a file with credentials: the issuer of the token, unless a signing key of
-// the account has signed it. The hub alone checks it.
-func accountOf(creds string) (string, error) {
-	if creds == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(creds)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the credentials: %w", err)
-	}
-	var of struct {
-		Issuer string `json:"iss"`
-		NATS   struct {
-			Account string `json:"issuer_account"`
-		} `json:"nats"`
-	}
-	for line := range strings.Lines(string(text)) {
-		parts := strings.Split(strings.TrimSpace(line), ".")
-		if len(parts) != 3 {
-			continue
-		}
-		claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-		if err == nil && json.Unmarshal(claims, &of) == nil && Token(cmp.Or(of.NATS.Account, of.Issuer)) {
-			return cmp.Or(of.NATS.Account, of.Issuer), nil
-		}
-	}
-	return "", fmt.Errorf("%s has no credentials; sallyport fleet add-tenant and add-node write such files",
-		creds)
-}
 
 // Server is an ID of the hub, which changes when that is started again; empty while there is none.
 func (c *Conn) Server() string { return c.nats.ConnectedServerId() }

@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -231,7 +230,7 @@ func (c *connection) initialize(m *wire.Message, data []byte) {
 		return
 	}
 	c.kept.Started, c.kept.Credential = time.Now().UnixMilli(), c.credential
-	c.is(newID())
+	c.is(wire.NewSessionID())
 	info, failure := c.info()
 	if failure == nil && !c.gateway.opts.Narrow { // a client of this process does not outlive it
 		failure = c.keep()
@@ -248,14 +247,6 @@ func (c *connection) is(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.id = id
-}
-
-// newID returns a random UUID, version 4, as exec-servers have for sessions.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // infoTime is how long a client that has no node yet waits for one that fits: less than its handshake may

@@ -71,7 +71,18 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 // the credential. Query may have label=KEY=VALUE, repeatedly.
 func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values) error {
 	c := newConnection(g, stream, credential)
+	g.mu.Lock()
+	closed := g.closed
+	if !closed {
+		g.connections[c] = struct{}{}
+		g.work.Add(1)
+		defer g.work.Done()
+	}
+	g.mu.Unlock()
 	defer c.finish()
+	if closed {
+		return wire.ErrServerEnded
+	}
 	labels, err := fleet.ParseLabels(query["label"])
 	if err != nil {
 		c.failed = &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
@@ -80,17 +91,6 @@ func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values)
 		labels = set(labels, key, value)
 	}
 	c.kept.Labels = labels
-	g.mu.Lock()
-	closed := g.closed
-	if !closed {
-		g.connections[c] = struct{}{}
-		g.work.Add(1)
-	}
-	g.mu.Unlock()
-	if closed {
-		return wire.ErrServerEnded
-	}
-	defer g.work.Done()
 	err = c.serve()
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -35,7 +35,8 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	h, err := hub.Start(context.WithoutCancel(t.Context()), hub.Options{Listen: "127.0.0.1:0", Store: filepath.Join(t.TempDir(), "hub")})
+	h, err := hub.Start(context.WithoutCancel(t.Context()),
+		hub.Options{Listen: "127.0.0.1:0", Store: filepath.Join(t.TempDir(), "hub")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,8 +130,13 @@ func (w *world) startHub() {
 	w.hub = h
 }
 
-func (w *world) connect(creds, inbox string) *bus.Conn {
-	c, err := bus.Connect(context.Background(), bus.Options{URL: w.hub.URL(), Creds: w.creds[creds], Inbox: inbox,
+func (w *world) connect(creds string) *bus.Conn {
+	of, err := hub.ReadCreds(w.creds[creds])
+	if err != nil {
+		w.t.Error(err)
+		return nil
+	}
+	c, err := of.Connect(context.Background(), bus.Options{URL: w.hub.URL(), Creds: w.creds[creds],
 		Timeout: time.Minute})
 	if err != nil {
 		w.t.Error(err)
@@ -140,7 +145,7 @@ func (w *world) connect(creds, inbox string) *bus.Conn {
 }
 
 func (w *world) startNode(name string) {
-	c := w.connect(name, "_INBOX."+name)
+	c := w.connect(name)
 	if c == nil {
 		return
 	}
@@ -155,7 +160,7 @@ func (w *world) startNode(name string) {
 }
 
 func (w *world) startGate(tenant string) {
-	c := w.connect(tenant, "")
+	c := w.connect(tenant)
 	if c == nil {
 		return
 	}

@@ -4,6 +4,8 @@
 package hub
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -25,14 +27,17 @@ type User struct {
 	Name   string
 	Node   bool // a node, and else a tenant
 	Shared bool // a node that serves every tenant
+	// Account is the public key of the account.
+	Account string
 }
 
-// Inbox is the bus.Options.Inbox for the connection of the user.
-func (u *User) Inbox() string {
-	if !u.Node {
-		return ""
+// Connect is [bus.Connect] for what the credentials of o are for.
+func (u *User) Connect(ctx context.Context, o bus.Options) (*bus.Conn, error) {
+	o.Account = u.Account
+	if u.Node { // it may not see the answers of others
+		o.Inbox = "_INBOX." + u.Name
 	}
-	return "_INBOX." + u.Name
+	return bus.Connect(ctx, o) //nolint:wrapcheck // it says what failed
 }
 
 // ReadCreds returns whom a file of credentials is for, as the file says: the hub alone checks signatures.
@@ -58,5 +63,6 @@ func ReadCreds(path string) (User, error) {
 		return User{}, fmt.Errorf("cannot use the credentials %s: %w; `sallyport fleet add-tenant` and "+
 			"`add-node` write such files", text.Word(path), err)
 	}
-	return User{c.Name, slices.Contains(c.Tags, nodeTag), slices.Contains(c.Tags, sharedTag)}, nil
+	return User{c.Name, slices.Contains(c.Tags, nodeTag), slices.Contains(c.Tags, sharedTag),
+		cmp.Or(c.IssuerAccount, c.Issuer)}, nil
 }

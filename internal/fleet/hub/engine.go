@@ -51,7 +51,8 @@ func startEngine(o *Options, s *store, address *net.TCPAddr, f *fleet) (*engine,
 	log := &logger{say: o.Say}
 	so := &server.Options{ServerName: "sallyport", Host: address.IP.String(), Port: address.Port,
 		NoSigs: true, NoLog: true, MaxPayload: maxPayload, MaxPending: maxPending,
-		WriteDeadline: writeDeadline, PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10, TLSTimeout: 10, TLSConfig: o.TLS,
+		WriteDeadline: writeDeadline, PingInterval: pingInterval, MaxPingsOut: maxPings, AuthTimeout: 10,
+		TLSTimeout: 10, TLSConfig: o.TLS,
 		JetStream: true, StoreDir: s.path, JetStreamMaxStore: o.MaxStore, DisableJetStreamBanner: true}
 	if so.Port == 0 {
 		so.Port = server.RANDOM_PORT

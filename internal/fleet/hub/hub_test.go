@@ -210,8 +210,8 @@ func TestAddAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestRemove: a removal closes the connections of the user at once, removes the credentials, and nobody else
-// notices.
+// TestRemove: a removal closes the connections of the user at once, removes the credentials, and no other
+// user notices.
 func TestRemove(t *testing.T) {
 	store := newStore(t)
 	h := start(t, Options{Store: store})
@@ -287,9 +287,12 @@ func TestRemove(t *testing.T) {
 
 // TestReadCreds: a file of credentials says whom it is for.
 func TestReadCreds(t *testing.T) {
-	creds := tenants(t, newStore(t), "a", "m@a", "n@")
-	for name, want := range map[string]User{"a": {Name: "a"}, "m": {Name: "m", Node: true},
-		"n": {Name: "n", Node: true, Shared: true}} {
+	store := newStore(t)
+	creds := tenants(t, store, "a", "m@a", "n@")
+	tenant, shared := accountOf(t, store, "a"), accountOf(t, store, sharedAccount)
+	for name, want := range map[string]User{"a": {Name: "a", Account: tenant},
+		"m": {Name: "m", Node: true, Account: tenant},
+		"n": {Name: "n", Node: true, Shared: true, Account: shared}} {
 		if got, err := ReadCreds(creds[name]); err != nil || got != want {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}

@@ -186,7 +186,7 @@ func forged(t *testing.T, accountSeed string, change func(*jwt.UserClaims)) stri
 	return path
 }
 
-// TestCredentialsRefused: credentials of another hub, expired ones, ones of a key that nobody knows and ones
+// TestCredentialsRefused: credentials of another hub, expired ones, ones of an unknown key and ones
 // whose secret key is another one are not let in.
 func TestCredentialsRefused(t *testing.T) {
 	store := newStore(t)

@@ -18,7 +18,8 @@ import (
 func TestRemovedIsOver(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "hub")
 	ctx := context.Background()
-	if _, err := AddTenant(ctx, store, "a"); err != nil {
+	tenant, err := AddTenant(ctx, store, "a")
+	if err != nil {
 		t.Fatal(err)
 	}
 	node, err := AddNode(ctx, store, "n", "a")
@@ -31,20 +32,18 @@ func TestRemovedIsOver(t *testing.T) {
 	}
 	defer h.Close()
 	for _, remove := range []struct {
-		what string
-		do   func() error
+		what, creds string
+		do          func() error
 	}{
-		{"node", func() error { return RemoveNode(ctx, store, "n") }},
-		{"tenant", func() error { return RemoveTenant(ctx, store, "a") }},
+		{"node", node, func() error { return RemoveNode(ctx, store, "n") }},
+		{"tenant", tenant, func() error { return RemoveTenant(ctx, store, "a") }},
 	} {
 		t.Run(remove.what, func(t *testing.T) {
-			inbox := ""
-			if remove.what == "node" {
-				inbox = "_INBOX.n"
-			} else if node = filepath.Join(store, "creds", "a.creds"); node == "" {
-				t.Fatal()
+			of, err := ReadCreds(remove.creds)
+			if err != nil {
+				t.Fatal(err)
 			}
-			c, err := bus.Connect(ctx, bus.Options{URL: h.URL(), Creds: node, Inbox: inbox, Name: "test"})
+			c, err := of.Connect(ctx, bus.Options{URL: h.URL(), Creds: remove.creds, Name: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,15 +22,19 @@ func accountOf(t *testing.T, store, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, id, err := keyOf(f.Tenants[f.tenant(name)].Seed)
+	of := f.Shared
+	if name != sharedAccount {
+		of = f.Tenants[f.tenant(name)]
+	}
+	_, id, err := keyOf(of.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-// TestSubjects: each message of the table arrives where it must, under the name that it has there, and nobody
-// else sees it.
+// TestSubjects: each message of the table arrives where it must, under the name that it has there, and at no
+// other place.
 func TestSubjects(t *testing.T) {
 	store := newStore(t)
 	h := start(t, Options{Store: store})

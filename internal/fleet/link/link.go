@@ -45,7 +45,8 @@ type Link struct {
 }
 
 func newLink(channel uint64, publish func(kind, []byte) error, window func() int, gone func()) *Link {
-	l := &Link{channel: channel, publish: publish, window: window, gone: sync.OnceFunc(gone), promised: firstCredit, limit: firstCredit}
+	l := &Link{channel: channel, publish: publish, window: window, gone: sync.OnceFunc(gone),
+		promised: firstCredit, limit: firstCredit}
 	l.changed.L = &l.mu
 	return l
 }

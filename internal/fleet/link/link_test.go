@@ -350,7 +350,7 @@ func TestCalls(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := c.Call(ctx, Address{Own, "nobody"}, "some", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.Call(ctx, Address{Own, "absent"}, "some", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	answers := make(chan Address, 1)

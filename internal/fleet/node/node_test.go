@@ -66,7 +66,8 @@ func TestOpenRefused(t *testing.T) {
 		{"a fenced epoch", fleet.Opening{Session: "a", Epoch: 1}, false},
 		{"the next one", fleet.Opening{Session: "b", Epoch: 2}, true},
 		{"a huge epoch", fleet.Opening{Session: "c", Epoch: 1<<64 - 1}, true},
-		{"a long credential", fleet.Opening{Session: "d", Epoch: 2, Credential: strings.Repeat("x", maxCredential+1)}, false},
+		{"a long credential", fleet.Opening{Session: "d", Epoch: 2,
+			Credential: strings.Repeat("x", maxCredential+1)}, false},
 	} {
 		l, err := c.Open(link.Address{Scope: link.Own, Node: "n1"}, test.o)
 		if err != nil {

@@ -6,9 +6,7 @@ package execserver
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -262,7 +260,7 @@ func (s *Server) leave() {
 
 // open makes a session for a connection.
 func (s *Server) open(c *connection) (*session, *wire.Error) {
-	ses := newSession(s, cmp.Or(c.opens, newSessionID()), c.credential)
+	ses := newSession(s, cmp.Or(c.opens, wire.NewSessionID()), c.credential)
 	ses.attach(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,14 +359,6 @@ func (s *Server) expire(ses *session) {
 	if detached {
 		s.retire(ses)
 	}
-}
-
-// newSessionID returns a random UUID, version 4.
-func newSessionID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // refuse returns the error for a request that does not fit the state of the server.

@@ -441,7 +441,8 @@ func TestDetachedGroups(t *testing.T) {
 		server.mu.Lock()
 		defer server.mu.Unlock()
 		if server.sessions[ids[0]] == nil || server.sessions[ids[6]] == nil || len(server.sessions) != 4 {
-			t.Errorf("%d sessions; that of the other group is there: %v", len(server.sessions), server.sessions[ids[0]] != nil)
+			t.Errorf("%d sessions; that of the other group is there: %v", len(server.sessions),
+				server.sessions[ids[0]] != nil)
 		}
 	})
 }

@@ -54,7 +54,8 @@ func TestDurable(t *testing.T) {
 			for id, text := range map[string]string{"ended": "echo a; echo b >&2; exit 3",
 				"runs": "echo c; sleep 300"} {
 				m := c.call("process/start", map[string]any{"processId": id,
-					"argv": []string{"/bin/sh", "-c", text}, "cwd": "file:///", "env": map[string]string{"PATH": "/usr/bin:/bin"}, "tty": false})
+					"argv": []string{"/bin/sh", "-c", text}, "cwd": "file:///", "tty": false,
+					"env": map[string]string{"PATH": "/usr/bin:/bin"}})
 				if m.Error != nil {
 					t.Fatalf("%+v", m.Error)
 				}

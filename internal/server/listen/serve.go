@@ -92,7 +92,7 @@ var errAddress = errors.New("use ws://IP:PORT, wss://IP:PORT, unix:///PATH, fd:/
 // know that, as Shutdown of the [Gateway] has it; a further signal ends the wait for them. An
 // error says why it could not serve.
 func Run(ctx context.Context, o Options) error {
-	ctx, hurry, stop := ends(ctx)
+	ctx, hurry, stop := Ends(ctx)
 	defer stop()
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE) // a client that has gone is an error of a write
@@ -144,9 +144,9 @@ func Run(ctx context.Context, o Options) error {
 	return serveHTTP(ctx, hurry, o, o.TLS.gate(gate), listener, url)
 }
 
-// ends returns a context that ends with parent or a signal which asks for the end of this process,
-// and one that ends with a signal after that.
-func ends(parent context.Context) (ctx, hurry context.Context, stop func()) {
+// Ends returns a context that ends with parent or a signal which asks for the end of this process,
+// and one that ends with a signal after that. Stop has signals count as before, and ends both.
+func Ends(parent context.Context) (ctx, hurry context.Context, stop func()) {
 	ctx, end := context.WithCancel(parent)
 	hurry, now := context.WithCancel(context.WithoutCancel(parent))
 	arrived, over := make(chan os.Signal, 2), make(chan struct{})

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -295,6 +296,14 @@ func (i *Initialize) Validate() error {
 		return errors.New("resumeSessionId and observeSessionId exclude each other")
 	}
 	return nil
+}
+
+// NewSessionID returns a random UUID, version 4.
+func NewSessionID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // InitializeResult is the result of initialize.

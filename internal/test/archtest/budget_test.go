@@ -104,7 +104,7 @@ var budgets = map[string]budget{
 	"internal/names/grants":      {3153, "home directories that are known, a table of names; one table of what runs later; what runs later in homes; a port of the loopback; new: hosts of package managers, by name; new: sockets of agents and Docker, graphics processors, by name; more editors and agents; many more names that programs run or obey later; more tools and copies; many more stores, those that variables name, secrets by content, and settings whose secrets are replaced, from internal/names/credentials"},
 	"internal/net/access":        {1532, "services of a host; servers of the command itself, failures; new: questions about hosts while commands run; one proxy for the commands of a shared sandbox; refused credentials; records of a network; published ports; names that are asked for without a network; the socket for datagrams; policies that change; connections that are led to the proxy, and names; new: the network of one command, and what it was refused; new: names of a command and the addresses that stand for them"},
 	"internal/linux/tasks":       {2670, "ports of the loopback, threads that read a terminal; which process has a socket; one address; new: rules of the kernel that redirect connections; which unix sockets commands of a shared sandbox have bound; new: addresses and sockets of commands, from internal/linux/observer, and sends on copies, from internal/linux/sockets"},
-	"internal/server/wire":       {2570, "starts with a key, machines that were lost; lists that wait for a change; the trace context"},
+	"internal/server/wire":       {2577, "starts with a key, machines that were lost; lists that wait for a change; the trace context"},
 	"internal/command/judge":     {745, "which program a name means, and what leaving lifts; the whole table of decisions as data, with a sentence for each row; new: what the rules decide about a run; the parts of a command are from internal/cli/explain"},
 	"internal/linux/launch":      {2604, "a script is printed without fmt"},
 	"internal/linux/limits":      {1644, "mounts that hang, and what others free; memory and times of a tree; files in memory, and deleted ones that are mapped; limits of a shared sandbox as a whole"},
@@ -131,7 +131,7 @@ var budgets = map[string]budget{
 	"internal/cli/sessions":      {3046, "commands and sessions of a fleet; the trace context of the caller; the console connects as they do; the trace context; the console connects as they do"},
 	"internal/cli/consoles":      {969, "output, number of runs; new: the command console and its methods"},
 	"internal/server/console":    {646, "new: the page, its secrets, the relay"},
-	"internal/fleet/hub":         {1043, "new: the NATS server of a fleet, its tenants and nodes"},
+	"internal/fleet/hub":         {1048, "new: the NATS server of a fleet, its tenants and nodes"},
 	"internal/cli/fleets":        {735, "the verbs of a fleet; new: the command fleet: the hub and who may use it"},
 	"internal/cli/audits":        {420, "new: the commands of the audit log, and why, from internal/cli"},
 	"internal/cli/recordings":    {178, "output of runs; the console lists recordings"},
@@ -163,7 +163,7 @@ var budgets = map[string]budget{
 	"internal/fleet":             {846, "new: what the parts of a fleet agree on, its nodes and placement"},
 	"internal/fleet/bus":         {425, "new: connections to a hub and what it keeps"},
 	"internal/fleet/gateway":     {1157, "new: clients of the exec-server's protocol on the nodes of a fleet"},
-	"internal/fleet/link":        {931, "new: connections of the exec-server's protocol over messages"},
+	"internal/fleet/link":        {932, "new: connections of the exec-server's protocol over messages"},
 	"internal/fleet/node":        {521, "new: an exec-server as a node of a fleet"},
 }
 
