@@ -282,9 +282,13 @@ func (w *world) command(tenant, key string) (end string, err error) {
 	out := ""
 	for {
 		var page wire.ReadResult
-		if err := c.Call(context.Background(), "process/read", map[string]any{"processId": key, "afterSeq": after,
+		if err := c.Repeat(context.Background(), "process/read", map[string]any{"processId": key, "afterSeq": after,
 			"waitMs": 1000}, &page); err != nil {
-			return "lost", nil // this client does not go on
+			// The session is one of a node that has left; all other ends are told.
+			if !strings.Contains(err.Error(), "unknown session") {
+				w.t.Errorf("%s: %v", key, err)
+			}
+			return "lost", nil
 		}
 		for _, chunk := range page.Chunks {
 			out += string(chunk.Chunk)
