@@ -400,8 +400,8 @@ function lost(why: Error): ConnectionError {
 
 // final reports whether an error of a connection or a handshake stays the same when it is tried again.
 function final(e: unknown): boolean {
-  // Attached: the server has not seen the end of the last connection yet.
-  if (e instanceof RequestError) return e.code !== codes.attached;
+  // Attached: the server has not seen the end of the last connection yet. System: it has trouble of its own.
+  if (e instanceof RequestError) return e.code !== codes.attached && e.code !== codes.system;
   if (e instanceof StatusError) return e.status < 500;
   return (
     e instanceof ProtocolError ||

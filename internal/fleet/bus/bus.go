@@ -107,13 +107,20 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	tries := make(chan error, 1)
 	var last error
 	for {
-		go func() { tries <- c.dial(ctx, address, &o) }()
+		go func() { tries <- c.dial(address, &o) }()
 		for waiting := true; waiting; {
 			select {
 			case last = <-tries:
 				waiting = false
 			case <-say:
 				o.Say(fmt.Sprintf("no hub at %s yet; trying again", address))
+			case <-ctx.Done():
+				go func() { // that of the last try
+					if <-tries == nil {
+						c.nats.Close()
+					}
+				}()
+				return nil, fmt.Errorf("no hub at %s: %w", address, context.Cause(ctx))
 			}
 		}
 		if last == nil {
@@ -135,12 +142,12 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 }
 
 // dial makes one attempt to connect.
-func (c *Conn) dial(ctx context.Context, address string, o *Options) (err error) {
+func (c *Conn) dial(address string, o *Options) (err error) {
 	options := []nats.Option{
 		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectWait/3, reconnectWait/3), nats.ReconnectBufSize(-1),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.NoEcho(),
-		nats.SetCustomDialer(dialer{ctx, net.Dialer{Timeout: dialTime}}),
+		nats.Timeout(dialTime),
 		nats.ConnectHandler(func(*nats.Conn) { c.connected() }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.connected() }),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { c.disconnected() }),
@@ -168,17 +175,6 @@ func (c *Conn) dial(ctx context.Context, address string, o *Options) (err error)
 	c.connected()
 	c.js, err = jetstream.New(c.nats)
 	return err //nolint:wrapcheck // no error without options
-}
-
-// A dialer connects until the context ends, and later ones, too.
-type dialer struct {
-	ctx context.Context
-	net.Dialer
-}
-
-// Dial implements the dialer of the client of NATS. What ends the first attempt does not end later ones.
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	return d.DialContext(context.WithoutCancel(d.ctx), network, address) //nolint:wrapcheck // see dial
 }
 
 // CheckURL returns what is wrong with the URL of a hub.

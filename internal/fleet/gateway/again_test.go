@@ -8,9 +8,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/fleet"
 	"github.com/sallyport-dev/sallyport/internal/fleet/gateway"
+	"github.com/sallyport-dev/sallyport/internal/fleet/node"
+	"github.com/sallyport-dev/sallyport/internal/server/execserver"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
 )
 
@@ -46,6 +51,51 @@ func TestBootOutlivesLeaving(t *testing.T) {
 		late.await("p")
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "x\n" {
+		t.Errorf("it ran as %q, %v", text, err)
+	}
+}
+
+// TestLeaving: a start with a key that a leaving node has performed is told as lost when the node has left, and
+// what was not performed anywhere goes to another node.
+func TestLeaving(t *testing.T) {
+	s := newSite(t)
+	file := filepath.Join(t.TempDir(), "runs")
+	n, err := node.Start(t.Context(), s.connect(), node.Options{Name: "n1", Slots: 4,
+		Server: execserver.Options{Environ: os.Environ(), Dir: t.TempDir(), Drain: time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.client(s.gateway(gateway.Options{}), nil)
+	if err := c.keyed("p", "once", file); err != nil {
+		t.Fatal(err)
+	}
+	c.await("p")
+	// A client that does not read has the node wait before it leaves.
+	lazy, _ := s.raw(s.gateway(gateway.Options{}), "")
+	if failure := lazy.call("process/start", map[string]any{"processId": "p", "argv": []string{"head", "-c", "8000000",
+		"/dev/zero"}, "cwd": "file:///", "env": map[string]string{"PATH": os.Getenv("PATH")}, "tty": false}, nil); failure != nil {
+		t.Fatal(failure)
+	}
+	lazy.read()
+	left := make(chan error, 1)
+	go func() { left <- n.Close(context.Background()) }()
+	for n.Record().State == fleet.Ready {
+		runtime.Gosched()
+	}
+	s.node("n2", 4, nil)
+	g := s.gateway(gateway.Options{})
+	if err := s.client(g, nil).keyed("p", "once", file); wire.RefusalOf(err).Reason != wire.ReasonLost {
+		t.Errorf("the start with the same key: %v", err)
+	}
+	other := s.client(g, nil)
+	if err := other.keyed("p", "twice", file); err != nil {
+		t.Error(err)
+	}
+	other.await("p")
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "x\nx\n" {
 		t.Errorf("it ran as %q, %v", text, err)
 	}
 }

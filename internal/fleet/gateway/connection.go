@@ -389,7 +389,9 @@ func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte)
 
 // leaveNode ends the link to a node that does not take the session, which then has the node of kept, or none.
 func (c *connection) leaveNode(why string, kept fleet.KeptSession) {
-	c.main.Cut(why)
+	if l := c.link(); l != nil {
+		l.Cut(why)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.main, c.kept = nil, kept

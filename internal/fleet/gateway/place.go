@@ -55,18 +55,29 @@ func (c *connection) place(starts bool, n fleet.Need) error {
 	if c.link() != nil {
 		return nil
 	}
-	var node fleet.Record
-	var err error
-	if starts {
-		node, err = c.gateway.registry.Place(c.life, c.id, n, c.gateway.opts.Queue)
-	} else {
-		node, err = c.gateway.registry.Choose(n)
+	for tries := 0; ; tries++ {
+		var node fleet.Record
+		var err error
+		if starts {
+			node, err = c.gateway.registry.Place(c.life, c.id, n, c.gateway.opts.Queue)
+		} else {
+			node, err = c.gateway.registry.Choose(n)
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // it says what failed
+		}
+		// One that has just gone has started nothing: another one may.
+		if err = c.settle(&node); !errors.Is(err, errGone) || tries == maxTries {
+			return err
+		}
 	}
-	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
-	}
-	return c.settle(&node)
 }
+
+// maxTries is how many nodes may go while a session is put on them.
+const maxTries = 3
+
+// errGone says that the node of a session went before the session was on it.
+var errGone = errors.New("the node has gone")
 
 // settle puts the session on a node: the hub is told, and the node makes the session.
 func (c *connection) settle(node *fleet.Record) error {
@@ -79,11 +90,15 @@ func (c *connection) settle(node *fleet.Record) error {
 	if failure := c.keep(); failure != nil {
 		return failure
 	}
-	if err := c.join(node, false); err != nil {
-		return err
+	err := c.join(node, false)
+	if err == nil {
+		err = c.greet()
 	}
-	if err := c.greet(); err != nil {
+	if err != nil {
 		c.leaveNode("the session is not used", before) // another node may take it
+		if refused := new(wire.Error); !errors.As(err, &refused) {
+			err = fmt.Errorf("%w: %w", errGone, err)
+		}
 		return fmt.Errorf("the node %s does not take the session: %w", node.Name, err)
 	}
 	if c.gateway.opts.Narrow {
@@ -169,6 +184,7 @@ func (c *connection) again(m *wire.Message, of *subject, start *fleet.KeptStart)
 	if c.link() != nil && c.kept.Node == start.Node && c.kept.Boot == start.Boot {
 		return false
 	}
+	changed := c.gateway.registry.Changed()
 	node, err := c.gateway.node(c.life, &fleet.KeptSession{Node: start.Node, Shared: start.Shared, Boot: start.Boot,
 		Epoch: start.Epoch})
 	lost := new(executor.LostError)
@@ -180,11 +196,14 @@ func (c *connection) again(m *wire.Message, of *subject, start *fleet.KeptStart)
 	case err != nil:
 		c.fail(m.ID, &wire.Error{Code: wire.CodeInternal, Message: err.Error()})
 	case c.link() == nil:
-		if err := c.settle(&node); err != nil {
-			c.fail(m.ID, placeFailure(err))
-			return true
+		err := c.settle(&node)
+		if errors.Is(err, errGone) && c.await(changed) { // whether it was lost or has left is about to be known
+			return c.again(m, of, start)
 		}
-		return false
+		if err != nil {
+			c.fail(m.ID, placeFailure(err))
+		}
+		return err != nil
 	case m.Method == "process/start":
 		data, _ := json.Marshal(map[string]string{"reason": "started", "session": start.Session})
 		c.fail(m.ID, &wire.Error{Code: wire.CodeInvalidRequest, Data: data,
@@ -193,4 +212,17 @@ func (c *connection) again(m *wire.Message, of *subject, start *fleet.KeptStart)
 		c.beside(m.ID, c.on(&node, m.Method, m.Params))
 	}
 	return true
+}
+
+// await waits until something changes, or a node must have answered. It reports whether something has.
+func (c *connection) await(changed <-chan struct{}) bool {
+	timer := time.NewTimer(nodeTime)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return true
+	case <-timer.C:
+	case <-c.life.Done():
+	}
+	return false
 }

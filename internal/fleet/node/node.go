@@ -305,9 +305,15 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 	// One that was kept is asked for without an epoch. One that comes after the fence of its epoch is lost to
 	// others.
 	stale := o.Epoch != 0 && (o.Epoch < n.record.Boot || o.Epoch <= n.fenced[p.Account])
+	leaving := n.leaving
 	n.mu.Unlock()
-	if stale {
+	switch {
+	case stale:
 		l.Cut("the session was lost with an earlier epoch of the node")
+		return
+	case leaving:
+		<-n.left // what has become of the session is known then
+		l.Cut("the node has left")
 		return
 	}
 	const moment = 500 * time.Millisecond

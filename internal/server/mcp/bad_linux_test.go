@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,7 +164,12 @@ func TestBadLines(t *testing.T) {
 			c.send(test.line)
 			c.send(ping)
 			var got []members
-			for line := c.next(); line != pong; line = c.next() {
+			for ponged := false; !ponged || len(got) < len(test.want); { // answers come in any order
+				line := c.next()
+				if line == pong {
+					ponged = true
+					continue
+				}
 				list := line
 				if !strings.HasPrefix(line, "[") {
 					list = "[" + line + "]"
@@ -188,6 +195,7 @@ func TestBadLines(t *testing.T) {
 					}
 				}
 			}
+			slices.SortFunc(got, func(a, b members) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			equal(t, "answers", got, test.want)
 		})
 	}

@@ -227,7 +227,7 @@ func TestCut(t *testing.T) {
 		_ = s.Write([]byte(`{"method":"n1","params":{}}`))
 		s.take("repeated")
 		s.take("once")
-	}, nil, nil, refuse(CodeAttached, "busy"), func(s *side) {
+	}, nil, nil, refuse(CodeAttached, "busy"), refuse(CodeInternal, "no hub"), func(s *side) {
 		if h := s.greet(); h.Resume != "s1" {
 			s.t.Errorf("%+v", h)
 		}

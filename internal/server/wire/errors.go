@@ -50,7 +50,9 @@ func final(err error) bool {
 	var malformed *MalformedError
 	switch {
 	case errors.As(err, &answer):
-		return answer.Code != CodeAttached // the server has not seen the end of the last connection yet
+		// The server has not seen the end of the last connection yet, or has trouble of its own, as a gateway
+		// without its hub.
+		return answer.Code != CodeAttached && answer.Code != CodeInternal
 	case errors.As(err, &status):
 		return status.Status < 500
 	}

@@ -53,7 +53,8 @@ def encode(message: dict[str, Any]) -> bytes:
 def final(error: BaseException) -> bool:
     """Report whether an error of a connection or a handshake stays the same when it is tried again."""
     if isinstance(error, RequestError):
-        return error.code != ATTACHED  # the server has not seen the end of the last connection yet
+        # The server has not seen the end of the last connection yet, or has trouble of its own.
+        return error.code not in (ATTACHED, SYSTEM)
     if isinstance(error, StatusError):
         return error.status < 500
     return isinstance(error, (ProtocolError, InvalidError, ClosedError)) or not isinstance(error, ConnectionError)
