@@ -64,6 +64,7 @@ func runGateway(ctx context.Context, env *Env, o *Options, _ []string) error {
 		return err
 	}
 	defer conn.Close()
+	defer collectLess()()
 	served, err := gateway.New(ctx, conn, gateway.Options{})
 	if err != nil {
 		return explain.NewError("%v", err)

@@ -101,6 +101,7 @@ func runHub(ctx context.Context, env *Env, o *Options, _ []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer collectLess()()
 	h, err := hub.Start(ctx, hub.Options{Listen: o.hub.listen, Store: o.directory(env), TLS: encryption,
 		Insecure: o.hub.insecure, Say: func(line string) { env.Say(line) }})
 	if err != nil {

@@ -96,6 +96,7 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 		return err
 	}
 	defer done()
+	defer collectLess()()
 	served, err := node.Start(ctx, conn, node.Options{Name: name, Labels: labels,
 		Slots: cmp.Or(n.slots, max(runtime.NumCPU(), leastSlots)), Level: level(ctx), Version: s.Version,
 		Shared: creds.Shared, Server: s})
