@@ -340,7 +340,7 @@ func TestFleetPartitionLong(t *testing.T) {
 	mark := fmt.Sprintf("partitioned-%d", os.Getpid())
 	c.must("p", lasts(mark))
 	p.set(func() { p.held = true })
-	<-time.After(5 * time.Minute)
+	<-time.After(time.Duration(testenv.Rounds(0, 300)) * time.Second)
 	p.set(func() { p.held = false })
 	if e := c.ends("p"); !e.Lost {
 		t.Errorf("%+v", e)
