@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -176,24 +177,26 @@ func (c *connection) all(ctx context.Context, method string, params json.RawMess
 	var mu sync.Mutex
 	whole, seen := make(map[string]json.RawMessage), make(versions)
 	lists := make(map[string]map[string]json.RawMessage)
+	var errs []error
 	var work sync.WaitGroup
 	for _, node := range c.gateway.registry.Nodes() {
 		if node.State == fleet.Lost {
 			continue
 		}
 		work.Go(func() {
-			var got map[string]json.RawMessage
-			result, err := c.on(&node, method, nil)(ctx)
-			text, _ := result.(json.RawMessage)
-			if err != nil || json.Unmarshal(text, &got) != nil {
-				return // it was lost meanwhile, or comes the next time
-			}
+			got, err := c.list(ctx, &node, method)
 			mu.Lock()
 			defer mu.Unlock()
-			lists[node.Name] = got
+			if got != nil {
+				lists[node.Name] = got
+			}
+			errs = append(errs, err)
 		})
 	}
 	work.Wait()
+	if err := errors.Join(errs...); err != nil { // what cannot be read is not empty
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		for member, value := range lists[name] {
 			if member == "version" {
@@ -215,6 +218,21 @@ func (c *connection) all(ctx context.Context, method string, params json.RawMess
 		whole["version"], _ = json.Marshal(seen.String()) // it always encodes
 	}
 	return whole, ctx.Err()
+}
+
+// list returns the list of a node. It has none if it was lost meanwhile, has left, or does not know the method.
+func (c *connection) list(ctx context.Context, node *fleet.Record, method string) (got map[string]json.RawMessage, err error) {
+	result, err := c.on(node, method, nil)(ctx)
+	if err == nil {
+		text, _ := result.(json.RawMessage)
+		err = json.Unmarshal(text, &got)
+	}
+	refused := new(wire.Error)
+	if now, alive := c.gateway.registry.Find(node.Name); err == nil || !alive || now.Boot != node.Boot ||
+		errors.As(err, &refused) && refused.Code == wire.CodeNoMethod {
+		return got, nil
+	}
+	return nil, fmt.Errorf("the node %s does not say what it has: %w", node.Name, err)
 }
 
 // join puts two lists, or two numbers, together.

@@ -96,6 +96,7 @@ func (c *connection) settle(node *fleet.Record) error {
 	}
 	if err != nil {
 		c.leaveNode("the session is not used", before) // another node may take it
+		_ = c.keep()                                   // what the hub keeps is written again with that
 		if refused := new(wire.Error); !errors.As(err, &refused) {
 			err = fmt.Errorf("%w: %w", errGone, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,26 @@ func TestNodeRefuses(t *testing.T) {
 		failure := c.call("process/start", map[string]any{"processId": "p", "argv": []string{"true"}}, nil)
 		if failure == nil {
 			t.Error("it was started")
+		}
+	}
+}
+
+// TestListRefused: a list is an error where a node that is alive does not say what it has.
+func TestListRefused(t *testing.T) {
+	s := newSite(t)
+	s.node("n1", 1, nil)
+	g := s.gateway(gateway.Options{})
+	c, _ := s.raw(g, "")
+	if failure := c.call("run/list", map[string]any{}, nil); failure != nil {
+		t.Errorf("of a node that performs no runs: %v", failure)
+	}
+	s.fake("n2", func(l *link.Link) { l.Cut("no") })
+	for _, ok := g.Registry().Find("n2"); !ok; _, ok = g.Registry().Find("n2") {
+		<-g.Registry().Changed()
+	}
+	for _, method := range []string{"run/list", "question/list", "stage/list", "sandbox/list"} {
+		if failure := c.call(method, map[string]any{}, nil); failure == nil || !strings.Contains(failure.Message, "n2") {
+			t.Errorf("%s: %v", method, failure)
 		}
 	}
 }
