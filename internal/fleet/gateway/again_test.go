@@ -55,8 +55,8 @@ func TestBootOutlivesLeaving(t *testing.T) {
 	}
 }
 
-// TestLeaving: a start with a key that a leaving node has performed is told as lost when the node has left, and
-// what was not performed anywhere goes to another node.
+// TestLeaving: a start with a key that a leaving node has performed is told as lost when the node has left,
+// and what was not performed anywhere goes to another node.
 func TestLeaving(t *testing.T) {
 	s := newSite(t)
 	file := filepath.Join(t.TempDir(), "runs")
@@ -72,8 +72,10 @@ func TestLeaving(t *testing.T) {
 	c.await("p")
 	// A client that does not read has the node wait before it leaves.
 	lazy, _ := s.raw(s.gateway(gateway.Options{}), "")
-	if failure := lazy.call("process/start", map[string]any{"processId": "p", "argv": []string{"head", "-c", "8000000",
-		"/dev/zero"}, "cwd": "file:///", "env": map[string]string{"PATH": os.Getenv("PATH")}, "tty": false}, nil); failure != nil {
+	failure := lazy.call("process/start", map[string]any{"processId": "p", "tty": false, "cwd": "file:///",
+		"argv": []string{"head", "-c", "8000000", "/dev/zero"},
+		"env":  map[string]string{"PATH": os.Getenv("PATH")}}, nil)
+	if failure != nil {
 		t.Fatal(failure)
 	}
 	lazy.read()

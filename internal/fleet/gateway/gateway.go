@@ -77,8 +77,10 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 	return g, nil
 }
 
-// like returns the whole record of a node that a session with these labels could be placed on. It waits for one.
-func (g *Gateway) like(ctx context.Context, labels map[string]string, wait time.Duration) (fleet.Record, error) {
+// like returns the whole record of a node that a session with these labels could be placed on. It waits for
+// one.
+func (g *Gateway) like(ctx context.Context, labels map[string]string, wait time.Duration,
+) (fleet.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
@@ -120,7 +122,8 @@ func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values)
 	}
 	c.kept.Labels = labels
 	err = c.serve()
-	if c.hello != nil && c.hello.Observe == "" && c.kept.Node == "" && !g.opts.Narrow { // it has started nothing
+	// One that has started nothing is forgotten.
+	if c.hello != nil && c.hello.Observe == "" && c.kept.Node == "" && !g.opts.Narrow {
 		if err == nil {
 			g.drop(c.id, &c.kept)
 		} else {
@@ -133,8 +136,8 @@ func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values)
 	return err
 }
 
-// drop has the hub forget a session that has started nothing, unless its record has changed: its client has ended
-// it, or was cut and has not come back anywhere.
+// drop has the hub forget a session that has started nothing, unless its record has changed: its client has
+// ended it, or was cut and has not come back anywhere.
 func (g *Gateway) drop(id string, kept *fleet.KeptSession) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
 	defer cancel()
@@ -148,7 +151,8 @@ func (g *Gateway) drop(id string, kept *fleet.KeptSession) {
 const (
 	// dropTime is how long forgetting a session may take.
 	dropTime = 5 * time.Second
-	// awayTime is how long a client that was cut may stay away if it has started nothing: longer than ours try.
+	// awayTime is how long a client that was cut may stay away if it has started nothing: longer than ours
+	// try.
 	awayTime = 2 * time.Minute
 )
 

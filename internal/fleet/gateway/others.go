@@ -220,8 +220,10 @@ func (c *connection) all(ctx context.Context, method string, params json.RawMess
 	return whole, ctx.Err()
 }
 
-// list returns the list of a node. It has none if it was lost meanwhile, has left, or does not know the method.
-func (c *connection) list(ctx context.Context, node *fleet.Record, method string) (got map[string]json.RawMessage, err error) {
+// list returns the list of a node. It has none if it was lost meanwhile, has left, or does not know the
+// method.
+func (c *connection) list(ctx context.Context, node *fleet.Record, method string,
+) (got map[string]json.RawMessage, err error) {
 	result, err := c.on(node, method, nil)(ctx)
 	if err == nil {
 		text, _ := result.(json.RawMessage)

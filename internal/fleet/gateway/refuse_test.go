@@ -79,7 +79,8 @@ func TestListRefused(t *testing.T) {
 		<-g.Registry().Changed()
 	}
 	for _, method := range []string{"run/list", "question/list", "stage/list", "sandbox/list"} {
-		if failure := c.call(method, map[string]any{}, nil); failure == nil || !strings.Contains(failure.Message, "n2") {
+		failure := c.call(method, map[string]any{}, nil)
+		if failure == nil || !strings.Contains(failure.Message, "n2") {
 			t.Errorf("%s: %v", method, failure)
 		}
 	}

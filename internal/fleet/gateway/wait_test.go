@@ -48,7 +48,9 @@ func TestFirstNode(t *testing.T) {
 
 // TestEndedOrLost: what ran on a node that has left and come back has ended; on one that died, it is lost.
 func TestEndedOrLost(t *testing.T) {
-	for name, want := range map[string]fleet.SessionState{"leaves": fleet.SessionEnded, "dies": fleet.SessionLost} {
+	for name, want := range map[string]fleet.SessionState{
+		"leaves": fleet.SessionEnded, "dies": fleet.SessionLost,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			n, conn := s.node("n1", 1, nil)
@@ -75,8 +77,8 @@ func TestEndedOrLost(t *testing.T) {
 	}
 }
 
-// TestForgotten: a session that has started nothing is forgotten when its client ends it, or was cut and has not
-// come back; one that another gateway has now is not.
+// TestForgotten: a session that has started nothing is forgotten when its client ends it, or was cut and has
+// not come back; one that another gateway has now is not.
 func TestForgotten(t *testing.T) {
 	s := newSite(t)
 	s.node("n1", 1, nil)
