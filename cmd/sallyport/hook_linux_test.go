@@ -88,10 +88,10 @@ func commandIn(t *testing.T, answer []byte) string {
 	}
 }
 
-// BenchmarkHook guards: the whole process of a hook's decision takes at most 0.3 of the time of node -e 0.
-// SALLYPORT_BENCH_PROGRAM names a program that was built as it is released.
-func BenchmarkHook(b *testing.B) {
-	node := testenv.NeedProgram(b, "node")
+// benchProgram returns a program that was built as it is released: that of SALLYPORT_BENCH_PROGRAM, or a new
+// one.
+func benchProgram(b *testing.B) string {
+	b.Helper()
 	program := os.Getenv("SALLYPORT_BENCH_PROGRAM")
 	if program == "" {
 		program = filepath.Join(b.TempDir(), "sallyport")
@@ -101,6 +101,13 @@ func BenchmarkHook(b *testing.B) {
 			b.Fatalf("%v: %s", err, out)
 		}
 	}
+	return program
+}
+
+// BenchmarkHook guards: the whole process of a hook's decision takes at most 0.3 of the time of node -e 0.
+func BenchmarkHook(b *testing.B) {
+	node := testenv.NeedProgram(b, "node")
+	program := benchProgram(b)
 	dir, home := b.TempDir(), b.TempDir()
 	event := `{"hook_event_name":"PreToolUse","tool_name":"Bash",` +
 		`"tool_input":{"command":"git status && go test ./... | tail -n 5"},"cwd":"` + dir + `"}`

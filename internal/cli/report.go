@@ -232,8 +232,8 @@ func (r *report) object(res *sallyport.Result) error {
 		done <- r.lines.close()
 	}()
 	// A reader that takes nothing, or little for long, keeps no one waiting.
-	const patience, longest = time.Second, 30 // times that
-	for taken, n := r.lines.taken.Load(), 0; ; n++ {
+	const patience, longest = 3 * time.Second, 10 // times that
+	for taken, n := r.lines.taken.Load(), 1; ; n++ {
 		select {
 		case err := <-done:
 			return err

@@ -6,7 +6,7 @@ package fleets
 import "runtime"
 
 // allowance is how much garbage a hub, a node or a gateway may keep beside what the collector allows anyway.
-const allowance = 64 << 20
+const allowance = 32 << 20
 
 // collectLess has the garbage collector run less often, until the caller calls the function that it returns.
 // What they carry is garbage at once, and what they hold is small: without it a third of their processor time

@@ -90,8 +90,6 @@ type client struct {
 	exits  chan wire.Exited
 	closed chan string
 	output map[string]string
-	counts bool // output is not kept
-	bytes  map[string]int
 }
 
 func (s *site) client(g *gateway.Gateway, query url.Values) *client {
@@ -115,7 +113,7 @@ func (s *site) over(dial func(context.Context) (wire.Stream, error)) *client {
 
 func (s *site) tryOver(dial func(context.Context) (wire.Stream, error)) (*client, error) {
 	c := &client{t: s.t, exits: make(chan wire.Exited, 1000), closed: make(chan string, 1000),
-		output: make(map[string]string), bytes: make(map[string]int), ended: make(map[string]wire.Exited),
+		output: make(map[string]string), ended: make(map[string]wire.Exited),
 		gone: make(map[string]bool)}
 	var err error
 	c.Client, err = wire.Connect(context.Background(), wire.ClientTarget{Dial: dial},
@@ -126,7 +124,11 @@ func (s *site) tryOver(dial func(context.Context) (wire.Stream, error)) (*client
 func (c *client) notify(method string, params json.RawMessage) {
 	switch method {
 	case wire.MethodOutput:
-		c.take(params)
+		var o wire.Output
+		_ = json.Unmarshal(params, &o) // the server's own
+		c.mu.Lock()
+		c.output[o.ProcessID] += string(o.Chunk.Chunk)
+		c.mu.Unlock()
 	case wire.MethodExited:
 		var e wire.Exited
 		_ = json.Unmarshal(params, &e)

@@ -9,11 +9,9 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/fleet/gateway"
 	"github.com/sallyport-dev/sallyport/internal/server/wire"
@@ -196,14 +194,4 @@ func (c *raw) call(method string, params, result any) *wire.Error {
 		}
 		return nil
 	}
-}
-
-var begin = time.Now()
-
-// now is the time in seconds.
-func now() float64 { return time.Since(begin).Seconds() }
-
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
 }

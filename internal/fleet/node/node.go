@@ -243,8 +243,12 @@ func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	free := n.free()
-	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free && n.reserved[r.Session] == nil &&
+	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free &&
 		fleet.Enforces(n.opts.Level, r.Level) && bus.Token(r.Session) && n.sessions[key(p, r.Session)] == nil
+	if t := n.reserved[r.Session]; t != nil && t.Stop() { // who asks has not waited for the answer
+		delete(n.reserved, r.Session)
+		ok = true
+	}
 	if ok {
 		var t *time.Timer
 		t = time.AfterFunc(reserveTime, func() {

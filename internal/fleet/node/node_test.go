@@ -117,3 +117,25 @@ func TestDrainAwaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReserveAgain: a session that has a slot already gets no second one, and is not refused: the answer to what
+// it asked before came late.
+func TestReserveAgain(t *testing.T) {
+	n, _ := start(t)
+	for range 3 {
+		if r := n.reserve(link.Peer{}, fleet.Reserve{Session: "s", Free: 1}); !r.OK || r.Record.Free != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := n.reserve(link.Peer{}, fleet.Reserve{Session: "t"}); r.OK {
+		t.Errorf("another session has the slot, too: %+v", r)
+	}
+	leave, err := n.admit("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	if _, err := n.admit("s"); err == nil {
+		t.Error("one slot is used twice")
+	}
+}

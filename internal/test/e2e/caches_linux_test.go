@@ -63,7 +63,7 @@ func BenchmarkCachedBuild(b *testing.B) {
 		"CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + cache, "GOMODCACHE=" + modules,
 	}
 	build := []string{goProgram, "build", "./..."}
-	if onlyOnce() {
+	if OnlyOnce() {
 		build[2] = "./sandbox"
 	}
 	outside := func() error {

@@ -85,7 +85,7 @@ func fillTree(b testing.TB, big string) {
 	b.Helper()
 	const files, every = 50, 40
 	directories := 2000
-	if onlyOnce() {
+	if OnlyOnce() {
 		directories = 200
 	}
 	for i := range directories {
@@ -121,7 +121,7 @@ func BenchmarkDenyGlob(b *testing.B) {
 	testenv.NeedUserNS(b)
 	ws := repository(b)
 	directories := 18_000
-	if onlyOnce() {
+	if OnlyOnce() {
 		directories = 1800
 	}
 	for i := range directories {

@@ -238,7 +238,7 @@ func BenchmarkObservedBuild(b *testing.B) {
 	rounds, packages := 1, "./sandbox" // a build takes half a minute, and one says little about the next
 	if more, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
 		rounds, packages = more, "./..."
-	} else if onlyOnce() {
+	} else if OnlyOnce() {
 		packages = "./internal/linux/rlimit"
 	}
 	pair(b, rounds, 0, ws, env, clean, goProgram, "build", packages)

@@ -18,7 +18,8 @@ type Variant struct {
 // onceEnv, if set, makes one round of all: the benchmarks work, and their figures say nothing.
 const onceEnv = "SALLYPORT_BENCH_ONCE"
 
-func onlyOnce() bool { return os.Getenv(onceEnv) != "" }
+// OnlyOnce reports whether benchmarks are to make one round.
+func OnlyOnce() bool { return os.Getenv(onceEnv) != "" }
 
 // Rounds runs every variant once per round, beginning with another one each
 // time, after one round that does not count. The result has a row per variant.
@@ -29,7 +30,7 @@ func Rounds(n int, variants []Variant) ([][]time.Duration, error) {
 // RoundsBetween does the same and calls between before each run, outside of what is
 // measured. Nil does nothing.
 func RoundsBetween(n int, variants []Variant, between func() error) ([][]time.Duration, error) {
-	if onlyOnce() {
+	if OnlyOnce() {
 		n = 1
 	}
 	times := make([][]time.Duration, len(variants))
