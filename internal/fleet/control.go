@@ -100,7 +100,7 @@ func (c *Control) state(k *KeptSession) SessionState {
 	}
 	// A node that is not heard, and is not declared lost yet, is lost to who asks.
 	lost, known := c.registry.IsLost(k.Node, k.Boot, k.Epoch)
-	if _, alive := c.registry.Find(k.Node); lost || known && !alive {
+	if _, alive := c.registry.Find(k.Node); known && !alive || lost && !c.registry.hasLeft(k) {
 		return SessionLost
 	}
 	return SessionEnded

@@ -183,6 +183,7 @@ type KeptSession struct {
 	Epoch      uint64            `json:"epoch,omitempty"`
 	Boot       uint64            `json:"boot,omitempty"`
 	Started    int64             `json:"started"`
+	Resumed    int               `json:"resumed,omitempty"` // how often, before it started anything
 	Credential string            `json:"credential,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 }

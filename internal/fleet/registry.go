@@ -446,6 +446,15 @@ func (r *Registry) IsLost(name string, boot, epoch uint64) (lost, known bool) {
 	return e.isLost(boot, epoch), true
 }
 
+// hasLeft reports whether the node of a session has left with it, and has come back. Of a shared node that is
+// not known: what it had in an account is kept there by those who declare it lost.
+func (r *Registry) hasLeft(k *KeptSession) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.nodes[k.Node]
+	return e != nil && !e.Shared && !k.Shared && k.Boot < e.Boot && k.Epoch > e.lost
+}
+
 // Close ends the watch.
 func (r *Registry) Close() {
 	r.end()

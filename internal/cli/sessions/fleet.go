@@ -49,7 +49,7 @@ func (o *Options) fleet(ctx context.Context, env *Env) (*fleetSite, error) {
 	if s.conn, err = of.Connect(ctx, b); err != nil {
 		return nil, explain.NewError("%v", err)
 	}
-	ready, cancel := context.WithTimeout(ctx, hubTime)
+	ready, cancel := context.WithTimeout(ctx, hubTime+o.target.Queue)
 	defer cancel()
 	s.gateway, err = gateway.New(ready, s.conn, gateway.Options{Queue: o.target.Queue, Labels: labels,
 		Narrow: o.narrow})

@@ -90,9 +90,9 @@ func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision 
 	return b.explain(key, err)
 }
 
-// Delete removes a key, which need not exist.
-func (b *Bucket) Delete(ctx context.Context, key string) error {
-	return b.explain(key, b.kv.Delete(ctx, key))
+// Delete removes a key that has not changed since a revision.
+func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
+	return b.explain(key, b.kv.Delete(ctx, key, jetstream.LastRevision(revision)))
 }
 
 // All calls each for all keys.

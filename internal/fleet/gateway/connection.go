@@ -85,8 +85,6 @@ func (c *connection) serve() error {
 		if errors.Is(err, io.EOF) {
 			if l := c.link(); l != nil {
 				_ = l.Close() // what was asked for before is performed
-			} else if c.kept.Node == "" && c.hello != nil {
-				c.drop()
 			}
 			return nil
 		}
@@ -255,20 +253,11 @@ const infoTime = 5 * time.Second
 
 // info returns what a client is told of its environment before it has a node: that of one which fits.
 func (c *connection) info() (json.RawMessage, *wire.Error) {
-	ctx, cancel := context.WithTimeout(c.life, infoTime)
-	defer cancel()
-	for {
-		changed := c.gateway.registry.Changed()
-		r, err := c.gateway.registry.Like(fleet.Need{Labels: c.kept.Labels})
-		if err == nil {
-			return r.Info, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, placeFailure(err)
-		}
+	r, err := c.gateway.like(c.life, c.kept.Labels, infoTime)
+	if err != nil {
+		return nil, placeFailure(err)
 	}
+	return r.Info, nil
 }
 
 // keep has the hub keep where the session is.
@@ -282,16 +271,6 @@ func (c *connection) keep() *wire.Error {
 	}
 	return nil
 }
-
-// drop has the hub forget a session that has started nothing, and whose client has ended it.
-func (c *connection) drop() {
-	ctx, cancel := context.WithTimeout(c.life, dropTime)
-	defer cancel()
-	_ = c.gateway.sessions.Delete(ctx, c.id) // the hub forgets it by itself
-}
-
-// dropTime is how long that may take.
-const dropTime = 5 * time.Second
 
 // refresh writes the record of the session again.
 func (c *connection) refresh() {
@@ -328,6 +307,10 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 	c.kept = kept
 	if kept.Node == "" {
 		info, failure := c.info()
+		if failure == nil && p.Observe == "" {
+			c.kept.Resumed++
+			failure = c.keep()
+		}
 		if failure == nil {
 			c.hello = p
 			c.answer(of, map[string]any{"sessionId": id, "environmentInfo": info})

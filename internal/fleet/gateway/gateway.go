@@ -12,6 +12,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -27,7 +28,8 @@ import (
 
 // Options say what a Gateway does.
 type Options struct {
-	// Queue is how long a session waits for a free slot; zero is not at all.
+	// Queue is how long a session waits for a free slot; zero is not at all. With Narrow it is also how long
+	// New waits for a node with the labels, and what is left of it is for the slot.
 	Queue time.Duration
 	// Labels are those that the node of each session must have, beside what the client asks for.
 	Labels map[string]string
@@ -43,6 +45,7 @@ type Gateway struct {
 	registry *fleet.Registry
 	sessions *bus.Bucket
 	starts   *bus.Bucket
+	away     time.Duration
 
 	mu          sync.Mutex
 	closed      bool
@@ -51,9 +54,9 @@ type Gateway struct {
 }
 
 // New returns a Gateway, which uses conn until Shutdown. It blocks until the nodes that are there have
-// answered.
+// answered. The error is fleet.ErrNoNode where a queue has ended without a node.
 func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error) {
-	g := &Gateway{opts: o, conn: conn, connections: make(map[*connection]struct{})}
+	g := &Gateway{opts: o, conn: conn, away: awayTime, connections: make(map[*connection]struct{})}
 	if g.sessions, g.starts, err = fleet.Buckets(ctx, conn); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
@@ -64,7 +67,32 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 		g.client.Close()
 		return nil, err //nolint:wrapcheck // likewise
 	}
+	if o.Narrow && o.Queue > 0 {
+		begin := time.Now()
+		if _, err = g.like(ctx, o.Labels, o.Queue); err != nil {
+			return nil, errors.Join(err, g.Shutdown(ctx))
+		}
+		g.opts.Queue -= min(time.Since(begin), o.Queue)
+	}
 	return g, nil
+}
+
+// like returns the whole record of a node that a session with these labels could be placed on. It waits for one.
+func (g *Gateway) like(ctx context.Context, labels map[string]string, wait time.Duration) (fleet.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		changed := g.registry.Changed()
+		r, err := g.registry.Like(fleet.Need{Labels: labels})
+		if err == nil {
+			return r, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return r, err //nolint:wrapcheck // it says what failed
+		}
+	}
 }
 
 // Serve speaks with one client until the connection ends, and closes the stream. Sessions and runs belong to
@@ -92,11 +120,37 @@ func (g *Gateway) Serve(stream wire.Stream, credential string, query url.Values)
 	}
 	c.kept.Labels = labels
 	err = c.serve()
+	if c.hello != nil && c.hello.Observe == "" && c.kept.Node == "" && !g.opts.Narrow { // it has started nothing
+		if err == nil {
+			g.drop(c.id, &c.kept)
+		} else {
+			time.AfterFunc(g.away, func() { g.drop(c.id, &c.kept) })
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.connections, c)
 	return err
 }
+
+// drop has the hub forget a session that has started nothing, unless its record has changed: its client has ended
+// it, or was cut and has not come back anywhere.
+func (g *Gateway) drop(id string, kept *fleet.KeptSession) {
+	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
+	defer cancel()
+	var now fleet.KeptSession
+	text, revision, err := g.sessions.Get(ctx, id)
+	if err == nil && json.Unmarshal(text, &now) == nil && now.Node == "" && now.Resumed == kept.Resumed {
+		_ = g.sessions.Delete(ctx, id, revision) // the hub forgets it by itself
+	}
+}
+
+const (
+	// dropTime is how long forgetting a session may take.
+	dropTime = 5 * time.Second
+	// awayTime is how long a client that was cut may stay away if it has started nothing: longer than ours try.
+	awayTime = 2 * time.Minute
+)
 
 func set(labels map[string]string, key, value string) map[string]string {
 	if labels == nil {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,14 +103,35 @@ type raw struct {
 	stream wire.Stream
 	last   int64
 	passed []*wire.Message // that came before the answer that was waited for
+	far    *breakable
+}
+
+// A breakable is a stream that can end without a proper end.
+type breakable struct {
+	wire.Stream
+	broken atomic.Bool
+}
+
+func (b *breakable) Read() ([]byte, error) {
+	text, err := b.Stream.Read()
+	if err != nil && b.broken.Load() {
+		err = errors.New("the connection is cut")
+	}
+	return text, err //nolint:wrapcheck // of the test
+}
+
+// cut ends the connection without a proper end.
+func (c *raw) cut() {
+	c.far.broken.Store(true)
+	_ = c.stream.Close()
 }
 
 // raw connects a client, which resumes a session unless that is empty.
 func (s *site) raw(g *gateway.Gateway, session string) (c *raw, hello wire.InitializeResult) {
 	s.t.Helper()
-	near, far := wire.Pipe()
-	go func() { _ = g.Serve(far, "", nil) }()
-	c = &raw{t: s.t, stream: near}
+	near, other := wire.Pipe()
+	c = &raw{t: s.t, stream: near, far: &breakable{Stream: other}}
+	go func() { _ = g.Serve(c.far, "", nil) }()
 	s.t.Cleanup(func() { _ = near.Close() })
 	params := map[string]any{"clientName": "raw", "extensionMethods": true}
 	if session != "" {

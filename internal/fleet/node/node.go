@@ -147,8 +147,11 @@ func (n *Node) register(ctx context.Context) error {
 		}
 		last := max(k.Boot, k.Lost, k.Record.Epoch)
 		n.record.Boot, n.record.Epoch = last+1, last+1
-		k.Boot, k.Lost, k.Record = last+1, last, n.record // what the last one had is lost
-		text, _ := json.Marshal(k)                        // it always encodes
+		if k.Record.State != fleet.Left {
+			k.Lost = last // what the last one had, which has not ended it
+		}
+		k.Boot, k.Record = last+1, n.record
+		text, _ := json.Marshal(k) // it always encodes
 		err = n.kept.Update(ctx, n.opts.Name, text, revision)
 		if !errors.Is(err, bus.ErrChanged) {
 			return err //nolint:wrapcheck // it says what failed
