@@ -32,6 +32,7 @@ const patience = 2 * time.Minute
 type fleetSite struct {
 	seat
 	root, store, url string
+	hubFlags         []string // more flags of the hub
 	hub              *fleetProcess
 }
 
@@ -77,7 +78,7 @@ func newFleet(t *testing.T, prepare func(*fleetSite)) *fleetSite {
 // startHub starts the hub at an address.
 func (s *fleetSite) startHub(t *testing.T, address string) {
 	t.Helper()
-	s.hub = s.start(t, "hub", "fleet", "hub", "--store", s.store, "--listen", address)
+	s.hub = s.start(t, "hub", append([]string{"fleet", "hub", "--store", s.store, "--listen", address}, s.hubFlags...)...)
 	s.url = s.hub.first
 }
 

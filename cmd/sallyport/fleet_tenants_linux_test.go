@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,5 +309,88 @@ func TestPeerFleet(t *testing.T) {
 	}
 	if len(s.lists(t, "sessions")) == 0 {
 		t.Error("no node had a session")
+	}
+}
+
+// asked is what a client of a gateway is told of questions.
+type asked struct {
+	Questions []struct {
+		RunID, Digest string
+		Request       struct{ ID string }
+	}
+	Approved []struct{ ID string }
+}
+
+// asks returns the questions that a client sees.
+func (c *fleetClient) asks() (list asked) {
+	c.t.Helper()
+	if err := c.Call(c.t.Context(), "question/list", nil, &list); err != nil {
+		c.t.Fatal(err)
+	}
+	return list
+}
+
+// TestFleetApprovalsOfTenants: a tenant neither sees, answers nor revokes the approvals of another one through
+// a gateway of its own, on a shared node as little as on one of the other's. A client of the same tenant does.
+func TestFleetApprovalsOfTenants(t *testing.T) {
+	t.Parallel()
+	testenv.NeedUserNS(t)
+	creds := make(map[string]string)
+	s := newFleet(t, func(s *fleetSite) {
+		for _, name := range []string{"x", "y"} {
+			creds[name] = s.adds(t, "tenant", name)
+			creds["n"+name] = s.adds(t, "node", "n"+name, "--tenant", name)
+		}
+		creds["all"] = s.adds(t, "node", "all")
+	})
+	for _, name := range []string{"nx", "ny", "all"} {
+		s.start(t, name, "fleet", "node", "--creds", creds[name], "--label", "name="+name)
+	}
+	gx, gy := s.gateway(t, "--creds", creds["x"]), s.gateway(t, "--creds", creds["y"])
+	for _, node := range []string{"all", "nx"} {
+		t.Run(node, func(t *testing.T) {
+			made := filepath.Join(s.work, "made-"+node)
+			run := testenv.StartTerminal(t, s.at(t, "client", "run", "--remote", gx.first+"?label=name="+node, "-C",
+				s.work, "-t=false", "-a", "untrusted", "--", "sh", "-c", "touch "+made+"; echo done; sleep 1000"), 80, 24)
+			run.Expect("deny .*> $")
+			x, y := connectTo(t, gx.first), connectTo(t, gy.first)
+			open := x.asks().Questions
+			if len(open) != 1 {
+				t.Fatalf("the tenant sees %+v", open)
+			}
+			q := open[0]
+			answer := map[string]any{"id": q.Request.ID, "digest": q.Digest, "decision": "approved_for_session"}
+			forget := map[string]any{"id": q.Request.ID}
+			y.unknowing("question/answer", answer)
+			y.unknowing("question/forget", forget)
+			if _, err := os.Stat(made); err == nil || len(x.asks().Questions) != 1 {
+				t.Errorf("another tenant has answered: %v", err)
+			}
+			if err := x.Call(t.Context(), "question/answer", answer, nil); err != nil {
+				t.Fatal(err)
+			}
+			run.Expect("done")
+			y.unknowing("question/forget", forget)
+			if approved := x.asks().Approved; len(approved) != 1 || approved[0].ID != q.Request.ID {
+				t.Errorf("%+v", approved)
+			}
+			if err := x.Call(t.Context(), "question/forget", forget, nil); err != nil {
+				t.Error(err)
+			}
+			s.prints(t, "kill", "--remote", gx.first, q.RunID)
+			run.Wait()
+		})
+	}
+}
+
+// unknowing makes a request about a question, which the server must not know, nor list any before.
+func (c *fleetClient) unknowing(method string, params map[string]any) {
+	c.t.Helper()
+	if list := c.asks(); len(list.Questions)+len(list.Approved) != 0 {
+		c.t.Errorf("another tenant sees %+v", list)
+	}
+	err := c.Call(c.t.Context(), method, params, nil)
+	if reason := wire.RefusalOf(err).Reason; reason != "unknownQuestion" {
+		c.t.Errorf("%s of another tenant: %v (%s)", method, err, reason)
 	}
 }

@@ -64,8 +64,12 @@ func TestKeptOutput(t *testing.T) {
 	if code := x.Wait(); code != 0 || len(kept()) != 4 {
 		t.Errorf("on a terminal: %d, %q", code, kept())
 	}
-	if out, code := s.answer(t, "run", "sh", "-c", "ls "+dir); !strings.Contains(out, dir) || code == 0 {
-		t.Errorf("a command sees the output of others: %d, %s", code, out)
+	for _, flags := range []string{"", "--ro " + s.home, "--rw " + s.home, "--net host --allow unix"} {
+		words := append(append([]string{"run", "-q"}, strings.Fields(flags)...), "--", "sh", "-c",
+			`cat "$0"/* || ls "$0" || touch "$0"/0`, dir)
+		if out, code := s.answer(t, words...); code == 0 || len(kept()) != 4 {
+			t.Errorf("%s: a command sees the output of others: %d, %s", flags, code, out)
+		}
 	}
 	if list, _ := s.answer(t, "why", "--list"); strings.Count(list, "\n") != 4 || len(kept()) != 4 {
 		t.Errorf("%d outputs, of the runs\n%s", len(kept()), list)

@@ -65,7 +65,7 @@ func (c *clientOptions) connect(ctx context.Context, env *Env, name string, wait
 	if url == "" {
 		return nil, explain.NewError("no hub was given; use --nats nats://HOST:PORT, which sallyport fleet hub prints")
 	}
-	o := bus.Options{URL: url, Creds: path, Name: name, Timeout: cmp.Or(c.timeout, wait),
+	o := bus.Options{URL: url, Creds: path, Name: name, Timeout: cmp.Or(c.timeout, wait), CAFlag: "--tls-ca",
 		Say: func(line string) { env.Say(line) }}
 	if c.ca != "" {
 		o.CA = args.Absolute(c.ca, env.Dir, env.Variable("HOME"))

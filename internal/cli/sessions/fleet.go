@@ -36,7 +36,8 @@ func (o *Options) fleet(ctx context.Context, env *Env) (*fleetSite, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bus.Options{URL: target, Name: "sallyport", Timeout: hubTime, Creds: credentials(env, &o.target)}
+	b := bus.Options{URL: target, Name: "sallyport", Timeout: hubTime, Creds: credentials(env, &o.target),
+		CAFlag: "--remote-tls-ca"}
 	of, err := hub.ReadCreds(b.Creds)
 	if err != nil {
 		return nil, explain.NewError("%v", err)

@@ -8,6 +8,8 @@ package bus
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -42,8 +44,11 @@ type Options struct {
 	// Account is the public key of the account that they are for, which is a part of subjects; empty without
 	// any.
 	Account string
-	CA      string // a file with certificates (PEM) that sign the hub's; empty: those of the system
-	Name    string // told to the hub
+	// CA is a file with certificates (PEM) that sign the hub's; empty: those of the system. With a CA, or
+	// tls://, a hub without TLS is refused; without both whoever is between can pose as such a hub.
+	CA     string
+	CAFlag string // the flag that CA is given by, for errors
+	Name   string // told to the hub
 	// Inbox is the first part of the subjects on which answers of the hub arrive; empty is _INBOX. A user
 	// that may not see the answers of others has one of its own.
 	Inbox string
@@ -56,6 +61,9 @@ type Options struct {
 
 // ErrCredentials says that the hub does not let these credentials in.
 var ErrCredentials = errors.New("the hub refuses these credentials")
+
+// ErrNotTrusted says that a hub does not prove who it is: its certificate is not trusted, or it has no TLS.
+var ErrNotTrusted = errors.New("the hub is not trusted")
 
 // A Conn is a connection to a hub, which is made again when it was cut. Make one with Connect. Its methods
 // may be called from several goroutines at once.
@@ -80,13 +88,14 @@ type Conn struct {
 }
 
 // Connect connects to a hub. It blocks until there is one, until ctx ends, or for Options.Timeout.
-// Credentials that are refused are ErrCredentials, and are not tried again.
+// Credentials that are refused are ErrCredentials, and a hub that is not trusted is ErrNotTrusted: these are
+// not tried again.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	address, err := address(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckCreds(o.Creds); err != nil {
+	if err := errors.Join(CheckCreds(o.Creds), o.checkCA()); err != nil {
 		return nil, err
 	}
 	c := &Conn{account: o.Account, say: o.Say, url: address, id: newID(), over: make(chan struct{}), begin: time.Now(),
@@ -126,9 +135,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		if last == nil {
 			return c, nil
 		}
-		if errors.Is(last, nats.ErrAuthorization) || errors.Is(last, nats.ErrAuthExpired) ||
-			errors.Is(last, nats.ErrAuthRevoked) {
-			return nil, fmt.Errorf("%w: %w", ErrCredentials, last)
+		if refused := o.refusal(address, last); refused != nil {
+			return nil, refused
 		}
 		pause := time.NewTimer(reconnectWait)
 		select {
@@ -139,6 +147,45 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			return nil, fmt.Errorf("no hub at %s: %w", address, errors.Join(context.Cause(ctx), last))
 		}
 	}
+}
+
+// refusal returns why an attempt failed that would fail again: the hub refuses this side, or this side the
+// hub. Nil is for other errors.
+func (o *Options) refusal(address string, err error) error {
+	untrusted := new(tls.CertificateVerificationError)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
+		errors.Is(err, nats.ErrAuthRevoked):
+		return fmt.Errorf("%w: %w", ErrCredentials, err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%w: there is no TLS at %s; start the hub with --tls-cert and --tls-key, or leave tls:// "+
+			"and %s out", ErrNotTrusted, address, o.CAFlag)
+	case !errors.As(err, &untrusted):
+		return nil
+	}
+	fix := "give the hub a certificate that is valid now"
+	if errors.As(err, new(x509.UnknownAuthorityError)) {
+		fix = "name the file with the certificate of its authority by " + o.CAFlag
+	} else if errors.As(err, new(x509.HostnameError)) {
+		fix = "use a name or an address of the hub that its certificate has"
+	}
+	return fmt.Errorf("%w: %s: %w; %s", ErrNotTrusted, address, untrusted, fix)
+}
+
+// checkCA returns why the file CA cannot be used.
+func (o *Options) checkCA() error {
+	if o.CA == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(o.CA)
+	if err != nil {
+		return fmt.Errorf("cannot read the certificates of %s: %w", o.CAFlag, err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		return fmt.Errorf("%s has no certificate in PEM form; %s names the certificate that signs the hub's",
+			o.CA, o.CAFlag)
+	}
+	return nil
 }
 
 // dial makes one attempt to connect.

@@ -35,8 +35,12 @@ func (s *Server) Files() []ServerFile {
 	}
 }
 
-// IsFleet reports whether the URL is that of the hub of a fleet, whose nodes are meant.
-func (s *Server) IsFleet() bool { return strings.HasPrefix(strings.ToLower(s.URL), "nats:") }
+// IsFleet reports whether the URL is that of the hub of a fleet, whose nodes are meant: nats://, or tls:// for
+// one that must have TLS.
+func (s *Server) IsFleet() bool {
+	scheme, _, _ := strings.Cut(s.URL, ":")
+	return strings.EqualFold(scheme, "nats") || strings.EqualFold(scheme, "tls")
+}
 
 // Check returns what is wrong with the flags together.
 func (s *Server) Check() error {

@@ -161,7 +161,7 @@ var budgets = map[string]budget{
 	"internal/linux/stage":       {1424, "what commands find at a path of a stage; what was synced; names of one file; new: stages: the store and the overlays of a run"},
 	"internal/cli/roff":          {55, "new: from internal/cli"},
 	"internal/fleet":             {852, "sessions of nodes that have left; new: what the parts of a fleet agree on, its nodes and placement"},
-	"internal/fleet/bus":         {425, "new: connections to a hub and what it keeps"},
+	"internal/fleet/bus":         {436, "new: connections to a hub and what it keeps; why a hub is not trusted"},
 	"internal/fleet/gateway":     {1228, "nodes that go while a session is put on them, lists that cannot be read, sessions that started nothing; new: clients of the exec-server's protocol on the nodes of a fleet"},
 	"internal/fleet/link":        {932, "new: connections of the exec-server's protocol over messages"},
 	"internal/fleet/node":        {529, "asked while it leaves; new: an exec-server as a node of a fleet"},
