@@ -21,9 +21,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// BenchmarkFleet guards what a hub, a node and a gateway add on one machine, against an exec-server of the same
-// program, both by WebSocket and by turns: a process takes at most twice as long from its start to its exit, and
-// 256 MiB of output come at least half as fast, as JSON and as binary messages.
+// BenchmarkFleet guards what a hub, a node and a gateway add on one machine, against an exec-server of the
+// same program, both by WebSocket and by turns: a process takes at most twice as long from its start to its
+// exit, and 256 MiB of output come at least half as fast, as JSON and as binary messages.
 func BenchmarkFleet(b *testing.B) {
 	program, store := benchProgram(b), filepath.Join(b.TempDir(), "hub")
 	hub := serves(b, program, "fleet", "hub", "--listen", "127.0.0.1:0", "--store", store)
@@ -121,8 +121,8 @@ func (c *counter) notify(method string, params json.RawMessage) {
 func (c *counter) run(length int) error {
 	c.last++
 	c.bytes = 0
-	err := c.Call(context.Background(), "process/start", map[string]any{"processId": strconv.Itoa(c.last), "tty": false,
-		"argv": []string{"head", "-c", strconv.Itoa(length), "/dev/zero"}, "cwd": wire.URI("/"),
+	err := c.Call(context.Background(), "process/start", map[string]any{"processId": strconv.Itoa(c.last),
+		"argv": []string{"head", "-c", strconv.Itoa(length), "/dev/zero"}, "cwd": wire.URI("/"), "tty": false,
 		"env": map[string]string{"PATH": "/usr/bin:/bin"}}, nil)
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ func newFleet(t *testing.T, prepare func(*fleetSite)) *fleetSite {
 // startHub starts the hub at an address.
 func (s *fleetSite) startHub(t *testing.T, address string) {
 	t.Helper()
-	s.hub = s.start(t, "hub", append([]string{"fleet", "hub", "--store", s.store, "--listen", address}, s.hubFlags...)...)
+	words := []string{"fleet", "hub", "--store", s.store, "--listen", address}
+	s.hub = s.start(t, "hub", append(words, s.hubFlags...)...)
 	s.url = s.hub.first
 }
 

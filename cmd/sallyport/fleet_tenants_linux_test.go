@@ -330,8 +330,9 @@ func (c *fleetClient) asks() (list asked) {
 	return list
 }
 
-// TestFleetApprovalsOfTenants: a tenant neither sees, answers nor revokes the approvals of another one through
-// a gateway of its own, on a shared node as little as on one of the other's. A client of the same tenant does.
+// TestFleetApprovalsOfTenants: a tenant neither sees, answers nor revokes the approvals of another one
+// through a gateway of its own, on a shared node as little as on one of the other's. A client of the same
+// tenant does.
 func TestFleetApprovalsOfTenants(t *testing.T) {
 	t.Parallel()
 	testenv.NeedUserNS(t)
@@ -359,7 +360,8 @@ func TestFleetApprovalsOfTenants(t *testing.T) {
 				t.Fatalf("the tenant sees %+v", open)
 			}
 			q := open[0]
-			answer := map[string]any{"id": q.Request.ID, "digest": q.Digest, "decision": "approved_for_session"}
+			answer := map[string]any{"id": q.Request.ID, "digest": q.Digest,
+		"decision": "approved_for_session"}
 			forget := map[string]any{"id": q.Request.ID}
 			y.unknowing("question/answer", answer)
 			y.unknowing("question/forget", forget)

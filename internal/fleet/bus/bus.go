@@ -45,7 +45,7 @@ type Options struct {
 	// any.
 	Account string
 	// CA is a file with certificates (PEM) that sign the hub's; empty: those of the system. With a CA, or
-	// tls://, a hub without TLS is refused; without both whoever is between can pose as such a hub.
+	// tls://, a hub without TLS is refused; without both a machine in between can pose as such a hub.
 	CA     string
 	CAFlag string // the flag that CA is given by, for errors
 	Name   string // told to the hub

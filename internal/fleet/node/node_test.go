@@ -118,8 +118,8 @@ func TestDrainAwaits(t *testing.T) {
 	}
 }
 
-// TestReserveAgain: a session that has a slot already gets no second one, and is not refused: the answer to what
-// it asked before came late.
+// TestReserveAgain: a session that has a slot already gets no second one, and is not refused: the answer to
+// what it asked before came late.
 func TestReserveAgain(t *testing.T) {
 	n, _ := start(t)
 	for range 3 {

@@ -35,8 +35,8 @@ func (s *Server) Files() []ServerFile {
 	}
 }
 
-// IsFleet reports whether the URL is that of the hub of a fleet, whose nodes are meant: nats://, or tls:// for
-// one that must have TLS.
+// IsFleet reports whether the URL is that of the hub of a fleet, whose nodes are meant: nats://, or tls://
+// for one that must have TLS.
 func (s *Server) IsFleet() bool {
 	scheme, _, _ := strings.Cut(s.URL, ":")
 	return strings.EqualFold(scheme, "nats") || strings.EqualFold(scheme, "tls")
