@@ -361,7 +361,7 @@ func TestFleetApprovalsOfTenants(t *testing.T) {
 			}
 			q := open[0]
 			answer := map[string]any{"id": q.Request.ID, "digest": q.Digest,
-		"decision": "approved_for_session"}
+				"decision": "approved_for_session"}
 			forget := map[string]any{"id": q.Request.ID}
 			y.unknowing("question/answer", answer)
 			y.unknowing("question/forget", forget)
