@@ -39,7 +39,14 @@ func (g *inspection) hideState(dirs, missing []string) error {
 		}
 	}
 	for _, d := range dirs {
-		g.hideDir(hostfacts.RealPath(d))
+		at := hostfacts.RealPath(d)
+		for path, rule := range g.rules {
+			if path != at && hostfacts.Below(path, at) && rule.Level != sandbox.LevelDeny {
+				return &executor.RootError{Path: path, Why: "lies in " + whyState + ", which no command may see",
+					Fix: "leave it out, and run the command in another directory"}
+			}
+		}
+		g.hideDir(at)
 	}
 	return nil
 }
