@@ -34,7 +34,7 @@ func NewControl(ctx context.Context, conn *bus.Conn) (c *Control, err error) {
 	if c.client, err = link.NewClient(conn, false); err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	if c.registry, err = NewRegistry(ctx, conn, c.client); err != nil {
+	if c.registry, err = NewRegistry(ctx, conn, c.client, true); err != nil {
 		c.client.Close()
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (c *Control) Kill(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	err = c.client.Call(ctx, node.Address(), MethodKill, Kill{id}, nil)
+	err = c.client.Call(ctx, node.Address(), MethodKill, Kill{Session: id}, nil)
 	if no := new(link.CallError); errors.As(err, &no) && no.Reason == "unknownSession" {
 		return nil // it has ended
 	}

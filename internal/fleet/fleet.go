@@ -131,6 +131,9 @@ type Reserved struct {
 // Kill ends a session.
 type Kill struct {
 	Session string `json:"session"`
+	// Unused has only a slot that is reserved for it be free again, and a session end that has neither a client
+	// nor anything that runs.
+	Unused bool `json:"unused,omitempty"`
 }
 
 // Drain asks a node to take no new sessions, and to leave when what runs has ended, or at the deadline.
@@ -172,8 +175,10 @@ type Opening struct {
 	Credential string `json:"credential,omitempty"`
 	// Epoch is that of the session; a node with another one refuses.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// TakesOver says that the client wants the session also if another connection has it.
+	// TakesOver says that the client wants the session also if another connection has it, and Observes that it
+	// leaves it to that.
 	TakesOver bool `json:"takesOver,omitempty"`
+	Observes  bool `json:"observes,omitempty"`
 }
 
 // KeptSession is what the hub keeps of a session.

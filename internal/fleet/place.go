@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/fleet/link"
 )
 
 // A Need is what a session needs of its node.
@@ -26,10 +28,18 @@ var placeTimes = []time.Duration{300 * time.Millisecond, 3 * time.Second, 10 * t
 //
 // The node decides. It is told how many slots were believed to be free, and refuses if it has fewer: so many
 // who place at once still find the emptiest one.
-func (r *Registry) Place(ctx context.Context, session string, need Need, wait time.Duration) (Record, error) {
+func (r *Registry) Place(ctx context.Context, session string, need Need, wait time.Duration,
+) (found Record, err error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	silent, round := make(map[string]bool), 0
+	unanswered := make(map[string]link.Address) // a slot may be reserved there
+	defer func() {
+		delete(unanswered, found.Name)
+		for _, a := range unanswered {
+			r.client.Tell(a, MethodKill, Kill{Session: session, Unused: true})
+		}
+	}()
 	for {
 		changed := r.Changed()
 		best, believed, err := r.best(need, silent)
@@ -64,8 +74,14 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 		switch {
 		case ctx.Err() != nil:
 			return Record{}, context.Cause(ctx)
+		case err != nil && r.conn.For() == 0: // it is not the node that does not answer
+			if err := r.conn.Await(ctx); err != nil {
+				return Record{}, err //nolint:wrapcheck // it says what failed
+			}
+			continue
 		case err != nil || got.Record.Name != best.Name || got.Record.Boot != best.Boot:
 			silent[best.Name] = true
+			unanswered[best.Name] = best.Address()
 			continue
 		}
 		got.Record.Shared = best.Shared

@@ -53,10 +53,10 @@ func (e *entry) alive() bool {
 	return (e.State == Ready || e.State == Draining) && e.Epoch > e.lost && !e.heard.IsZero()
 }
 
-// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are there
-// have answered, or were declared lost, at most some seconds. The caller must call Close before it closes the
-// others.
-func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Registry, error) {
+// NewRegistry returns a Registry of the nodes that conn's account can use. It blocks until all that are known
+// have answered, or were declared lost, at most some seconds, and with whole until each has been heard that
+// lives. The caller must call Close before it closes the others.
+func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client, whole bool) (*Registry, error) {
 	r := &Registry{conn: conn, client: client, nodes: make(map[string]*entry), changed: make(chan struct{})}
 	r.life, r.end = context.WithCancel(context.Background())
 	var err error
@@ -84,9 +84,16 @@ func NewRegistry(ctx context.Context, conn *bus.Conn, client *link.Client) (*Reg
 		}
 		r.stops = append(r.stops, stop)
 	}
+	heard := time.Now().Add(LifeInterval + LifeInterval/2)
 	if err := r.ask(ctx); err != nil {
 		r.Close()
 		return nil, err
+	}
+	if whole && conn.Account() != "" { // there may be shared nodes, of which nothing is kept here
+		select {
+		case <-time.After(time.Until(heard)):
+		case <-ctx.Done():
+		}
 	}
 	r.work.Go(r.watch)
 	return r, nil
@@ -153,13 +160,21 @@ func (r *Record) Life() []byte {
 
 // hear takes what a node says of itself.
 func (r *Registry) hear(subject string, data []byte) {
+	var of Record
+	if !ReadLife(data, &of) {
+		return
+	}
 	for _, scope := range []link.Scope{link.Own, link.Shared} {
-		var of Record
-		text, ok := bytes.CutPrefix(data, lifeMark)
-		if ok && json.Unmarshal(text, &of) == nil && bus.Token(of.Name) && subject == scope.Life(of.Name) {
-			r.take(link.Address{Scope: scope, Node: of.Name}, text)
+		if bus.Token(of.Name) && subject == scope.Life(of.Name) {
+			r.take(link.Address{Scope: scope, Node: of.Name}, data[len(lifeMark):])
 		}
 	}
+}
+
+// ReadLife reads what Life has made, and reports whether it is that.
+func ReadLife(data []byte, of *Record) bool {
+	text, ok := bytes.CutPrefix(data, lifeMark)
+	return ok && json.Unmarshal(text, of) == nil
 }
 
 // take takes a record of a node.
@@ -305,8 +320,8 @@ func (r *Registry) isDead(e *entry) bool {
 	switch {
 	case r.steady.IsZero() || connected == 0 || e.Epoch <= e.lost || r.only != "" && e.Name != r.only:
 		return false
-	case connected < again && !e.heard.IsZero() && e.heard.Before(time.Now().Add(-connected)):
-		return false // it may be on its way back, too
+	case connected < again && e.heard.Before(time.Now().Add(-connected)):
+		return false // it may be on its way back, too, or on its way here
 	}
 	since := e.heard
 	if since.Before(r.steady) {
@@ -320,11 +335,12 @@ func (r *Registry) declare(dead *entry) {
 	ctx, cancel := context.WithTimeout(r.life, Lease)
 	defer cancel()
 	left, err := r.keepLost(ctx, dead)
-	if err != nil {
-		return // at the next look
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err != nil { // at the next look; who waits for the node asks again meanwhile, and hears why
+		r.endLinks(dead.Address(), errNodeCut)
+		return
+	}
 	defer r.tell()
 	e := r.nodes[dead.Name]
 	switch {

@@ -46,7 +46,7 @@ func newRegistry(t *testing.T, conn *bus.Conn) *Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	r, err := NewRegistry(t.Context(), conn, client)
+	r, err := NewRegistry(t.Context(), conn, client, false)
 	if err != nil {
 		t.Fatal(err)
 	}

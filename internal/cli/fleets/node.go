@@ -114,6 +114,9 @@ func runNode(ctx context.Context, env *Env, o *Options, _ []string) (err error) 
 	select {
 	case <-ctx.Done():
 	case <-served.Left():
+		if err := served.Err(); err != nil {
+			return explain.NewError("%v", err)
+		}
 	case <-conn.Over():
 		return explain.NewError("%v", conn.Err())
 	}

@@ -48,46 +48,63 @@ func (c *Conn) Bucket(ctx context.Context, name string, keep time.Duration) (*Bu
 // Get returns a value, and its revision for Update. There is none: ErrNoKey. While there is no hub, or it
 // does not serve buckets yet, it blocks until ctx ends, at most for a time in which a hub is started again.
 func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	err = b.perform(ctx, func(ctx context.Context) error {
+		e, err := b.kv.Get(ctx, key)
+		if err == nil {
+			value, revision = e.Value(), e.Revision()
+		}
+		return err //nolint:wrapcheck // below
+	})
+	return value, revision, b.explain(key, err)
+}
+
+// perform asks the hub again and again while there is none, and where no answer comes, as when it was cut
+// meanwhile.
+func (b *Bucket) perform(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, hubTime)
 	defer cancel()
 	for {
-		e, err := b.kv.Get(ctx, key)
-		if err == nil {
-			return e.Value(), e.Revision(), nil
-		}
+		once, cancel := context.WithTimeout(ctx, tryTime)
+		err := ask(once)
+		cancel()
 		if !errors.Is(err, nats.ErrReconnectBufExceeded) && !errors.Is(err, nats.ErrDisconnected) &&
-			!errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrConnectionReconnecting) {
-			return nil, 0, b.explain(key, err)
+			!errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrConnectionReconnecting) &&
+			!errors.Is(err, context.DeadlineExceeded) {
+			return err
 		}
 		pause := time.NewTimer(reconnectWait)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, 0, b.explain(key, err)
+			return err
 		}
 	}
 }
 
-// hubTime is how long a hub may be away before who needs it hears of it.
-const hubTime = 20 * time.Second
+// hubTime is how long a hub may be away before who needs it hears of it, and tryTime how long an answer may take
+// before it is asked again.
+const hubTime, tryTime = 20 * time.Second, 3 * time.Second
 
 // Put writes a value whatever there is.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {
-	_, err := b.kv.Put(ctx, key, value)
-	return b.explain(key, err)
+	return b.explain(key, b.perform(ctx, func(ctx context.Context) error {
+		_, err := b.kv.Put(ctx, key, value)
+		return err //nolint:wrapcheck // explain does it
+	}))
 }
 
 // Update writes a value if that of a revision is still there, and else is ErrChanged. The revision 0 is that
-// of a key that does not exist.
+// of a key that does not exist. After an answer that did not come, what this has written itself is a change, too.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) error {
-	var err error
-	if revision == 0 {
-		_, err = b.kv.Create(ctx, key, value)
-	} else {
-		_, err = b.kv.Update(ctx, key, value, revision)
-	}
-	return b.explain(key, err)
+	return b.explain(key, b.perform(ctx, func(ctx context.Context) (err error) {
+		if revision == 0 {
+			_, err = b.kv.Create(ctx, key, value)
+		} else {
+			_, err = b.kv.Update(ctx, key, value, revision)
+		}
+		return err //nolint:wrapcheck // explain does it
+	}))
 }
 
 // Delete removes a key that has not changed since a revision.

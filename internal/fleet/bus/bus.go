@@ -78,8 +78,9 @@ type Conn struct {
 	why     error        // of the end; set before over is closed
 	say     func(string) // of Options
 	url     string
-	missing atomic.Bool // a goroutine says that there is no hub
-	refused error       // set before the end that it brings
+	missing atomic.Bool           // a goroutine says that there is no hub
+	failure atomic.Pointer[error] // of the last attempt to connect again
+	refused error                 // set before the end that it brings
 	begin   time.Time
 
 	mu   sync.Mutex
@@ -122,7 +123,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			case last = <-tries:
 				waiting = false
 			case <-say:
-				o.Say(fmt.Sprintf("no hub at %s yet; trying again", address))
+				o.Say(fmt.Sprintf("no hub at %s yet%s; trying again", address, because(last)))
 			case <-ctx.Done():
 				go func() { // that of the last try
 					if <-tries == nil {
@@ -147,6 +148,14 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			return nil, fmt.Errorf("no hub at %s: %w", address, errors.Join(context.Cause(ctx), last))
 		}
 	}
+}
+
+// because is why an attempt failed, in brackets; nil is not known.
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " (" + err.Error() + ")"
 }
 
 // refusal returns why an attempt failed that would fail again: the hub refuses this side, or this side the
@@ -197,6 +206,7 @@ func (c *Conn) dial(address string, o *Options) (err error) {
 		nats.Timeout(dialTime),
 		nats.ConnectHandler(func(*nats.Conn) { c.connected() }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.connected() }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.failure.Store(&err) }),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { c.disconnected() }),
 		nats.ClosedHandler(func(n *nats.Conn) { // also when credentials are refused twice
 			c.disconnected()
@@ -308,7 +318,11 @@ func (c *Conn) miss() {
 		if c.For() > 0 {
 			return
 		}
-		c.say(fmt.Sprintf("no hub at %s any more; trying again", c.url))
+		var why error
+		if failure := c.failure.Load(); failure != nil {
+			why = *failure
+		}
+		c.say(fmt.Sprintf("no hub at %s any more%s; trying again", c.url, because(why)))
 	}
 }
 
@@ -351,6 +365,31 @@ func (c *Conn) For() time.Duration {
 		return 0
 	}
 	return max(time.Since(c.begin)-time.Duration(since), 1)
+}
+
+// Await waits until there is a hub, as long as Get does.
+func (c *Conn) Await(ctx context.Context) error {
+	back := make(chan struct{}, 1)
+	defer c.OnCut(func() {}, func() {
+		select {
+		case back <- struct{}{}:
+		default:
+		}
+	})()
+	timer := time.NewTimer(hubTime)
+	defer timer.Stop()
+	for c.For() == 0 {
+		select {
+		case <-back:
+		case <-timer.C:
+			return fmt.Errorf("the hub at %s is away", c.url)
+		case <-c.over:
+			return c.Err()
+		case <-ctx.Done():
+			return fmt.Errorf("the hub at %s is away: %w", c.url, context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // Over is closed when the connection has ended for good: by Close, or since the hub refuses the credentials,

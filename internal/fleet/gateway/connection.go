@@ -334,7 +334,7 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 		return unknown
 	}
 	if err == nil {
-		err = c.join(&node, p.TakeOver)
+		err = c.join(&node, fleet.Opening{TakesOver: p.TakeOver, Observes: p.Observe != ""})
 	}
 	if errors.As(err, new(*executor.LostError)) { // just now
 		return c.resume(p, id, of, data)
@@ -354,7 +354,8 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte) bool {
 	kept := c.kept
 	c.kept.Boot, c.kept.Epoch = 0, 0
-	if err := c.join(node, p.TakeOver); err != nil {
+	err := c.join(node, fleet.Opening{TakesOver: p.TakeOver, Observes: p.Observe != ""})
+	if err != nil {
 		c.kept = kept
 		return false
 	}
@@ -364,6 +365,7 @@ func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte)
 		return false
 	}
 	c.hello = p
+	c.kept.Boot, c.kept.Epoch = node.Boot, node.Epoch
 	c.send(text, nil)
 	l := c.link()
 	c.work.Go(func() { c.pump(l) })
@@ -380,10 +382,10 @@ func (c *connection) leaveNode(why string, kept fleet.KeptSession) {
 	c.main, c.kept = nil, kept
 }
 
-// join opens the link to the node of the session. What it sends is not read yet.
-func (c *connection) join(node *fleet.Record, takesOver bool) error {
-	l, err := c.gateway.open(node, fleet.Opening{Session: c.id, Credential: c.credential, Epoch: c.kept.Epoch,
-		TakesOver: takesOver})
+// join opens the link to the node of the session, as o says. What it sends is not read yet.
+func (c *connection) join(node *fleet.Record, o fleet.Opening) error {
+	o.Session, o.Credential, o.Epoch = c.id, c.credential, c.kept.Epoch
+	l, err := c.gateway.open(node, o)
 	if err != nil {
 		return err
 	}
@@ -423,6 +425,10 @@ func (c *connection) request(m *wire.Message, data []byte) {
 		}
 	case !placed && m.Method == "environment/status":
 		c.answer(m.ID, map[string]string{"status": "ready"})
+	case !placed && c.hello.Observe != "" && m.Method == "process/list":
+		c.answer(m.ID, map[string]any{"processes": []any{}})
+	case !placed && c.hello.Observe != "":
+		c.fail(m.ID, refuse("the session that is observed has started nothing yet"))
 	default:
 		c.start(m, data, of)
 	}

@@ -63,7 +63,7 @@ func New(ctx context.Context, conn *bus.Conn, o Options) (_ *Gateway, err error)
 	if g.client, err = link.NewClient(conn, false); err != nil {
 		return nil, err //nolint:wrapcheck // likewise
 	}
-	if g.registry, err = fleet.NewRegistry(ctx, conn, g.client); err != nil {
+	if g.registry, err = fleet.NewRegistry(ctx, conn, g.client, !o.Narrow); err != nil {
 		g.client.Close()
 		return nil, err //nolint:wrapcheck // likewise
 	}

@@ -88,9 +88,10 @@ func (c *connection) settle(node *fleet.Record) error {
 	c.kept = kept
 	c.mu.Unlock()
 	if failure := c.keep(); failure != nil {
+		c.leaveNode("", before)
 		return failure
 	}
-	err := c.join(node, false)
+	err := c.join(node, fleet.Opening{})
 	if err == nil {
 		err = c.greet()
 	}
@@ -100,6 +101,8 @@ func (c *connection) settle(node *fleet.Record) error {
 		if refused := new(wire.Error); !errors.As(err, &refused) {
 			err = fmt.Errorf("%w: %w", errGone, err)
 		}
+		// It may have the session nevertheless, or a slot for it.
+		c.gateway.client.Tell(node.Address(), fleet.MethodKill, fleet.Kill{Session: c.id, Unused: true})
 		return fmt.Errorf("the node %s does not take the session: %w", node.Name, err)
 	}
 	if c.gateway.opts.Narrow {

@@ -18,7 +18,10 @@ import (
 
 // fake begins a node whose links open serves, and which has a slot for everybody. It lives until the test
 // ends.
-func (s *site) fake(name string, open func(*link.Link)) {
+func (s *site) fake(name string, open func(*link.Link)) { s.late(0, name, open) }
+
+// late is fake for one whose answers take a time.
+func (s *site) late(by time.Duration, name string, open func(*link.Link)) {
 	s.t.Helper()
 	conn := s.connect()
 	of := fleet.Record{Name: name, State: fleet.Ready, Slots: 9, Free: 9, Boot: 1, Epoch: 1, Instance: "x",
@@ -26,6 +29,7 @@ func (s *site) fake(name string, open func(*link.Link)) {
 	n, err := link.NewNode(conn, link.Own, name, link.Handler{
 		Open: func(_ link.Peer, _ json.RawMessage, l *link.Link) { open(l) },
 		Call: func(_ context.Context, _ link.Peer, method string, _ json.RawMessage) (any, error) {
+			<-time.After(by)
 			switch method {
 			case fleet.MethodRecord:
 				return of, nil

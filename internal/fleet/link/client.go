@@ -229,6 +229,14 @@ func (c *Client) Call(ctx context.Context, to Address, method string, params, re
 	}
 }
 
+// Tell calls a node without waiting for an answer.
+func (c *Client) Tell(to Address, method string, params any) {
+	number, err := c.request(c.up(to), method, params, func(Address, answer) {})
+	if err == nil { // else it does not hear it, as it may not in any case
+		c.remove(number)
+	}
+}
+
 // Ask calls all nodes of a scope, and has each called with what they answer, until stop.
 func (c *Client) Ask(scope Scope, method string, params any, each func(Address, json.RawMessage)) (stop func(), err error) {
 	number, err := c.request(scope.subject("ask", c.transport.ID()), method, params,

@@ -44,7 +44,7 @@ func (n *Node) call(ctx context.Context, p link.Peer, method string, params json
 	case fleet.MethodReserve:
 		return perform(params, func(r fleet.Reserve) (any, error) { return n.reserve(p, r), nil })
 	case fleet.MethodKill:
-		return perform(params, func(k fleet.Kill) (any, error) { return struct{}{}, n.kill(p, k.Session) })
+		return perform(params, func(k fleet.Kill) (any, error) { return struct{}{}, n.kill(p, k) })
 	case fleet.MethodFence:
 		return perform(params, func(f fleet.Fence) (any, error) { return n.fence(p, f.Epoch) })
 	case fleet.MethodDrain:
@@ -85,15 +85,23 @@ func (n *Node) list(p link.Peer) []fleet.Session {
 }
 
 // kill ends a session of an account.
-func (n *Node) kill(p link.Peer, id string) error {
+func (n *Node) kill(p link.Peer, k fleet.Kill) error {
+	err := error(errUnknown)
+	n.mu.Lock()
+	if t := n.reserved[k.Session]; t != nil && t.Stop() {
+		delete(n.reserved, k.Session)
+		n.changed()
+		err = nil
+	}
+	n.mu.Unlock()
 	for _, s := range n.server.Sessions() {
-		if s.ID == id && owns(p, s.Credential) {
-			n.server.EndSession(id)
-			n.forget()
-			return nil
+		if s.ID == k.Session && owns(p, s.Credential) && !(k.Unused && (s.Attached || s.Living > 0)) {
+			n.server.EndSession(k.Session)
+			err = nil
 		}
 	}
-	return errUnknown
+	n.forget()
+	return err
 }
 
 // fence ends what an account has that was begun in an epoch in which the node was declared lost, or before.
@@ -157,6 +165,10 @@ func (n *Node) check() {
 	value, _, err := n.kept.Get(ctx, n.opts.Name)
 	if err != nil || json.Unmarshal(value, &k) != nil {
 		return // those who have declared it say so themselves
+	}
+	if k.Boot > n.Record().Boot {
+		n.giveWay()
+		return
 	}
 	if k.Lost >= n.Record().Epoch && !n.opts.Shared {
 		_, _ = n.fence(link.Peer{}, k.Lost) // it is no higher than what was seen

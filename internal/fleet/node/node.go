@@ -38,6 +38,9 @@ type Options struct {
 // ErrLiving says that another node has the name.
 var ErrLiving = errors.New("a node with this name is alive")
 
+// ErrReplaced says that a node has ended since another one has its name now: it was taken for dead.
+var ErrReplaced = errors.New("another node has this name now, as this one was not heard for too long; give one of them another --name")
+
 // reserveTime is how long a slot is reserved for a session that has not started anything.
 const reserveTime = 10 * time.Second
 
@@ -63,6 +66,7 @@ type Node struct {
 	fenced   map[string]uint64 // the highest epoch that was fenced, by account
 	idle     chan struct{}     // closed when no slot is used; nil unless a drain waits
 	leaving  bool
+	replaced bool // by another node of this name
 
 	saying sync.Mutex // held while the record is told, so that older ones come first
 }
@@ -100,11 +104,38 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 		return nil, errors.Join(err, n.server.Close())
 	}
 	stop := conn.OnCut(n.cut, func() { n.work.Go(n.check) })
+	deaf, err := conn.Subscribe(n.record.Address().Scope.Life(o.Name), n.hear)
+	if err != nil {
+		stop()
+		n.links.Close()
+		return nil, errors.Join(err, n.server.Close())
+	}
 	n.work.Go(func() {
 		defer stop()
+		defer deaf()
 		n.beat()
 	})
 	return n, nil
+}
+
+// hear takes what another node of this name says: it does not hear itself.
+func (n *Node) hear(_ string, life []byte) {
+	var of fleet.Record
+	if fleet.ReadLife(life, &of) && of.Boot > n.Record().Boot {
+		n.work.Go(n.giveWay)
+	}
+}
+
+// giveWay ends the node for another one of its name.
+func (n *Node) giveWay() {
+	n.mu.Lock()
+	first := !n.replaced
+	n.replaced = true
+	n.mu.Unlock()
+	if first {
+		n.links.Close()                   // what is sent to the name is for the other one
+		_ = n.leave(context.Background()) // Err says more
+	}
 }
 
 // maxDetached is how many sessions without a client are kept: those of all tenants.
@@ -241,6 +272,13 @@ func (n *Node) admit(session string) (leave func(), err error) {
 // reserve holds a slot for a session.
 func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	n.mu.Lock()
+	a := n.sessions[key(p, r.Session)]
+	n.mu.Unlock()
+	if a != nil && a.link.Err() != nil { // who asks has not heard that the session is there, and has given it up
+		<-a.done
+		_ = n.kill(p, fleet.Kill{Session: r.Session, Unused: true}) // it may have ended
+	}
+	n.mu.Lock()
 	defer n.mu.Unlock()
 	free := n.free()
 	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free &&
@@ -323,6 +361,10 @@ func (n *Node) open(p link.Peer, text json.RawMessage, l *link.Link) {
 		l.Cut("the node has left")
 		return
 	}
+	if o.Observes {
+		_ = n.server.ServeSession(l, owner(p, o.Credential), session) // the client sees the end
+		return
+	}
 	const moment = 500 * time.Millisecond
 	if old != nil && !o.TakesOver && n.links.Replace(old.link, p, moment) {
 		<-old.done
@@ -363,8 +405,18 @@ func (n *Node) forget() {
 	}
 }
 
-// Left is closed when the node was drained and has left.
+// Left is closed when the node has left: it was drained, or ErrReplaced.
 func (n *Node) Left() <-chan struct{} { return n.left }
+
+// Err returns why a node has left that was not drained; else it is nil.
+func (n *Node) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.replaced {
+		return ErrReplaced
+	}
+	return nil
+}
 
 // Close ends what runs and leaves, so that the node is not lost but gone.
 func (n *Node) Close(ctx context.Context) error {
@@ -394,7 +446,7 @@ func (n *Node) leave(ctx context.Context) error {
 	n.record.State = fleet.Left
 	n.mu.Unlock()
 	n.say()
-	if n.conn.For() > 0 { // else it is declared lost
+	if n.conn.For() > 0 && n.Err() == nil { // else it is declared lost, or the hub keeps the other one
 		// The next one with the name counts on: what this one had is not the next one's.
 		err = errors.Join(err, n.keep())
 	}

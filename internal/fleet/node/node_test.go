@@ -139,3 +139,43 @@ func TestReserveAgain(t *testing.T) {
 		t.Error("one slot is used twice")
 	}
 }
+
+// TestReserveAfterLostAnswer: a session that the node has, and of which its client has not heard, can be placed
+// there again; one that has a client cannot.
+func TestReserveAfterLostAnswer(t *testing.T) {
+	n, c := start(t)
+	open := func() *link.Link {
+		l, err := c.Open(link.Address{Scope: link.Own, Node: "n1"}, fleet.Opening{Session: "s", Epoch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Write([]byte(`{"id":1,"method":"initialize","params":{"clientName":"test"}}`))
+		if text, err := l.Read(); err != nil || !strings.Contains(string(text), "sessionId") {
+			t.Fatalf("%s, %v", text, err)
+		}
+		return l
+	}
+	reserve := func() (got fleet.Reserved) {
+		err := c.Call(t.Context(), link.Address{Scope: link.Own, Node: "n1"}, fleet.MethodReserve,
+			fleet.Reserve{Session: "s", Free: 1}, &got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	open().Cut("the answer did not come")
+	if r := reserve(); !r.OK {
+		t.Errorf("%+v", r)
+	}
+	defer open().Close()
+	c.Tell(link.Address{Scope: link.Own, Node: "n1"}, fleet.MethodKill, fleet.Kill{Session: "s", Unused: true})
+	for n.Record().Free != 1 {
+		<-time.After(time.Millisecond)
+	}
+	if r := reserve(); r.OK {
+		t.Errorf("it has a client: %+v", r)
+	}
+	if list := n.server.Sessions(); len(list) != 1 || !list[0].Attached {
+		t.Errorf("%+v", list)
+	}
+}
