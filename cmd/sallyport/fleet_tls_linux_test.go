@@ -83,7 +83,8 @@ func TestFleetTLSRefused(t *testing.T) {
 	})
 	other := s.encrypts(t, "other")
 	s.start(t, "n", "fleet", "node", "--name", "n", "--tls-ca", file("ca"))
-	plain := s.start(t, "plain", "fleet", "hub", "--store", filepath.Join(s.root, "plain"), "--listen", "127.0.0.1:0")
+	plain := s.start(t, "plain", "fleet", "hub", "--store", filepath.Join(s.root, "plain"),
+		"--listen", "127.0.0.1:0")
 	s.start(t, "p", "fleet", "node", "--name", "p", "--nats", plain.first)
 	named := strings.Replace(s.url, "127.0.0.1", "localhost", 1)
 	made := filepath.Join(s.work, "made")

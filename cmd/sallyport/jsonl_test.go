@@ -87,8 +87,8 @@ func TestSlowReader(t *testing.T) {
 			same := bytes.Equal(sum.Sum(nil), want[:])
 			if last.Type != "result" || last.StdoutBytes != uint64(len(text)) ||
 				passed+dropped != uint64(len(text)) || same != (dropped == 0) || same != (flags == "") {
-				t.Errorf("%d bytes of %d, %d dropped, the same: %v; the last line is %s, with %d bytes; %s", passed,
-					len(text), dropped, same, last.Type, last.StdoutBytes, &diagnosis)
+				t.Errorf("%d bytes of %d, %d dropped, the same: %v; the last line is %s, with %d bytes; %s",
+					passed, len(text), dropped, same, last.Type, last.StdoutBytes, &diagnosis)
 			}
 		})
 	}

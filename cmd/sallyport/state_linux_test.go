@@ -6,14 +6,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
-// TestStateBelow: nothing below the state directory, such as the key of the audit log, is opened to a command by
-// a flag, by a link or as its directory.
+// TestStateBelow: nothing below the state directory, such as the key of the audit log, is opened to a command
+// by a flag, by a link or as its directory.
 func TestStateBelow(t *testing.T) {
 	t.Parallel()
 	testenv.RunAsOrdinary(t)
@@ -38,8 +39,8 @@ func TestStateBelow(t *testing.T) {
 		"working directory":     {"-C", audit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			words := append(append([]string{"run"}, flags...), "--", "sh", "-c", `cat "$0"; echo x >>"$0"`, key)
-			out, code := s.answer(t, words...)
+			script := []string{"--", "sh", "-c", `cat "$0"; echo x >>"$0"`, key}
+			out, code := s.answer(t, slices.Concat([]string{"run"}, flags, script)...)
 			if code != 125 || !strings.Contains(out, "own state") {
 				t.Errorf("exit code %d, %s", code, out)
 			}

@@ -131,8 +131,8 @@ type Reserved struct {
 // Kill ends a session.
 type Kill struct {
 	Session string `json:"session"`
-	// Unused has only a slot that is reserved for it be free again, and a session end that has neither a client
-	// nor anything that runs.
+	// Unused has only a slot that is reserved for it be free again, and a session end that has neither a
+	// client nor anything that runs.
 	Unused bool `json:"unused,omitempty"`
 }
 
@@ -175,8 +175,8 @@ type Opening struct {
 	Credential string `json:"credential,omitempty"`
 	// Epoch is that of the session; a node with another one refuses.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// TakesOver says that the client wants the session also if another connection has it, and Observes that it
-	// leaves it to that.
+	// TakesOver says that the client wants the session also if another connection has it, and Observes that
+	// it leaves it to that.
 	TakesOver bool `json:"takesOver,omitempty"`
 	Observes  bool `json:"observes,omitempty"`
 }

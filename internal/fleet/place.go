@@ -34,12 +34,7 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 	defer timer.Stop()
 	silent, round := make(map[string]bool), 0
 	unanswered := make(map[string]link.Address) // a slot may be reserved there
-	defer func() {
-		delete(unanswered, found.Name)
-		for _, a := range unanswered {
-			r.client.Tell(a, MethodKill, Kill{Session: session, Unused: true})
-		}
-	}()
+	defer func() { r.release(session, unanswered, found.Name) }()
 	for {
 		changed := r.Changed()
 		best, believed, err := r.best(need, silent)
@@ -92,6 +87,15 @@ func (r *Registry) Place(ctx context.Context, session string, need Need, wait ti
 			return got.Record, nil
 		case got.Record.Free >= believed && got.Record.State == Ready:
 			silent[best.Name] = true // it has a reason of its own
+		}
+	}
+}
+
+// release has nodes but one release the slot that they may have reserved for a session.
+func (r *Registry) release(session string, nodes map[string]link.Address, but string) {
+	for name, a := range nodes {
+		if name != but {
+			r.client.Tell(a, MethodKill, Kill{Session: session, Unused: true})
 		}
 	}
 }

@@ -82,8 +82,8 @@ func (b *Bucket) perform(ctx context.Context, ask func(context.Context) error) e
 	}
 }
 
-// hubTime is how long a hub may be away before who needs it hears of it, and tryTime how long an answer may take
-// before it is asked again.
+// hubTime is how long a hub may be away before who needs it hears of it, and tryTime how long an answer may
+// take before it is asked again.
 const hubTime, tryTime = 20 * time.Second, 3 * time.Second
 
 // Put writes a value whatever there is.
@@ -95,7 +95,8 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {
 }
 
 // Update writes a value if that of a revision is still there, and else is ErrChanged. The revision 0 is that
-// of a key that does not exist. After an answer that did not come, what this has written itself is a change, too.
+// of a key that does not exist. After an answer that did not come, what this has written itself is a change,
+// too.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) error {
 	return b.explain(key, b.perform(ctx, func(ctx context.Context) (err error) {
 		if revision == 0 {

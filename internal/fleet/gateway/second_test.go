@@ -43,7 +43,8 @@ func TestObserve(t *testing.T) {
 	owner, hello := s.raw(g, "")
 	early := s.observer(g, hello.SessionID)
 	list := struct{ Processes []json.RawMessage }{}
-	if failure := early.call("process/list", map[string]any{}, &list); failure != nil || len(list.Processes) != 0 {
+	failure := early.call("process/list", map[string]any{}, &list)
+	if failure != nil || len(list.Processes) != 0 {
 		t.Errorf("before a start: %v, %v", failure, list)
 	}
 	start := map[string]any{"processId": "p", "argv": []string{"sleep", "1000"}, "cwd": "file:///",
@@ -59,14 +60,15 @@ func TestObserve(t *testing.T) {
 	}
 	late := s.observer(g, hello.SessionID)
 	for _, c := range []*raw{late, owner, late} {
-		if failure := c.call("process/list", map[string]any{}, &list); failure != nil || len(list.Processes) != 1 {
+		failure := c.call("process/list", map[string]any{}, &list)
+		if failure != nil || len(list.Processes) != 1 {
 			t.Errorf("%v, %s", failure, list.Processes)
 		}
 	}
 }
 
-// TestReplaced: a node that was taken for dead and comes back while another one has its name ends, and that one
-// is used.
+// TestReplaced: a node that was taken for dead and comes back while another one has its name ends, and that
+// one is used.
 func TestReplaced(t *testing.T) {
 	s := newSite(t)
 	p := s.partition()
@@ -130,7 +132,8 @@ func TestHubAway(t *testing.T) {
 	c.await("p")
 }
 
-// TestSlowNode: a list has a node of which the account keeps nothing, such as a shared one, that takes its time.
+// TestSlowNode: a list has a node of which the account keeps nothing, such as a shared one, that takes its
+// time.
 func TestSlowNode(t *testing.T) {
 	s := newSite(t)
 	s.node("n1", 1, nil)

@@ -39,7 +39,8 @@ type Options struct {
 var ErrLiving = errors.New("a node with this name is alive")
 
 // ErrReplaced says that a node has ended since another one has its name now: it was taken for dead.
-var ErrReplaced = errors.New("another node has this name now, as this one was not heard for too long; give one of them another --name")
+var ErrReplaced = errors.New("another node has this name now, as this one was not heard for too long; " +
+	"give one of them another --name")
 
 // reserveTime is how long a slot is reserved for a session that has not started anything.
 const reserveTime = 10 * time.Second
@@ -274,7 +275,7 @@ func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	n.mu.Lock()
 	a := n.sessions[key(p, r.Session)]
 	n.mu.Unlock()
-	if a != nil && a.link.Err() != nil { // who asks has not heard that the session is there, and has given it up
+	if a != nil && a.link.Err() != nil { // who asks has not heard that the session is there
 		<-a.done
 		_ = n.kill(p, fleet.Kill{Session: r.Session, Unused: true}) // it may have ended
 	}

@@ -140,8 +140,8 @@ func TestReserveAgain(t *testing.T) {
 	}
 }
 
-// TestReserveAfterLostAnswer: a session that the node has, and of which its client has not heard, can be placed
-// there again; one that has a client cannot.
+// TestReserveAfterLostAnswer: a session that the node has, and of which its client has not heard, can be
+// placed there again; one that has a client cannot.
 func TestReserveAfterLostAnswer(t *testing.T) {
 	n, c := start(t)
 	open := func() *link.Link {
@@ -168,7 +168,8 @@ func TestReserveAfterLostAnswer(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	defer open().Close()
-	c.Tell(link.Address{Scope: link.Own, Node: "n1"}, fleet.MethodKill, fleet.Kill{Session: "s", Unused: true})
+	c.Tell(link.Address{Scope: link.Own, Node: "n1"}, fleet.MethodKill,
+		fleet.Kill{Session: "s", Unused: true})
 	for n.Record().Free != 1 {
 		<-time.After(time.Millisecond)
 	}

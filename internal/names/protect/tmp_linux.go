@@ -42,7 +42,8 @@ func (g *inspection) hideState(dirs, missing []string) error {
 		at := hostfacts.RealPath(d)
 		for path, rule := range g.rules {
 			if path != at && hostfacts.Below(path, at) && rule.Level != sandbox.LevelDeny {
-				return &executor.RootError{Path: path, Why: "lies in " + whyState + ", which no command may see",
+				return &executor.RootError{Path: path,
+					Why: "lies in " + whyState + ", which no command may see",
 					Fix: "leave it out, and run the command in another directory"}
 			}
 		}

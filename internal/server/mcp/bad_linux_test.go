@@ -195,7 +195,9 @@ func TestBadLines(t *testing.T) {
 					}
 				}
 			}
-			slices.SortFunc(got, func(a, b members) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			slices.SortFunc(got, func(a, b members) int {
+				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+			})
 			equal(t, "answers", got, test.want)
 		})
 	}
