@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/fleet/bus"
 	"github.com/sallyport-dev/sallyport/internal/fleet/hub"
 	"github.com/sallyport-dev/sallyport/internal/fleet/link"
@@ -133,5 +134,33 @@ func TestLateRecord(t *testing.T) {
 	r.says(late)
 	if got, ok := r.Find("n"); !ok || got.Cuts != 2 || got.Free != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLossNotWritten: where the hub does not take that a node is lost, as with a full disk, the links to the
+// node end nevertheless: who waits asks again.
+func TestLossNotWritten(t *testing.T) {
+	connect := newHub(t)
+	r := newRegistry(t, connect())
+	r.Close() // the test declares
+	away := connect()
+	var err error
+	if r.kept, err = away.Bucket(t.Context(), "nodes", 0); err != nil {
+		t.Fatal(err)
+	}
+	away.Close()
+	r.life = t.Context()
+	of := Record{Name: "n1", State: Ready, Boot: 1, Epoch: 1}
+	r.says(of)
+	l, err := r.client.Open(of.Address(), Opening{Session: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.declare(&entry{Record: of})
+	if _, err := l.Read(); err == nil || errors.As(err, new(*executor.LostError)) {
+		t.Errorf("%v, want that the node was cut", err)
+	}
+	if lost, _ := r.IsLost("n1", 1, 1); lost {
+		t.Error("it is lost, and the hub does not know")
 	}
 }
