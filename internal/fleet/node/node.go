@@ -122,7 +122,7 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 // hear takes what another node of this name says: it does not hear itself.
 func (n *Node) hear(_ string, life []byte) {
 	var of fleet.Record
-	if fleet.ReadLife(life, &of) && of.Boot > n.Record().Boot {
+	if fleet.ReadLife(life, &of) && of.Boot > n.Record().Boot && n.life.Err() == nil {
 		n.work.Go(n.giveWay)
 	}
 }
