@@ -195,7 +195,7 @@ func TestJoinSignals(t *testing.T) {
 	defer unix.Close(command)
 	signal(syscall.SIGKILL)
 	wait()
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}, 60_000); n != 1 {
+	if n, err := testenv.Poll([]unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}, patience); n != 1 {
 		t.Errorf("the command of a run that was killed goes on: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ package local
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -251,9 +250,7 @@ func newMark() string {
 func released(t *testing.T, fd int) {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(fd)}}
-	for err := error(unix.EINTR); errors.Is(err, unix.EINTR); {
-		_, err = unix.Poll(poll, int(noneAfter.Milliseconds()))
-	}
+	_, _ = testenv.Poll(poll, noneAfter)
 	if poll[0].Revents&unix.POLLHUP == 0 {
 		t.Error("a process of the tree runs after the end")
 	}
@@ -289,9 +286,7 @@ func awaitEnd(pid int, until time.Time) {
 	}
 	defer unix.Close(fd)
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		_, err = unix.Poll(poll, int(max(time.Until(until), 0).Milliseconds()))
-	}
+	_, _ = testenv.Poll(poll, time.Until(until))
 }
 
 // markedPIDs returns the running processes with a mark in their arguments or environment.

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/linux/launch"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestHandOver: the monitor process is stopped by its reports from when its child reads, which
@@ -27,7 +29,7 @@ func TestHandOver(t *testing.T) {
 	}
 	go m.read()
 	waiting := []unix.PollFd{{Fd: int32(theirs.Fd()), Events: unix.POLLIN}} //nolint:gosec // a descriptor
-	if n, err := unix.Poll(waiting, -1); n != 1 || err != nil {
+	if n, err := testenv.Poll(waiting, time.Minute); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if armed(t, ours) {

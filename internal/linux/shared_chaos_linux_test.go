@@ -320,7 +320,7 @@ func killFront(t *testing.T, a *arena, lines int) {
 	}
 	for i, fd := range all { // reapers end behind their commands
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(poll, int(patience.Milliseconds())); n != 1 {
+		if n, err := testenv.Poll(poll, patience); n != 1 {
 			t.Errorf("process %d of %d outlives its front end: %d, %v", i, len(all), n, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/test/testenv"
 )
 
 // TestCloseStream checks that a pipe whose reading was given up has no reader, whether the pump
@@ -52,7 +53,7 @@ func TestCloseStream(t *testing.T) {
 			}
 			// An error condition of the write end is told without being asked for.
 			fds := []unix.PollFd{{Fd: int32(ends[test.closed].Fd())}}
-			if n, err := unix.Poll(fds, int(enough.Milliseconds())); n != 1 ||
+			if n, err := testenv.Poll(fds, enough); n != 1 ||
 				fds[0].Revents&unix.POLLERR == 0 {
 				t.Fatalf("it has a reader: %v, %v", fds, err)
 			}

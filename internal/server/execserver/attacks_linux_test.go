@@ -391,7 +391,7 @@ func TestFileHelperEnds(t *testing.T) {
 	}
 	check(t, c.close())
 	for i := range ends {
-		if n, err := unix.Poll(ends[i:i+1], 20_000); n != 1 {
+		if n, err := testenv.Poll(ends[i:i+1], time.Minute); n != 1 {
 			t.Errorf("a helper stays after its connection: %v", err)
 		}
 	}

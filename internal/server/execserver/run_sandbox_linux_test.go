@@ -57,7 +57,7 @@ func TestTransient(t *testing.T) {
 	if err := own.close(); err != nil {
 		t.Error(err)
 	}
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}, 60_000); n != 1 {
+	if n, err := testenv.Poll([]unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}, time.Minute); n != 1 {
 		t.Errorf("the command goes on: %v", err)
 	}
 	if n := list(); n != 0 { // it is taken before it is ended
