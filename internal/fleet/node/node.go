@@ -106,6 +106,9 @@ func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	}
 	stop := conn.OnCut(n.cut, func() { n.work.Go(n.check) })
 	deaf, err := conn.Subscribe(n.record.Address().Scope.Life(o.Name), n.hear)
+	if err == nil {
+		err = conn.Check(ctx) // the hub knows then what the node listens to
+	}
 	if err != nil {
 		stop()
 		n.links.Close()
