@@ -352,7 +352,8 @@ func TestFleetApprovalsOfTenants(t *testing.T) {
 		t.Run(node, func(t *testing.T) {
 			made := filepath.Join(s.work, "made-"+node)
 			run := testenv.StartTerminal(t, s.at(t, "client", "run", "--remote", gx.first+"?label=name="+node, "-C",
-				s.work, "-t=false", "-a", "untrusted", "--", "sh", "-c", "touch "+made+"; echo done; sleep 1000"), 80, 24)
+				s.work, "-t=false", "-a", "untrusted", "--", "sh", "-c", "touch "+made+"; echo done; sleep 1000"),
+				80, 24)
 			run.Expect("deny .*> $")
 			x, y := connectTo(t, gx.first), connectTo(t, gy.first)
 			open := x.asks().Questions

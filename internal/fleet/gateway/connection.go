@@ -334,7 +334,7 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 		return unknown
 	}
 	if err == nil {
-		err = c.join(&node, fleet.Opening{TakesOver: p.TakeOver, Observes: p.Observe != ""})
+		err = c.join(&node, p)
 	}
 	if errors.As(err, new(*executor.LostError)) { // just now
 		return c.resume(p, id, of, data)
@@ -354,8 +354,7 @@ func (c *connection) resume(p *wire.Initialize, id string, of wire.ID, data []by
 func (c *connection) revive(node *fleet.Record, p *wire.Initialize, data []byte) bool {
 	kept := c.kept
 	c.kept.Boot, c.kept.Epoch = 0, 0
-	err := c.join(node, fleet.Opening{TakesOver: p.TakeOver, Observes: p.Observe != ""})
-	if err != nil {
+	if err := c.join(node, p); err != nil {
 		c.kept = kept
 		return false
 	}
@@ -382,10 +381,10 @@ func (c *connection) leaveNode(why string, kept fleet.KeptSession) {
 	c.main, c.kept = nil, kept
 }
 
-// join opens the link to the node of the session, as o says. What it sends is not read yet.
-func (c *connection) join(node *fleet.Record, o fleet.Opening) error {
-	o.Session, o.Credential, o.Epoch = c.id, c.credential, c.kept.Epoch
-	l, err := c.gateway.open(node, o)
+// join opens the link to the node of the session, for what the client has asked. What it sends is not read yet.
+func (c *connection) join(node *fleet.Record, p *wire.Initialize) error {
+	l, err := c.gateway.open(node, fleet.Opening{Session: c.id, Credential: c.credential, Epoch: c.kept.Epoch,
+		TakesOver: p.TakeOver, Observes: p.Observe != ""})
 	if err != nil {
 		return err
 	}

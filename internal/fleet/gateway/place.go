@@ -91,7 +91,7 @@ func (c *connection) settle(node *fleet.Record) error {
 		c.leaveNode("", before)
 		return failure
 	}
-	err := c.join(node, fleet.Opening{})
+	err := c.join(node, new(wire.Initialize))
 	if err == nil {
 		err = c.greet()
 	}

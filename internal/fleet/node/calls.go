@@ -88,7 +88,7 @@ func (n *Node) list(p link.Peer) []fleet.Session {
 func (n *Node) kill(p link.Peer, k fleet.Kill) error {
 	err := error(errUnknown)
 	n.mu.Lock()
-	if t := n.reserved[k.Session]; t != nil && t.Stop() {
+	if t := n.reserved[k.Session]; t != nil && t.account == p.Account && t.Stop() {
 		delete(n.reserved, k.Session)
 		n.changed()
 		err = nil

@@ -60,9 +60,9 @@ type Node struct {
 
 	mu       sync.Mutex
 	record   fleet.Record
-	used     int                    // slots, without reservations
-	clients  int                    // of sessions; they may not know yet how what has ended ended
-	reserved map[string]*time.Timer // by session
+	used     int                     // slots, without reservations
+	clients  int                     // of sessions; they may not know yet how what has ended ended
+	reserved map[string]*reservation // by session
 	sessions map[string]*attached
 	fenced   map[string]uint64 // the highest epoch that was fenced, by account
 	idle     chan struct{}     // closed when no slot is used; nil unless a drain waits
@@ -70,6 +70,12 @@ type Node struct {
 	replaced bool // by another node of this name
 
 	saying sync.Mutex // held while the record is told, so that older ones come first
+}
+
+// A reservation is a slot that is held for a session of an account, until its time is over.
+type reservation struct {
+	*time.Timer
+	account string
 }
 
 // An attached is a session with a link.
@@ -83,7 +89,7 @@ type attached struct {
 // is not. The caller must call Close.
 func Start(ctx context.Context, conn *bus.Conn, o Options) (*Node, error) {
 	n := &Node{opts: o, conn: conn, left: make(chan struct{}), change: make(chan struct{}, 1),
-		reserved: make(map[string]*time.Timer), sessions: make(map[string]*attached),
+		reserved: make(map[string]*reservation), sessions: make(map[string]*attached),
 		fenced: make(map[string]uint64)}
 	n.life, n.end = context.WithCancel(context.Background())
 	var err error
@@ -287,13 +293,12 @@ func (n *Node) reserve(p link.Peer, r fleet.Reserve) fleet.Reserved {
 	free := n.free()
 	ok := n.record.State == fleet.Ready && free > 0 && free >= r.Free &&
 		fleet.Enforces(n.opts.Level, r.Level) && bus.Token(r.Session) && n.sessions[key(p, r.Session)] == nil
-	if t := n.reserved[r.Session]; t != nil && t.Stop() { // who asks has not waited for the answer
-		delete(n.reserved, r.Session)
-		ok = true
+	if t := n.reserved[r.Session]; t != nil { // who asks has not waited for the answer
+		ok = t.account == p.Account && t.Stop()
 	}
 	if ok {
-		var t *time.Timer
-		t = time.AfterFunc(reserveTime, func() {
+		t := &reservation{account: p.Account}
+		t.Timer = time.AfterFunc(reserveTime, func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if n.reserved[r.Session] == t { // it may just have been used, and reserved again

@@ -130,6 +130,10 @@ func TestReserveAgain(t *testing.T) {
 	if r := n.reserve(link.Peer{}, fleet.Reserve{Session: "t"}); r.OK {
 		t.Errorf("another session has the slot, too: %+v", r)
 	}
+	other := link.Peer{Account: "other"}
+	if r := n.reserve(other, fleet.Reserve{Session: "s"}); r.OK || n.kill(other, fleet.Kill{Session: "s"}) == nil {
+		t.Errorf("another account has the slot, or freed it: %+v", r)
+	}
 	leave, err := n.admit("s")
 	if err != nil {
 		t.Fatal(err)
