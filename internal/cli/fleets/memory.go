@@ -9,9 +9,9 @@ import "runtime"
 const allowance = 32 << 20
 
 // collectLess has the garbage collector run less often, until the caller calls the function that it returns.
-// What they carry is garbage at once, and what they hold is small: without it collections take two fifths of the
-// processor time of a hub and a gateway, and an eighth of that of a node. The slice is never touched, so it takes no memory itself. A percentage instead would
-// multiply what many sessions hold.
+// What they carry is garbage at once, and what they hold is small: without it collections take two fifths of
+// the processor time of a hub and a gateway, and an eighth of that of a node. The slice is never touched, so
+// it takes no memory itself. A percentage instead would multiply what many sessions hold.
 func collectLess() (end func()) {
 	untouched := make([]byte, allowance)
 	return func() { runtime.KeepAlive(untouched) }

@@ -381,7 +381,8 @@ func (c *connection) leaveNode(why string, kept fleet.KeptSession) {
 	c.main, c.kept = nil, kept
 }
 
-// join opens the link to the node of the session, for what the client has asked. What it sends is not read yet.
+// join opens the link to the node of the session, for what the client has asked. What it sends is not read
+// yet.
 func (c *connection) join(node *fleet.Record, p *wire.Initialize) error {
 	l, err := c.gateway.open(node, fleet.Opening{Session: c.id, Credential: c.credential, Epoch: c.kept.Epoch,
 		TakesOver: p.TakeOver, Observes: p.Observe != ""})

@@ -131,7 +131,8 @@ func TestReserveAgain(t *testing.T) {
 		t.Errorf("another session has the slot, too: %+v", r)
 	}
 	other := link.Peer{Account: "other"}
-	if r := n.reserve(other, fleet.Reserve{Session: "s"}); r.OK || n.kill(other, fleet.Kill{Session: "s"}) == nil {
+	r := n.reserve(other, fleet.Reserve{Session: "s"})
+	if r.OK || n.kill(other, fleet.Kill{Session: "s"}) == nil {
 		t.Errorf("another account has the slot, or freed it: %+v", r)
 	}
 	leave, err := n.admit("s")
